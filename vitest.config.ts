@@ -1,0 +1,42 @@
+import { defineConfig } from 'vitest/config';
+
+const everywhere = ['bin', 'controller', 'principal', 'agent', 'cli', 'lib', 'proto', 'e2e', 'bench', 'charts'];
+const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
+
+/**
+ * Three tiers, told apart by the file name: `*.test.ts` needs nothing but Node, `*.it.test.ts` starts real API
+ * servers, `*.e2e.test.ts` starts a hub with managed clusters.
+ */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: files('test'),
+          exclude: [...files('it.test'), ...files('e2e.test')],
+          testTimeout: 20_000,
+        },
+      },
+      {
+        test: {
+          name: 'integration',
+          include: files('it.test'),
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'e2e',
+          include: files('e2e.test'),
+          testTimeout: 300_000,
+          hookTimeout: 600_000,
+          maxWorkers: 1,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
