@@ -1,0 +1,124 @@
+import { UsageError } from './errors.ts';
+import { type Flag, type FlagSet, type FlagValues, type ParsedFlags, parseFlags } from './flags.ts';
+
+/** A sub-command of an executable. */
+export interface Command<F extends FlagSet = FlagSet> {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  readonly flags: F;
+  /** Flags of the originals that this version refuses by name, with their environment variable if they have one. */
+  readonly unsupported?: Readonly<Record<string, string | undefined>>;
+  /** Runs until done or aborted. The parsed flags also say which were given and what in the environment was ignored. */
+  readonly run: (values: FlagValues<F>, context: CommandContext<F>) => Promise<void>;
+}
+
+/** What a command runs with. */
+export interface CommandContext<F extends FlagSet = FlagSet> {
+  readonly signal: AbortSignal;
+  readonly parsed: ParsedFlags<F>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdout: (text: string) => void;
+}
+
+/** An executable: one program of several commands, or of one that has the program's own name. */
+export interface Executable {
+  readonly name: string;
+  readonly summary: string;
+  // biome-ignore lint/suspicious/noExplicitAny: commands with different flag sets share one list
+  readonly commands: readonly Command<any>[];
+}
+
+/** Types a command by its flags; returns it unchanged. */
+export function command<F extends FlagSet>(definition: Command<F>): Command<F> {
+  return definition;
+}
+
+/** The help of one command, as cobra prints it. */
+export function commandHelp(executable: Executable, command: Command): string {
+  const own = executable.commands.length === 1 && command.name === executable.name;
+  return [command.summary, '', ...usageLines(executable, command, own)].join('\n');
+}
+
+function usageLines(executable: Executable, command: Command, own = false): string[] {
+  const path = own ? executable.name : `${executable.name} ${command.name}`;
+  return ['Usage:', `  ${path} [flags]`, '', 'Flags:', ...flagLines(command.flags), ''];
+}
+
+function flagLines(flags: FlagSet): string[] {
+  const rows = [...Object.entries(flags), ['help', helpFlag] as const]
+    .filter(([, flag]) => flag.hidden !== true)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, flag]) => {
+      const value = flag.type === 'bool' ? '' : ` ${flag.type}`;
+      const head = `${flag.short === undefined ? '      ' : `  -${flag.short}, `}--${name}${value}`;
+      const empty = ['""', '[]', 'false', '0', '0s'].includes(flag.format(flag.default));
+      const tail = [empty ? '' : ` (default ${flag.format(flag.default)})`, flag.env ? ` [$${flag.env}]` : ''].join('');
+      return [head, `${flag.usage}${tail}`] as const;
+    });
+  const width = Math.max(...rows.map(([head]) => head.length));
+  return rows.map(([head, text]) => `${head.padEnd(width)}   ${text}`);
+}
+
+const helpFlag: Flag<unknown> = {
+  type: 'bool',
+  usage: 'show this help',
+  default: false,
+  short: 'h',
+  parse: () => true,
+  parseEnv: () => true,
+  format: String,
+};
+
+/** The help of the executable: its commands. */
+export function executableHelp(executable: Executable): string {
+  const width = Math.max(...executable.commands.map(({ name }) => name.length));
+  return [
+    executable.summary,
+    '',
+    'Usage:',
+    `  ${executable.name} [command]`,
+    '',
+    'Available Commands:',
+    ...executable.commands.map(({ name, summary }) => `  ${name.padEnd(width)}   ${summary}`),
+    '',
+    `Use "${executable.name} [command] --help" for more information about a command.`,
+    '',
+  ].join('\n');
+}
+
+/**
+ * Finds the command that the arguments name and runs it; `help`, `--help` and nothing print help.
+ * @throws UsageError whose message ends with the usage of the command
+ */
+export async function runExecutable(
+  executable: Executable,
+  options: { args: readonly string[]; env: NodeJS.ProcessEnv; signal: AbortSignal; stdout?: (text: string) => void },
+): Promise<void> {
+  const stdout = options.stdout ?? ((text: string) => void process.stdout.write(text));
+  const only = executable.commands.length === 1 && executable.commands[0]?.name === executable.name;
+  let [word, ...args] = only ? [executable.name, ...options.args] : options.args;
+  if (word === undefined || word === '--help' || word === '-h') return stdout(executableHelp(executable));
+  const wantsHelp = word === 'help';
+  if (wantsHelp) [word, ...args] = args;
+  if (word === undefined) return stdout(executableHelp(executable));
+  const found = executable.commands.find(({ name }) => name === word);
+  if (found === undefined) {
+    throw new UsageError(`unknown command "${word}" for "${executable.name}"\n\n${executableHelp(executable)}`);
+  }
+  if (wantsHelp || args.includes('--help') || args.includes('-h')) return stdout(commandHelp(executable, found));
+  let parsed: ParsedFlags<FlagSet>;
+  try {
+    parsed = parseFlags(found.flags as FlagSet, {
+      args,
+      env: options.env,
+      unsupported: new Set(Object.keys(found.unsupported ?? {})),
+    });
+    const stray = parsed.rest[0];
+    if (stray !== undefined) throw new UsageError(`unknown argument "${stray}" for "${executable.name} ${word}"`);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(`${error.message}\n${usageLines(executable, found, only).join('\n')}`);
+  }
+  await found.run(parsed.values, { signal: options.signal, parsed, env: options.env, stdout });
+}

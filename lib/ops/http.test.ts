@@ -1,0 +1,35 @@
+import { Counter } from 'prom-client';
+import { expect, test } from 'vitest';
+import { createRegistry, serveHealth, serveMetrics } from './index.ts';
+
+const host = '127.0.0.1';
+
+test('health answers 200 or 503 with the reason', async () => {
+  let ok = false;
+  const server = await serveHealth({ port: 0, host, healthz: () => ({ ok, text: ok ? '' : 'not connected' }) });
+  const get = (path: string) => fetch(`http://${host}:${server.port}${path}`);
+  const down = await get('/healthz');
+  expect([down.status, await down.text()]).toEqual([503, 'not connected\n']);
+  ok = true;
+  expect((await get('/healthz')).status).toBe(200);
+  expect((await get('/nothing')).status).toBe(404);
+  await server.close();
+});
+
+test('metrics are served in the Prometheus format', async () => {
+  const registry = createRegistry();
+  new Counter({ name: 'things', help: 'things', registers: [registry] }).inc(2);
+  const server = await serveMetrics({ port: 0, host, registry });
+  const text = await (await fetch(`http://${host}:${server.port}/metrics`)).text();
+  expect(text).toContain('things 2');
+  expect(text).toContain('argocd_agent_build_info{');
+  await server.close();
+});
+
+test('a port in use is a clear error', async () => {
+  const first = await serveHealth({ port: 0, host, healthz: () => ({ ok: true }) });
+  await expect(serveHealth({ port: first.port, host, healthz: () => ({ ok: true }) })).rejects.toThrow(
+    `cannot serve health checks on port ${first.port}`,
+  );
+  await first.close();
+});

@@ -1,0 +1,93 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Registry } from 'prom-client';
+import { FatalError } from './errors.ts';
+
+/** A small HTTP server that is up; `port` is the real one when 0 was asked for. */
+export interface Endpoint {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** An answer of a health check. */
+export interface Health {
+  readonly ok: boolean;
+  /** Shown to whoever asks; say what is wrong. */
+  readonly text?: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+async function serve(
+  what: string,
+  options: { port: number; host?: string },
+  routes: Readonly<Record<string, () => Answer | Promise<Answer>>>,
+): Promise<Endpoint> {
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
+    const answer = route ?? (() => ({ status: 404, type: 'text/plain', body: '404 page not found\n' }));
+    Promise.resolve()
+      .then(answer)
+      .catch((error: Error) => ({ status: 500, type: 'text/plain', body: `${error.message}\n` }))
+      .then(({ status, type, body }) => {
+        response.writeHead(status, { 'content-type': type });
+        response.end(request.method === 'HEAD' ? undefined : body);
+      });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(new FatalError(`cannot serve ${what} on port ${options.port}: ${error.message}`, { cause: error })),
+    );
+    server.listen(options.port, options.host ?? '0.0.0.0', resolve);
+  });
+  server.unref();
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/**
+ * `/healthz` (and `/readyz` and `/livez`, which default to the same and to always-well): 200 when well, 503 with the reason
+ * when not.
+ * @throws FatalError when the port cannot be had
+ */
+export function serveHealth(options: {
+  port: number;
+  host?: string;
+  healthz: () => Health;
+  readyz?: () => Health;
+}): Promise<Endpoint> {
+  const answer = (check: () => Health) => (): Answer => {
+    const { ok, text } = check();
+    return { status: ok ? 200 : 503, type: 'text/plain', body: text === undefined ? '' : `${text}\n` };
+  };
+  return serve('health checks', options, {
+    '/healthz': answer(options.healthz),
+    '/readyz': answer(options.readyz ?? options.healthz),
+    '/livez': answer(() => ({ ok: true })),
+  });
+}
+
+/**
+ * `/metrics` of a prom-client registry.
+ * @throws FatalError when the port cannot be had
+ */
+export function serveMetrics(options: { port: number; host?: string; registry: Registry }): Promise<Endpoint> {
+  return serve('metrics', options, {
+    '/metrics': async () => ({
+      status: 200,
+      type: options.registry.contentType,
+      body: await options.registry.metrics(),
+    }),
+  });
+}

@@ -1,0 +1,30 @@
+export {
+  type Command,
+  type CommandContext,
+  command,
+  commandHelp,
+  type Executable,
+  executableHelp,
+  runExecutable,
+} from './command.ts';
+export { formatDuration, parseDuration } from './duration.ts';
+export { FatalError, UsageError } from './errors.ts';
+export {
+  boolFlag,
+  durationFlag,
+  type Flag,
+  type FlagOptions,
+  type FlagSet,
+  type FlagValues,
+  intFlag,
+  listFlag,
+  type ParsedFlags,
+  type ParseOptions,
+  parseFlags,
+  stringFlag,
+} from './flags.ts';
+export { type Endpoint, type Health, serveHealth, serveMetrics } from './http.ts';
+export { createLogger, type Logger, type LoggerOptions } from './log.ts';
+export { runMain } from './main.ts';
+export { createRegistry } from './metrics.ts';
+export { type VersionInfo, versionCommand, versionInfo } from './version.ts';

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { createLogger } from './index.ts';
+
+function capture(options: { level?: string | string[]; format?: string }): {
+  lines: string[];
+  log: ReturnType<typeof createLogger>;
+} {
+  const lines: string[] = [];
+  return {
+    lines,
+    log: createLogger({ name: 'test', ...options, destination: { write: (line) => void lines.push(line) } }),
+  };
+}
+
+test('json has the keys and level names of the originals', () => {
+  const { lines, log } = capture({ format: 'JSON' });
+  log.warn({ agent: 'a', error: new Error('boom') }, 'trouble');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    level: 'warning',
+    module: 'test',
+    agent: 'a',
+    error: 'boom',
+    msg: 'trouble',
+    time: expect.stringMatching(/^\d{4}-.*Z$/),
+  });
+});
+
+test('text is key=value, quoted where needed', () => {
+  const { lines, log } = capture({});
+  log.info({ application: 'ns/app', reason: 'two words' }, 'synced');
+  expect(lines[0]).toMatch(/^time="\S+" level=info msg="synced" module=test application=ns\/app reason="two words"\n$/);
+});
+
+test('levels: a bare one sets the root, unknown components are named and ignored', () => {
+  const { lines, log } = capture({ level: ['resource-proxy=debug', 'nonsense=debug', 'warning'] });
+  log.info('not shown');
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain('nonsense=debug');
+});
+
+test('what does not exist is refused by flag name', () => {
+  expect(() => createLogger({ level: 'loud' })).toThrow(/--log-level.*"loud"/);
+  expect(() => createLogger({ format: 'xml' })).toThrow(/--log-format.*"xml"/);
+});
