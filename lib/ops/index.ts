@@ -24,6 +24,7 @@ export {
   stringFlag,
 } from './flags.ts';
 export { type Endpoint, type Health, serveHealth, serveMetrics } from './http.ts';
+export { decodeSecret, followFiles, followSecret, Live, type TextFields } from './live.ts';
 export { createLogger, type Logger, type LoggerOptions } from './log.ts';
 export { runMain } from './main.ts';
 export { createRegistry } from './metrics.ts';

@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createLogger, followFiles, followSecret, Live } from './index.ts';
+
+const logger = createLogger({ level: 'fatal' });
+const make = () =>
+  new Live({
+    origin: 'Secret argocd/x',
+    logger,
+    parse: (fields) => {
+      if (fields.key === undefined) throw new Error('has no field key');
+      return fields.key;
+    },
+  });
+const advice = 'Create it with argocd-agentctl.';
+
+test('follows a Secret; a bad or deleted one leaves the last good value', async () => {
+  const live = make();
+  type Handler = Parameters<Parameters<typeof followSecret>[0]['subscribe']>[0];
+  let handler: Handler | undefined;
+  followSecret(
+    {
+      subscribe: (given) => {
+        handler = given;
+        return () => undefined;
+      },
+    },
+    'x',
+    live,
+  );
+  const secret = (data: Record<string, string>, name = 'x') => ({ metadata: { name }, data });
+  const waiting = live.ready({ timeoutMs: 10_000, advice, signal: new AbortController().signal });
+  handler?.added(secret({ key: 'bm8=' }, 'other'));
+  expect(live.value).toBeUndefined();
+  handler?.added(secret({ key: 'b25l' }));
+  expect(await waiting).toBe('one');
+  handler?.updated(undefined, secret({}));
+  expect([live.value, live.problem]).toEqual(['one', 'has no field key']);
+  handler?.deleted(secret({}));
+  expect([live.value, live.problem]).toEqual(['one', 'does not exist']);
+  handler?.added(secret({ key: 'dHdv' }));
+  expect([live.value, live.problem]).toEqual(['two', undefined]);
+});
+
+test('what never comes is fatal, with the origin and what to do', async () => {
+  await expect(make().ready({ timeoutMs: 1, advice, signal: new AbortController().signal })).rejects.toThrow(
+    'Secret argocd/x: not read yet. Create it with argocd-agentctl.',
+  );
+});
+
+test('files are read again when they change', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'live-'));
+  const stop = new AbortController();
+  onTestFinished(() => {
+    stop.abort();
+    rmSync(folder, { recursive: true });
+  });
+  const key = join(folder, 'key.pem');
+  const live = make();
+  expect(() => followFiles({ key }, live, stop.signal)).toThrow(/Secret argocd\/x: ENOENT.*key\.pem/);
+  writeFileSync(key, 'one');
+  followFiles({ key }, live, stop.signal);
+  expect(live.value).toBe('one');
+  const changed = new Promise<void>((resolve) =>
+    live.subscribe(() => {
+      if (live.value === 'two') resolve();
+    }),
+  );
+  writeFileSync(key, 'two');
+  await changed;
+});

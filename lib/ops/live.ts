@@ -1,0 +1,153 @@
+import { readFileSync, watch } from 'node:fs';
+import { dirname } from 'node:path';
+import { FatalError } from './errors.ts';
+import type { Logger } from './log.ts';
+
+/** Text by name: the decoded fields of a Secret, or the contents of files. */
+export type TextFields = Readonly<Record<string, string>>;
+
+/**
+ * Something read from a Secret or from files that may be replaced while the program runs: certificates, keys. A bad
+ * replacement is logged and the last good value stays.
+ */
+export class Live<T> {
+  /** Where it comes from, for messages: `Secret argocd/argocd-agent-jwt`. */
+  readonly origin: string;
+  readonly #parse: (fields: TextFields) => T;
+  readonly #logger: Logger;
+  readonly #listeners = new Set<() => void>();
+  #text: string | undefined;
+  #value: { readonly of: T } | undefined;
+  #problem: string | undefined = 'not read yet';
+
+  /** `parse` throws an Error that says what is wrong with the fields. */
+  constructor(options: { origin: string; parse: (fields: TextFields) => T; logger: Logger }) {
+    this.origin = options.origin;
+    this.#parse = options.parse;
+    this.#logger = options.logger;
+  }
+
+  /** The last good value. */
+  get value(): T | undefined {
+    return this.#value?.of;
+  }
+
+  /** Why there is no value, or why the newest fields were refused. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Gives it the newest fields; undefined when the source does not exist. */
+  offer(fields: TextFields | undefined): void {
+    const text = fields === undefined ? undefined : JSON.stringify(fields);
+    if (text === this.#text && this.#problem !== 'not read yet') return;
+    this.#text = text;
+    const before = this.#value;
+    try {
+      if (fields === undefined) throw new Error('does not exist');
+      this.#value = { of: this.#parse(fields) };
+      this.#problem = undefined;
+      if (before !== undefined) this.#logger.info({ origin: this.origin }, 'credentials changed and were reloaded');
+    } catch (error) {
+      this.#problem = (error as Error).message;
+      const fields = { origin: this.origin, reason: this.#problem };
+      if (before === undefined) this.#logger.warn(fields, 'waiting for credentials');
+      else this.#logger.error(fields, 'credentials changed but cannot be used, the former ones stay in use');
+    }
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Calls back after every change, good or bad; returns how to stop. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /**
+   * Resolves with the first good value.
+   * @throws FatalError that names the origin and the advice when there is none within the time
+   */
+  ready(options: { timeoutMs: number; advice: string; signal: AbortSignal }): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const finish = (settle: () => void) => {
+        clearTimeout(timer);
+        options.signal.removeEventListener('abort', aborted);
+        unsubscribe();
+        settle();
+      };
+      const check = () => {
+        const value = this.#value;
+        if (value !== undefined) finish(() => resolve(value.of));
+      };
+      const aborted = () => finish(() => reject(options.signal.reason));
+      const timer = setTimeout(
+        () => finish(() => reject(new FatalError(`${this.origin}: ${this.#problem}. ${options.advice}`))),
+        options.timeoutMs,
+      );
+      const unsubscribe = this.subscribe(check);
+      options.signal.addEventListener('abort', aborted);
+      if (options.signal.aborted) aborted();
+      else check();
+    });
+  }
+}
+
+/** A Secret as the API server returns it: `data` in base64. */
+interface SecretLike {
+  data?: Record<string, string>;
+}
+
+/** The part of an informer that `followSecret` needs. */
+interface SecretInformer {
+  subscribe(handler: {
+    added(secret: SecretLike & { metadata: { name: string } }): void;
+    updated(old: unknown, now: SecretLike & { metadata: { name: string } }): void;
+    deleted(last: SecretLike & { metadata: { name: string } }): void;
+  }): () => void;
+}
+
+/** Keeps `live` at what the Secret of that name holds. */
+export function followSecret(informer: SecretInformer, name: string, live: Live<unknown>): () => void {
+  const offer = (secret: SecretLike & { metadata: { name: string } }) => {
+    if (secret.metadata.name === name) live.offer(decodeSecret(secret));
+  };
+  return informer.subscribe({
+    added: offer,
+    updated: (_, now) => offer(now),
+    deleted: (last) => {
+      if (last.metadata.name === name) live.offer(undefined);
+    },
+  });
+}
+
+/** The fields of a Secret as text. */
+export function decodeSecret(secret: SecretLike): TextFields {
+  return Object.fromEntries(
+    Object.entries(secret.data ?? {}).map(([field, base64]) => [field, Buffer.from(base64, 'base64').toString('utf8')]),
+  );
+}
+
+/**
+ * Keeps `live` at what the files hold, until aborted. Their folders are watched, because a mounted Secret is replaced by
+ * switching a link beside the file.
+ * @throws FatalError when a file cannot be read at the start
+ */
+export function followFiles(files: TextFields, live: Live<unknown>, signal: AbortSignal): void {
+  const read = () =>
+    Object.fromEntries(Object.entries(files).map(([field, path]) => [field, readFileSync(path, 'utf8')]));
+  try {
+    live.offer(read());
+  } catch (error) {
+    throw new FatalError(`${live.origin}: ${(error as Error).message}`, { cause: error });
+  }
+  const again = () => {
+    try {
+      live.offer(read());
+    } catch {
+      live.offer(undefined);
+    }
+  };
+  for (const folder of new Set(Object.values(files).map((path) => dirname(path)))) {
+    watch(folder, { signal, persistent: false }, again).on('error', again);
+  }
+}

@@ -1,0 +1,196 @@
+import { boolFlag, durationFlag, type FlagValues, intFlag, listFlag, stringFlag } from '../lib/ops/index.ts';
+
+const env = (name: string) => ({ env: `ARGOCD_PRINCIPAL_${name}` });
+const between = (low: number, high: number) => (value: number) =>
+  value < low || value > high ? `must be between ${low} and ${high}` : undefined;
+const oneOf =
+  (...values: string[]) =>
+  (value: string) =>
+    values.includes(value) ? undefined : `must be one of: ${values.filter(Boolean).join(', ')}`;
+
+/** The flags of `argocd-agent principal`: names, environment variables and defaults of the original. */
+export const principalFlags = {
+  'listen-host': stringFlag({ usage: 'address the gRPC server listens on; empty for all', ...env('LISTEN_HOST') }),
+  'listen-port': intFlag({
+    usage: 'port the gRPC server listens on; 0 for any free one',
+    default: 8443,
+    ...env('LISTEN_PORT'),
+    check: between(0, 65535),
+  }),
+  'log-level': listFlag({
+    usage: 'log level: fatal, error, warning, info, debug or trace; component=level for one component',
+    default: ['info'],
+    ...env('LOG_LEVEL'),
+  }),
+  'log-format': stringFlag({ usage: 'log format: text or json', default: 'text', ...env('LOG_FORMAT') }),
+  'metrics-port': intFlag({
+    usage: 'port of the metrics server; 0 for none',
+    default: 8000,
+    ...env('METRICS_PORT'),
+    check: (port) => (port > 32767 ? 'must be between 1 and 32767, or 0 for none' : undefined),
+  }),
+  'healthz-port': intFlag({
+    usage: 'port of the health server',
+    default: 8003,
+    ...env('HEALTH_CHECK_PORT'),
+    check: between(1, 32767),
+  }),
+  namespace: stringFlag({
+    usage: "Argo CD's namespace: configuration Secrets, AppProjects and cluster Secrets are read from it",
+    short: 'n',
+    ...env('NAMESPACE'),
+  }),
+  'allowed-namespaces': listFlag({
+    usage: 'namespaces whose Applications are handled: shell globs or /regular expressions/',
+    ...env('ALLOWED_NAMESPACES'),
+  }),
+  'destination-based-mapping': boolFlag({
+    usage: "route Applications to agents by spec.destination.name instead of the Application's namespace",
+    ...env('DESTINATION_BASED_MAPPING'),
+  }),
+  'label-selector': stringFlag({
+    usage: 'only handle Applications and AppProjects with these labels',
+    ...env('LABEL_SELECTOR'),
+  }),
+  'tls-secret-name': stringFlag({
+    usage: "Secret with the gRPC server's certificate (tls.crt, tls.key)",
+    default: 'argocd-agent-principal-tls',
+    ...env('TLS_SECRET_NAME'),
+  }),
+  'tls-cert': stringFlag({
+    usage: "file with the gRPC server's certificate, instead of the Secret",
+    ...env('TLS_SERVER_CERT_PATH'),
+  }),
+  'tls-key': stringFlag({
+    usage: "file with the gRPC server's key, instead of the Secret",
+    ...env('TLS_SERVER_KEY_PATH'),
+  }),
+  'insecure-plaintext': boolFlag({
+    usage: 'serve without TLS, for a service mesh that adds it',
+    ...env('INSECURE_PLAINTEXT'),
+  }),
+  'tls-ca-secret-name': stringFlag({
+    usage: "Secret with the CA that agents' certificates must come from (ca.crt and/or tls.crt)",
+    default: 'argocd-agent-ca',
+    ...env('TLS_SERVER_ROOT_CA_SECRET_NAME'),
+  }),
+  'root-ca-path': stringFlag({
+    usage: "file with the CA that agents' certificates must come from, instead of the Secret",
+    ...env('TLS_SERVER_ROOT_CA_PATH'),
+  }),
+  'require-client-certs': boolFlag({
+    usage: 'require a client certificate of every agent; implied by mtls authentication',
+    ...env('TLS_CLIENT_CERT_REQUIRE'),
+  }),
+  'client-cert-subject-match': boolFlag({
+    usage: "an agent's name must equal the CN of its client certificate",
+    ...env('TLS_CLIENT_CERT_MATCH_SUBJECT'),
+  }),
+  'tls-min-version': stringFlag({
+    usage: 'lowest TLS version: tls1.2 or tls1.3',
+    default: 'tls1.3',
+    ...env('TLS_MIN_VERSION'),
+    check: oneOf('', 'tls1.2', 'tls1.3'),
+  }),
+  'tls-max-version': stringFlag({
+    usage: 'highest TLS version: tls1.2 or tls1.3',
+    ...env('TLS_MAX_VERSION'),
+    check: oneOf('', 'tls1.2', 'tls1.3'),
+  }),
+  'jwt-secret-name': stringFlag({
+    usage: 'Secret with the key that signs tokens (jwt.key)',
+    default: 'argocd-agent-jwt',
+    ...env('JWT_SECRET_NAME'),
+  }),
+  'jwt-key': stringFlag({
+    usage: 'file with the key that signs tokens (PKCS#8 PEM), instead of the Secret',
+    ...env('JWT_KEY_PATH'),
+  }),
+  'insecure-jwt-generate': boolFlag({
+    usage: 'sign tokens with a key made at every start',
+    ...env('JWT_ALLOW_GENERATE'),
+  }),
+  auth: stringFlag({
+    usage: 'how agents prove who they are: mtls:subject:<regular expression> or mtls:uri:<regular expression>',
+    ...env('AUTH'),
+  }),
+  'keepalive-min-interval': durationFlag({
+    usage: 'agents that send keep-alive pings more often than this are disconnected; 0 for no limit',
+    ...env('KEEP_ALIVE_MIN_INTERVAL'),
+  }),
+  'grpc-max-message-size': intFlag({
+    usage: 'largest message in bytes, both ways',
+    default: 200 * 1024 * 1024,
+    ...env('GRPC_MAX_MESSAGE_SIZE'),
+    check: (size) => (size > 0 ? undefined : 'must be greater than 0'),
+  }),
+  'event-processors': intFlag({
+    usage: 'how many resources of one agent are processed at the same time',
+    default: 10,
+    ...env('EVENT_PROCESSORS'),
+    check: (count) => (count > 0 ? undefined : 'must be greater than 0'),
+  }),
+  'enable-resource-proxy': boolFlag({
+    usage: 'live resources through the principal; only false in this version',
+    hidden: true,
+    env: 'ARGOCD_PRINCIPAL_ENABLE_RESOURCE_PROXY',
+    check: (on) => (on ? 'the resource proxy is not supported by this version' : undefined),
+  }),
+  'disable-redis-proxy': boolFlag({
+    usage: 'no Redis proxy; only true in this version',
+    default: true,
+    hidden: true,
+    ...env('DISABLE_REDIS_PROXY'),
+    check: (off) => (off ? undefined : 'the Redis proxy is not supported by this version'),
+  }),
+  kubeconfig: stringFlag({ usage: 'path of a kubeconfig file; without it the in-cluster configuration is used' }),
+  kubecontext: stringFlag({ usage: 'context of the kubeconfig file' }),
+};
+
+/** What `argocd-agent principal` was started with. */
+export type PrincipalFlags = FlagValues<typeof principalFlags>;
+
+const prefixed = (names: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(names).map(([flag, suffix]) => [flag, `ARGOCD_PRINCIPAL_${suffix}`]));
+
+/** Flags of the original for features that this version does not have, with their environment variables. */
+export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefined>> = {
+  'redis-password': undefined,
+  'redis-creds-dir-path': undefined,
+  ...prefixed({
+    'full-detail': 'FULL_DETAIL',
+    'namespace-create-enable': 'NAMESPACE_CREATE_ENABLE',
+    'namespace-create-pattern': 'NAMESPACE_CREATE_PATTERN',
+    'namespace-create-labels': 'NAMESPACE_CREATE_LABELS',
+    'insecure-tls-generate': 'TLS_SERVER_ALLOW_GENERATE',
+    'tls-ciphersuites': 'TLS_CIPHERSUITES',
+    'resource-proxy-secret-name': 'RESOURCE_PROXY_SECRET_NAME',
+    'resource-proxy-cert-path': 'RESOURCE_PROXY_TLS_CERT_PATH',
+    'resource-proxy-key-path': 'RESOURCE_PROXY_TLS_KEY_PATH',
+    'resource-proxy-ca-secret-name': 'RESOURCE_PROXY_CA_SECRET_NAME',
+    'resource-proxy-ca-path': 'RESOURCE_PROXY_TLS_CA_PATH',
+    'resource-proxy-address': 'RESOURCE_PROXY_ADDRESS',
+    'enable-websocket': 'ENABLE_WEBSOCKET',
+    'redis-server-address': 'REDIS_SERVER_ADDRESS',
+    'redis-compression-type': 'REDIS_COMPRESSION_TYPE',
+    'redis-tls-enabled': 'REDIS_TLS_ENABLED',
+    'redis-proxy-server-tls-cert': 'REDIS_PROXY_SERVER_TLS_CERT_PATH',
+    'redis-proxy-server-tls-key': 'REDIS_PROXY_SERVER_TLS_KEY_PATH',
+    'redis-proxy-server-tls-secret-name': 'REDIS_PROXY_SERVER_TLS_SECRET_NAME',
+    'redis-ca-path': 'REDIS_CA_PATH',
+    'redis-ca-secret-name': 'REDIS_CA_SECRET_NAME',
+    'redis-tls-insecure': 'REDIS_TLS_INSECURE',
+    'pprof-port': 'PPROF_PORT',
+    'otlp-address': 'OTLP_ADDRESS',
+    'otlp-insecure': 'OTLP_INSECURE',
+    'enable-self-cluster-registration': 'ENABLE_SELF_CLUSTER_REGISTRATION',
+    'self-registration-client-cert-secret': 'SELF_REGISTRATION_CLIENT_CERT_SECRET',
+    'ha-enabled': 'HA_ENABLED',
+    'ha-preferred-role': 'HA_PREFERRED_ROLE',
+    'ha-peer-address': 'HA_PEER_ADDRESS',
+    'ha-failover-timeout': 'HA_FAILOVER_TIMEOUT',
+    'ha-admin-port': 'HA_ADMIN_PORT',
+    'ha-allowed-replication-clients': 'HA_ALLOWED_REPLICATION_CLIENTS',
+    'ha-replication-initial-ack-timeout': 'HA_REPLICATION_INITIAL_ACK_TIMEOUT',
+  }),
+};
