@@ -1,0 +1,73 @@
+import { execFile } from 'node:child_process';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { spawnSupervised } from '../testbed/process.ts';
+
+const run = promisify(execFile);
+
+/** A Git server on loopback, with repositories that the caller commits to. */
+export interface GitServer {
+  /** The URL under which Argo CD reads a repository. */
+  url(repository: string): string;
+  /**
+   * Writes files (a path relative to the repository: its text, or null to remove it) and commits them to the branch
+   * `main`; creates the repository when it is new. Returns the commit's hash.
+   */
+  commit(repository: string, files: Record<string, string | null>, message: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** Starts `git daemon` over repositories in a folder. It needs git on the PATH. */
+export async function startGitServer(folder: string): Promise<GitServer> {
+  await mkdir(folder, { recursive: true });
+  const port = await freePort();
+  const daemon = await spawnSupervised(
+    'git',
+    ['daemon', '--reuseaddr', '--export-all', '--listen=127.0.0.1', `--port=${port}`, `--base-path=${folder}`, folder],
+    { logFile: join(folder, 'git-daemon.log') },
+  );
+  await listening(port);
+  const git = async (repository: string, ...args: string[]) =>
+    (await run('git', ['-C', join(folder, repository), ...args])).stdout.trim();
+  return {
+    url: (repository) => `git://127.0.0.1:${port}/${repository}`,
+    async commit(repository, files, message) {
+      await run('git', ['init', '--quiet', '--initial-branch=main', join(folder, repository)]);
+      for (const [path, text] of Object.entries(files)) {
+        const file = join(folder, repository, path);
+        await mkdir(dirname(file), { recursive: true });
+        await (text === null ? rm(file, { force: true }) : writeFile(file, text));
+      }
+      await git(repository, 'add', '--all');
+      const author = ['-c', 'user.name=fleet', '-c', 'user.email=fleet@example.com', '-c', 'commit.gpgsign=false'];
+      await git(repository, ...author, 'commit', '--quiet', '--allow-empty', '--message', message);
+      return await git(repository, 'rev-parse', 'HEAD');
+    },
+    stop: () => daemon.stop(),
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no free port on 127.0.0.1');
+  return address.port;
+}
+
+async function listening(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const connected = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+      socket.unref();
+      socket.once('connect', () => socket.destroy());
+    });
+    if (connected) return;
+    await sleep(50);
+  }
+  throw new Error(`git daemon does not listen on 127.0.0.1:${port}`);
+}

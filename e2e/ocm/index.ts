@@ -1,0 +1,117 @@
+import { Informer, KubeClient } from '../../lib/kube/index.ts';
+import type { Cluster } from '../testbed/index.ts';
+import { runWorkWebhook } from './admission.ts';
+import { runPlacementController } from './placement.ts';
+import { applyObjects, spokeObjects, workAgentAccount } from './rbac.ts';
+import { agentIdentity, runRegistrationAgent, runRegistrationController } from './registration.ts';
+import { type ManagedCluster, managedClusters } from './types.ts';
+import { runWorkAgent } from './work-agent.ts';
+
+export * from './types.ts';
+
+/** The stand-ins of one hub. */
+export interface Ocm {
+  /** Makes a cluster a ManagedCluster of the hub and starts its agents. */
+  join(cluster: Cluster, labels?: Record<string, string>): Promise<Membership>;
+  /** Ends every stand-in; what they wrote stays. */
+  stop(): Promise<void>;
+}
+
+/** One managed cluster's agents. */
+export interface Membership {
+  readonly name: string;
+  /** Ends the cluster's agents, as if the cluster had lost its network; its lease goes stale. */
+  disconnect(): Promise<void>;
+  /** Starts the agents again. */
+  reconnect(): Promise<void>;
+}
+
+/** How the stand-ins behave. */
+export interface OcmOptions {
+  /** How often the work agents read feedback that is not watched; 10 s as in OCM unless set. */
+  statusSyncIntervalMs?: number;
+  /** Seconds between lease renewals of a cluster; 60 as in OCM unless set. */
+  leaseDurationSeconds?: number;
+  signal?: AbortSignal;
+}
+
+/** Starts OCM's stand-ins on a hub. OCM's CRDs must be there. */
+export async function startOcm(hub: Cluster, options: OcmOptions = {}): Promise<Ocm> {
+  const ended = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
+  await runWorkWebhook(hub.client, signal);
+  const controllers = [runPlacementController(hub.client, signal), runRegistrationController(hub.client, signal)];
+  const members: Membership[] = [];
+  return {
+    async join(cluster, labels = {}) {
+      const member = await joinHub(hub, cluster, labels, options, signal);
+      members.push(member);
+      return member;
+    },
+    async stop() {
+      ended.abort();
+      await Promise.allSettled([...controllers, ...members.map((member) => member.disconnect())]);
+    },
+  };
+}
+
+async function joinHub(
+  hub: Cluster,
+  cluster: Cluster,
+  labels: Record<string, string>,
+  options: OcmOptions,
+  signal: AbortSignal,
+): Promise<Membership> {
+  const { name } = cluster;
+  await applyObjects(cluster.client, spokeObjects());
+  await hub.client.apply(
+    managedClusters,
+    {
+      metadata: { name, labels },
+      spec: { hubAcceptsClient: true, leaseDurationSeconds: options.leaseDurationSeconds ?? 60 },
+    },
+    { fieldManager: 'clusteradm', force: true },
+  );
+  await accepted(hub, name, signal);
+  const asAgent = KubeClient.fromKubeconfig(await hub.kubeconfigFor(agentIdentity(name)));
+  const spoke = KubeClient.fromKubeconfig(await cluster.kubeconfigFor({ serviceAccount: workAgentAccount }));
+  const start = () => {
+    const ended = new AbortController();
+    const both = AbortSignal.any([signal, ended.signal]);
+    const running = [
+      runRegistrationAgent({ hub: asAgent, spoke, cluster: name, signal: both }),
+      runWorkAgent({ hub: asAgent, spoke, cluster: name, signal: both, ...options }),
+    ];
+    return async () => {
+      ended.abort();
+      await Promise.allSettled(running);
+    };
+  };
+  let stop = start();
+  return {
+    name,
+    disconnect: () => stop(),
+    async reconnect() {
+      await stop();
+      stop = start();
+    },
+  };
+}
+
+/** Waits until the registration controller has made the cluster's namespace and rights. */
+async function accepted(hub: Cluster, name: string, signal: AbortSignal): Promise<void> {
+  const done = new AbortController();
+  const clusters = new Informer({ client: hub.client, type: managedClusters, fieldSelector: `metadata.name=${name}` });
+  const watching = clusters.run(AbortSignal.any([signal, done.signal]));
+  await new Promise<void>((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    const look = ({ status }: ManagedCluster) => {
+      if (status?.conditions?.some((c) => c.type === 'HubAcceptedManagedCluster' && c.status === 'True')) resolve();
+    };
+    clusters.subscribe({ added: look, updated: (_, now) => look(now) });
+  });
+  done.abort();
+  await watching.catch((error: unknown) => {
+    if (!done.signal.aborted) throw error;
+  });
+}

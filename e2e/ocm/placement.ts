@@ -1,0 +1,160 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  Informer,
+  isNotFound,
+  type KubeClient,
+  keyOf,
+  parseKey,
+  type ResourceType,
+  WorkQueue,
+} from '../../lib/kube/index.ts';
+import { createLogger } from '../../lib/ops/index.ts';
+import { schedule } from './schedule.ts';
+import {
+  managedClusterSetBindings,
+  managedClusterSets,
+  managedClusters,
+  type Placement,
+  type PlacementDecision,
+  placementDecisions,
+  placements,
+  withCondition,
+} from './types.ts';
+
+const placementLabel = 'cluster.open-cluster-management.io/placement';
+const groupIndexLabel = 'cluster.open-cluster-management.io/decision-group-index';
+const groupNameLabel = 'cluster.open-cluster-management.io/decision-group-name';
+const disabled = 'cluster.open-cluster-management.io/experimental-scheduling-disable';
+const decisionsPerObject = 100;
+
+/**
+ * Stands in for OCM's placement controller until the signal aborts: keeps the PlacementDecisions of every Placement of
+ * the hub. At least one decision object always exists, and status is written after creation, as the real one does.
+ */
+export async function runPlacementController(hub: KubeClient, signal: AbortSignal): Promise<void> {
+  const logger = createLogger({ name: 'ocm-placement', level: 'warn' });
+  const informer = <T extends Placement>(type: ResourceType<T>) => new Informer<T>({ client: hub, type, logger });
+  const watched = {
+    placements: informer(placements),
+    decisions: informer(placementDecisions as ResourceType<PlacementDecision & Placement>),
+    clusters: new Informer({ client: hub, type: managedClusters, logger }),
+    sets: new Informer({ client: hub, type: managedClusterSets, logger }),
+    bindings: new Informer({ client: hub, type: managedClusterSetBindings, logger }),
+  };
+
+  const decisionsOf = (placement: Placement) =>
+    (watched.decisions.list(placement.metadata.namespace) as PlacementDecision[]).filter(
+      (d) => d.metadata.labels?.[placementLabel] === placement.metadata.name,
+    );
+
+  async function reconcile(key: string): Promise<void> {
+    const placement = watched.placements.get(parseKey(key));
+    if (!placement || placement.metadata.deletionTimestamp || placement.metadata.annotations?.[disabled] === 'true')
+      return;
+    const existing = decisionsOf(placement);
+    const current = new Set(existing.flatMap((d) => d.status?.decisions ?? []).map((d) => d.clusterName));
+    const result = schedule(placement, {
+      clusters: watched.clusters.list(),
+      sets: watched.sets.list(),
+      bindings: watched.bindings.list(),
+      current,
+    });
+    const pages = Math.max(1, Math.ceil(result.clusters.length / decisionsPerObject));
+    for (let page = 0; page < pages; page++) {
+      const clusters = result.clusters.slice(page * decisionsPerObject, (page + 1) * decisionsPerObject);
+      await writeDecision(placement, page + 1, clusters, existing);
+    }
+    const wanted = new Set(Array.from({ length: pages }, (_, i) => decisionName(placement, i + 1)));
+    for (const stale of existing.filter((d) => !wanted.has(d.metadata.name)))
+      await hub.delete(placementDecisions, stale.metadata);
+    await writeStatus(placement, result, [...wanted]);
+  }
+
+  async function writeDecision(
+    placement: Placement,
+    index: number,
+    clusters: string[],
+    existing: PlacementDecision[],
+  ): Promise<void> {
+    const { namespace } = placement.metadata;
+    const name = decisionName(placement, index);
+    const before = existing.find((d) => d.metadata.name === name);
+    const key = { name, ...(namespace !== undefined && { namespace }) };
+    if (!before)
+      await hub.create(placementDecisions, {
+        metadata: {
+          ...key,
+          labels: { [placementLabel]: placement.metadata.name, [groupIndexLabel]: '0', [groupNameLabel]: '' },
+          ownerReferences: [
+            {
+              apiVersion: 'cluster.open-cluster-management.io/v1beta1',
+              kind: 'Placement',
+              name: placement.metadata.name,
+              uid: placement.metadata.uid ?? '',
+              controller: true,
+              blockOwnerDeletion: true,
+            },
+          ],
+        },
+      });
+    const decisions = clusters.map((clusterName) => ({ clusterName, reason: '' }));
+    if (!isDeepStrictEqual(before?.status?.decisions, decisions))
+      await hub.mergePatch(placementDecisions, key, { status: { decisions } }, { subresource: 'status' });
+  }
+
+  async function writeStatus(
+    placement: Placement,
+    { satisfied, reason, message, clusters }: ReturnType<typeof schedule>,
+    decisions: string[],
+  ): Promise<void> {
+    let conditions = withCondition(placement.status?.conditions, {
+      type: 'PlacementMisconfigured',
+      status: 'False',
+      reason: 'Succeedconfigured',
+      message: 'Placement configurations check pass',
+    });
+    const status = satisfied ? 'True' : 'False';
+    conditions = withCondition(conditions, { type: 'PlacementSatisfied', status, reason, message });
+    const desired = {
+      conditions,
+      numberOfSelectedClusters: clusters.length,
+      decisionGroups: [
+        { clusterCount: clusters.length, decisionGroupIndex: 0, decisionGroupName: '', decisions: decisions.sort() },
+      ],
+    };
+    if (isDeepStrictEqual(placement.status, desired)) return;
+    await hub.mergePatch(placements, placement.metadata, { status: desired }, { subresource: 'status' });
+  }
+
+  const queue = new WorkQueue({
+    name: 'ocm-placement',
+    logger,
+    handler: (key) =>
+      reconcile(key).catch((error: unknown) => {
+        // The Placement went away while it was worked on; its decisions go by garbage collection.
+        if (!isNotFound(error)) throw error;
+      }),
+  });
+  const everyPlacement = () => {
+    for (const placement of watched.placements.list()) queue.add(keyOf(placement));
+  };
+  const one = (placement: Placement) => queue.add(keyOf(placement));
+  watched.placements.subscribe({ added: one, updated: (_, now) => one(now) });
+  const ownerOf = (decision: PlacementDecision) => {
+    const name = decision.metadata.labels?.[placementLabel];
+    if (name) queue.add(`${decision.metadata.namespace}/${name}`);
+  };
+  watched.decisions.subscribe({ updated: (_, now) => ownerOf(now), deleted: ownerOf });
+  for (const source of [watched.clusters, watched.sets, watched.bindings])
+    source.subscribe({ added: everyPlacement, updated: everyPlacement, deleted: everyPlacement });
+
+  const informers = Object.values(watched);
+  const running = informers.map((i) => i.run(signal));
+  await Promise.all(informers.map((i) => i.synced(signal)));
+  everyPlacement();
+  await Promise.all([...running, queue.run(signal)]);
+}
+
+function decisionName(placement: Placement, index: number): string {
+  return `${placement.metadata.name}-decision-${index}`;
+}

@@ -1,0 +1,171 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Informer, isNotFound, type KubeClient, leases, parseKey, WorkQueue } from '../../lib/kube/index.ts';
+import { createLogger } from '../../lib/ops/index.ts';
+import { applyObjects, hubObjects } from './rbac.ts';
+import { type ManagedCluster, managedClusterSets, managedClusters, manifestWorks, withCondition } from './types.ts';
+
+const cleanupFinalizers = [
+  'cluster.open-cluster-management.io/resource-cleanup',
+  'cluster.open-cluster-management.io/api-resource-cleanup',
+];
+const unreachable = 'cluster.open-cluster-management.io/unreachable';
+const clusterSetLabel = 'cluster.open-cluster-management.io/clusterset';
+const leaseName = 'managed-cluster-lease';
+
+/** The user as which a managed cluster's agents speak to the hub. */
+export function agentIdentity(cluster: string): { user: string; groups: string[] } {
+  return {
+    user: `system:open-cluster-management:${cluster}:agent`,
+    groups: [`system:open-cluster-management:${cluster}`, 'system:open-cluster-management:managed-clusters'],
+  };
+}
+
+/**
+ * Stands in for OCM's registration controller on the hub until the signal aborts: the sets `default` and `global`, the
+ * namespace and rights of an accepted cluster, the `unreachable` taint of one whose lease is stale, and the clean-up
+ * of one that is deleted.
+ */
+export async function runRegistrationController(hub: KubeClient, signal: AbortSignal): Promise<void> {
+  const logger = createLogger({ name: 'ocm-registration', level: 'warn' });
+  await applyObjects(hub, [
+    clusterSet('default', { selectorType: 'ExclusiveClusterSetLabel' }),
+    clusterSet('global', { selectorType: 'LabelSelector', labelSelector: {} }),
+  ]);
+  const clusters = new Informer({ client: hub, type: managedClusters, logger });
+
+  async function reconcile(name: string): Promise<Requeue> {
+    const cluster = clusters.get({ name });
+    if (!cluster) return;
+    if (cluster.metadata.deletionTimestamp) return await cleanUp(cluster);
+    if (!cluster.spec?.hubAcceptsClient) return;
+    await mark(cluster);
+    if (!condition(cluster, 'HubAcceptedManagedCluster')) {
+      await applyObjects(hub, hubObjects(name, agentIdentity(name).user));
+      await patchStatus(cluster, 'HubAcceptedManagedCluster', 'True', 'HubClusterAdminAccepted');
+    }
+    return await checkLease(cluster);
+  }
+
+  async function mark(cluster: ManagedCluster): Promise<void> {
+    const { labels = {}, finalizers = [], resourceVersion } = cluster.metadata;
+    const missing = cleanupFinalizers.filter((f) => !finalizers.includes(f));
+    if (missing.length === 0 && labels[clusterSetLabel]) return;
+    await hub.mergePatch(managedClusters, cluster.metadata, {
+      metadata: {
+        finalizers: [...finalizers, ...missing],
+        labels: { [clusterSetLabel]: labels[clusterSetLabel] ?? 'default' },
+        resourceVersion,
+      },
+    });
+  }
+
+  async function checkLease(cluster: ManagedCluster): Promise<Requeue> {
+    const { name } = cluster.metadata;
+    const graceMs = 5_000 * (cluster.spec?.leaseDurationSeconds ?? 60);
+    const lease = await hub.get(leases, { namespace: name, name: leaseName });
+    const renewed = Date.parse(lease?.spec?.renewTime ?? '');
+    const taints = cluster.spec?.taints ?? [];
+    const isTainted = taints.some((taint) => taint.key === unreachable);
+    if (Number.isNaN(renewed)) return;
+    const remaining = renewed + graceMs - Date.now();
+    if (remaining <= 0 && !isTainted) {
+      await patchStatus(cluster, 'ManagedClusterConditionAvailable', 'Unknown', 'ManagedClusterLeaseUpdateStopped');
+      const timeAdded = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+      await patchTaints(cluster, [...taints, { key: unreachable, effect: 'NoSelect', timeAdded }]);
+    }
+    if (remaining > 0 && isTainted) {
+      await patchStatus(cluster, 'ManagedClusterConditionAvailable', 'True', 'ManagedClusterAvailable');
+      await patchTaints(
+        cluster,
+        taints.filter((taint) => taint.key !== unreachable),
+      );
+    }
+    return { requeueAfterMs: Math.max(remaining, 500) };
+  }
+
+  const patchTaints = (cluster: ManagedCluster, taints: unknown[]) =>
+    hub.mergePatch(managedClusters, cluster.metadata, {
+      metadata: { resourceVersion: undefined },
+      spec: { taints },
+    });
+
+  async function patchStatus(cluster: ManagedCluster, type: string, status: 'True' | 'Unknown', reason: string) {
+    const live = (await hub.get(managedClusters, cluster.metadata)) ?? cluster;
+    const conditions = withCondition(live.status?.conditions, { type, status, reason, message: reason });
+    await hub.mergePatch(managedClusters, cluster.metadata, { status: { conditions } }, { subresource: 'status' });
+  }
+
+  /** The cluster goes when its works are gone, as with OCM's resource clean-up. */
+  async function cleanUp(cluster: ManagedCluster): Promise<Requeue> {
+    const { name } = cluster.metadata;
+    const works = await hub.list(manifestWorks, { namespace: name });
+    for (const work of works) if (!work.metadata.deletionTimestamp) await hub.delete(manifestWorks, work.metadata);
+    if (works.length > 0) return { requeueAfterMs: 200 };
+    const finalizers = (cluster.metadata.finalizers ?? []).filter((f) => !cleanupFinalizers.includes(f));
+    await hub.mergePatch(managedClusters, { name }, { metadata: { finalizers } });
+  }
+
+  const queue = new WorkQueue({
+    name: 'ocm-registration',
+    logger,
+    handler: (key) =>
+      reconcile(parseKey(key).name).catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+      }),
+  });
+  const enqueue = (cluster: ManagedCluster) => queue.add(cluster.metadata.name);
+  clusters.subscribe({ added: enqueue, updated: (_, now) => enqueue(now) });
+  await Promise.all([clusters.run(signal), queue.run(signal)]);
+}
+
+/** Stands in for OCM's registration agent of one cluster until the signal aborts: joins the hub and renews its lease. */
+export async function runRegistrationAgent(options: {
+  hub: KubeClient;
+  spoke: KubeClient;
+  cluster: string;
+  signal: AbortSignal;
+}): Promise<void> {
+  const { hub, spoke, cluster: name, signal } = options;
+  const version = (await (await spoke.request('/version', { signal })).json()) as { gitVersion: string };
+  const live = await hub.get(managedClusters, { name }, signal);
+  if (!live) throw new Error(`ManagedCluster ${name} was not created`);
+  let conditions = live.status?.conditions;
+  const joined = { status: 'True', message: 'Managed cluster joined' } as const;
+  conditions = withCondition(conditions, { type: 'ManagedClusterJoined', reason: 'ManagedClusterJoined', ...joined });
+  conditions = withCondition(conditions, {
+    type: 'ManagedClusterConditionAvailable',
+    status: 'True',
+    reason: 'ManagedClusterAvailable',
+    message: 'Managed cluster is available',
+  });
+  const status = {
+    conditions,
+    version: { kubernetes: version.gitVersion },
+    clusterClaims: [{ name: 'id.k8s.io', value: name }],
+  };
+  await hub.mergePatch(managedClusters, { name }, { status }, { subresource: 'status' });
+  const duration = (live.spec?.leaseDurationSeconds ?? 60) * 1_000;
+  while (!signal.aborted) {
+    const renewTime = new Date().toISOString().replace('Z', '000Z');
+    const lease = { metadata: { namespace: name, name: leaseName }, spec: { renewTime } };
+    await hub
+      .apply(leases, lease, { fieldManager: 'registration-agent', force: true })
+      .catch((error: unknown) =>
+        createLogger({ name: 'ocm-registration', level: 'warn' }).warn({ err: error }, 'lease'),
+      );
+    await sleep(duration, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+function condition(cluster: ManagedCluster, type: string): boolean {
+  return cluster.status?.conditions?.some((c) => c.type === type && c.status === 'True') ?? false;
+}
+
+function clusterSet(name: string, clusterSelector: object) {
+  return {
+    apiVersion: `${managedClusterSets.group}/${managedClusterSets.version}`,
+    kind: managedClusterSets.kind,
+    metadata: { name },
+    spec: { clusterSelector },
+  };
+}

@@ -1,0 +1,226 @@
+import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
+
+/** A condition as every OCM kind carries it. */
+export interface Condition {
+  type: string;
+  status: 'True' | 'False' | 'Unknown';
+  reason: string;
+  message: string;
+  lastTransitionTime?: string;
+  observedGeneration?: number;
+}
+
+/** A standard label selector. */
+export interface LabelSelector {
+  matchLabels?: Record<string, string>;
+  matchExpressions?: { key: string; operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'; values?: string[] }[];
+}
+
+/** A taint of a managed cluster. */
+export interface Taint {
+  key: string;
+  value?: string;
+  effect: 'NoSelect' | 'PreferNoSelect' | 'NoSelectIfNew';
+  timeAdded?: string | null;
+}
+
+/** cluster.open-cluster-management.io/v1 ManagedCluster, the fields that the stand-ins use. */
+export interface ManagedCluster extends KubeObject {
+  spec?: { hubAcceptsClient?: boolean; leaseDurationSeconds?: number; taints?: Taint[] };
+  status?: {
+    conditions?: Condition[];
+    clusterClaims?: { name: string; value: string }[];
+    version?: { kubernetes?: string };
+    [field: string]: unknown;
+  };
+}
+
+/** cluster.open-cluster-management.io/v1beta2 ManagedClusterSet. */
+export interface ManagedClusterSet extends KubeObject {
+  spec?: { clusterSelector?: { selectorType: string; labelSelector?: LabelSelector } };
+}
+
+/** cluster.open-cluster-management.io/v1beta2 ManagedClusterSetBinding. */
+export interface ManagedClusterSetBinding extends KubeObject {
+  spec?: { clusterSet?: string };
+}
+
+/** One term of a Placement. */
+export interface ClusterPredicate {
+  requiredClusterSelector?: { labelSelector?: LabelSelector; claimSelector?: LabelSelector; celSelector?: unknown };
+}
+
+/** A toleration of a Placement. */
+export interface Toleration {
+  key?: string;
+  operator?: 'Exists' | 'Equal';
+  value?: string;
+  effect?: Taint['effect'];
+  tolerationSeconds?: number;
+}
+
+/** cluster.open-cluster-management.io/v1beta1 Placement. */
+export interface Placement extends KubeObject {
+  spec?: {
+    clusterSets?: string[];
+    numberOfClusters?: number;
+    predicates?: ClusterPredicate[];
+    tolerations?: Toleration[];
+  };
+  status?: { conditions?: Condition[]; numberOfSelectedClusters?: number; decisionGroups?: unknown[] };
+}
+
+/** cluster.open-cluster-management.io/v1beta1 PlacementDecision. */
+export interface PlacementDecision extends KubeObject {
+  status?: { decisions: { clusterName: string; reason: string }[] };
+}
+
+/** Selects manifests of a work; name and namespace may be `*` wildcards. */
+export interface ResourceIdentifier {
+  group?: string;
+  resource: string;
+  namespace?: string;
+  name: string;
+}
+
+/** How a feedback value is read. */
+export interface FeedbackRule {
+  type: 'WellKnownStatus' | 'JSONPaths';
+  jsonPaths?: { name: string; path: string; version?: string }[];
+}
+
+/** Per-manifest options of a work. */
+export interface ManifestConfig {
+  resourceIdentifier: ResourceIdentifier;
+  feedbackRules?: FeedbackRule[];
+  feedbackScrapeType?: 'Poll' | 'Watch';
+  updateStrategy?: {
+    type: 'Update' | 'CreateOnly' | 'ServerSideApply' | 'ReadOnly';
+    serverSideApply?: { fieldManager?: string; force?: boolean };
+  };
+}
+
+/** What remains when a work is deleted. */
+export interface DeleteOption {
+  propagationPolicy?: 'Foreground' | 'Orphan' | 'SelectivelyOrphan';
+  selectivelyOrphans?: { orphaningRules?: ResourceIdentifier[] };
+}
+
+/** One value that feedback brought back. */
+export interface FeedbackValue {
+  name: string;
+  fieldValue: { type: 'Integer' | 'String' | 'Boolean'; integer?: number; string?: string; boolean?: boolean };
+}
+
+/** The state of one manifest of a work. */
+export interface ManifestStatus {
+  resourceMeta: {
+    ordinal: number;
+    group: string;
+    version: string;
+    kind: string;
+    resource: string;
+    name: string;
+    namespace: string;
+  };
+  conditions: Condition[];
+  statusFeedback: { values?: FeedbackValue[] };
+}
+
+/** work.open-cluster-management.io/v1 ManifestWork. */
+export interface ManifestWork extends KubeObject {
+  spec: {
+    workload?: { manifests?: KubeObject[] };
+    deleteOption?: DeleteOption;
+    manifestConfigs?: ManifestConfig[];
+    executor?: unknown;
+  };
+  status?: { conditions?: Condition[]; resourceStatus?: { manifests?: ManifestStatus[] } };
+}
+
+/** An object that a work put on the managed cluster. */
+export interface AppliedResource {
+  group: string;
+  version: string;
+  resource: string;
+  namespace?: string;
+  name: string;
+  uid: string;
+}
+
+/** work.open-cluster-management.io/v1 AppliedManifestWork, on the managed cluster. */
+export interface AppliedManifestWork extends KubeObject {
+  spec?: { hubHash: string; agentID?: string; manifestWorkName: string };
+  status?: { appliedResources?: AppliedResource[] };
+}
+
+const cluster = 'cluster.open-cluster-management.io';
+const work = 'work.open-cluster-management.io';
+
+/** The OCM kinds that the stand-ins serve. */
+export const managedClusters = resourceType<ManagedCluster>({
+  group: cluster,
+  version: 'v1',
+  kind: 'ManagedCluster',
+  plural: 'managedclusters',
+  namespaced: false,
+});
+/** See {@link managedClusters}. */
+export const managedClusterSets = resourceType<ManagedClusterSet>({
+  group: cluster,
+  version: 'v1beta2',
+  kind: 'ManagedClusterSet',
+  plural: 'managedclustersets',
+  namespaced: false,
+});
+/** See {@link managedClusters}. */
+export const managedClusterSetBindings = resourceType<ManagedClusterSetBinding>({
+  group: cluster,
+  version: 'v1beta2',
+  kind: 'ManagedClusterSetBinding',
+  plural: 'managedclustersetbindings',
+  namespaced: true,
+});
+/** See {@link managedClusters}. */
+export const placements = resourceType<Placement>({
+  group: cluster,
+  version: 'v1beta1',
+  kind: 'Placement',
+  plural: 'placements',
+  namespaced: true,
+});
+/** See {@link managedClusters}. */
+export const placementDecisions = resourceType<PlacementDecision>({
+  group: cluster,
+  version: 'v1beta1',
+  kind: 'PlacementDecision',
+  plural: 'placementdecisions',
+  namespaced: true,
+});
+/** See {@link managedClusters}. */
+export const manifestWorks = resourceType<ManifestWork>({
+  group: work,
+  version: 'v1',
+  kind: 'ManifestWork',
+  plural: 'manifestworks',
+  namespaced: true,
+});
+/** See {@link managedClusters}. */
+export const appliedManifestWorks = resourceType<AppliedManifestWork>({
+  group: work,
+  version: 'v1',
+  kind: 'AppliedManifestWork',
+  plural: 'appliedmanifestworks',
+  namespaced: false,
+});
+
+/** Sets one condition in a list as OCM does: the transition time moves only when the status changes. */
+export function withCondition(conditions: Condition[] | undefined, condition: Condition): Condition[] {
+  const others = (conditions ?? []).filter((c) => c.type !== condition.type);
+  const before = conditions?.find((c) => c.type === condition.type);
+  const lastTransitionTime =
+    before?.lastTransitionTime && before.status === condition.status
+      ? before.lastTransitionTime
+      : new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+  return [...others, { ...condition, lastTransitionTime }].sort((a, b) => a.type.localeCompare(b.type));
+}
