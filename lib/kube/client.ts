@@ -1,0 +1,411 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ConnectionPool, type HttpRequest, type HttpResponse } from './connection.ts';
+import { Credentials, kubeConfigFromEnvironment, kubeConfigFromFile, kubeConfigInCluster } from './credentials.ts';
+import { Discovery } from './discovery.ts';
+import { ApiError, ConnectionError, errorFromResponse, isNotFound } from './errors.ts';
+import { collectionPath, objectPath, withQuery } from './paths.ts';
+import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
+import { readWatch, type WatchEvent } from './watch.ts';
+
+/** Which objects a list or watch is about. */
+export interface Selection {
+  /** All namespaces when left out. */
+  namespace?: string | undefined;
+  labelSelector?: string | undefined;
+  fieldSelector?: string | undefined;
+}
+
+/** One page of a list. */
+export interface ListPage<T> {
+  items: T[];
+  /** The version of the whole list: where a watch may start once the last page has come. */
+  resourceVersion: string;
+  /** Token of the next page; undefined on the last one. */
+  continue: string | undefined;
+}
+
+/** Options that every request takes. */
+export interface RequestOptions {
+  signal?: AbortSignal | undefined;
+}
+
+/** Options of every write. */
+export interface WriteOptions extends RequestOptions {
+  fieldManager?: string | undefined;
+  subresource?: 'status' | 'scale' | 'approval' | undefined;
+  /** Validate and admit, but store nothing. */
+  dryRun?: boolean | undefined;
+}
+
+/** Options of a deletion. `uid` and `resourceVersion` are preconditions: a mismatch is a Conflict. */
+export interface DeleteOptions extends RequestOptions {
+  uid?: string | undefined;
+  resourceVersion?: string | undefined;
+  propagationPolicy?: 'Foreground' | 'Background' | 'Orphan' | undefined;
+  gracePeriodSeconds?: number | undefined;
+}
+
+/** A raw request, for what the typed methods do not cover. */
+export interface RawRequest {
+  method?: HttpRequest['method'];
+  headers?: Record<string, string>;
+  /** An object is sent as JSON. */
+  body?: string | Uint8Array | object;
+  signal?: AbortSignal | undefined;
+  /** Default: the client's; 0 waits for ever (streams). */
+  timeoutMs?: number;
+}
+
+/** How a client behaves; the defaults suit a controller. */
+export interface ClientOptions {
+  /** Longest silence before an answer's head or between parts of its body. Default 35 s: webhooks may take 30 s. */
+  requestTimeoutMs?: number;
+  /** Default 64. */
+  maxConnections?: number;
+  /** Default `argocd-fleet`. */
+  userAgent?: string;
+}
+
+const attempts = 4;
+const jsonType = 'application/json';
+
+/**
+ * A client of one API server. Methods throw ApiError when the server refuses, ConnectionError when no answer comes,
+ * the signal's reason when aborted.
+ *
+ * Requests that the server turned away unprocessed (429) are repeated, whatever their method, after the time that it
+ * asks for; requests that never reached the server or that are safe to repeat (reads, server-side apply) are repeated
+ * when the connection breaks. Nothing else is repeated here: that is the caller's work queue's business.
+ */
+export class KubeClient {
+  readonly #credentials: Credentials;
+  readonly #pool: ConnectionPool;
+  readonly #basePath: string;
+  readonly #timeoutMs: number;
+  readonly #userAgent: string;
+  readonly #discovery: Discovery;
+
+  /** Prefer the static factories. */
+  constructor(credentials: Credentials, options: ClientOptions = {}) {
+    this.#credentials = credentials;
+    this.#pool = new ConnectionPool(credentials, options.maxConnections ?? 64);
+    this.#basePath = new URL(credentials.server).pathname.replace(/\/$/, '');
+    this.#timeoutMs = options.requestTimeoutMs ?? 35_000;
+    this.#userAgent = options.userAgent ?? 'argocd-fleet';
+    this.#discovery = new Discovery((path, signal) => this.#json<unknown>({ method: 'GET', path, signal }));
+  }
+
+  /** A client for a kubeconfig file, and a context of it other than the current one. */
+  static fromKubeconfig(path: string, context?: string, options?: ClientOptions): KubeClient {
+    return new KubeClient(new Credentials(() => kubeConfigFromFile(path, context)), options);
+  }
+
+  /** A client with the pod's own service account. Throws outside of a pod. */
+  static inCluster(options?: ClientOptions): KubeClient {
+    return new KubeClient(new Credentials(kubeConfigInCluster), options);
+  }
+
+  /** The given kubeconfig, else KUBECONFIG, else the pod's service account, else ~/.kube/config. */
+  static load(options: { kubeconfig?: string; context?: string } & ClientOptions = {}): KubeClient {
+    return new KubeClient(new Credentials(kubeConfigFromEnvironment(options)), options);
+  }
+
+  /** URL of the API server. */
+  get server(): string {
+    return this.#credentials.server;
+  }
+
+  /** The namespace of the kubeconfig context or of the pod; undefined when none is set. */
+  get namespace(): string | undefined {
+    return this.#credentials.namespace;
+  }
+
+  /** Reads one object; undefined when it does not exist. */
+  async get<T extends KubeObject>(type: ResourceType<T>, key: ObjectKey, signal?: AbortSignal): Promise<T | undefined> {
+    try {
+      return await this.#json<T>({ method: 'GET', path: objectPath(type, key), signal });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** Reads all objects of a selection, page by page, consistent as of one moment. */
+  async list<T extends KubeObject>(
+    type: ResourceType<T>,
+    options: Selection & RequestOptions & { pageSize?: number } = {},
+  ): Promise<T[]> {
+    const items: T[] = [];
+    let next: string | undefined;
+    do {
+      const page = await this.listPage(type, { ...options, limit: options.pageSize ?? 500, continue: next });
+      for (const item of page.items) items.push(item);
+      next = page.continue;
+    } while (next);
+    return items;
+  }
+
+  /** Reads one page of a list. An expired continue token throws an error that `isGone` recognises. */
+  async listPage<T extends KubeObject>(
+    type: ResourceType<T>,
+    options: Selection &
+      RequestOptions & {
+        limit?: number | undefined;
+        continue?: string | undefined;
+        resourceVersion?: string | undefined;
+      },
+  ): Promise<ListPage<T>> {
+    const { namespace, labelSelector, fieldSelector, limit, resourceVersion, signal } = options;
+    const path = withQuery(collectionPath(type, namespace), {
+      labelSelector,
+      fieldSelector,
+      limit,
+      resourceVersion,
+      continue: options.continue,
+    });
+    const page = await this.#json<{ metadata?: { resourceVersion?: string; continue?: string }; items?: T[] }>({
+      method: 'GET',
+      path,
+      signal,
+    });
+    const apiVersion = apiVersionOf(type);
+    const items = page.items ?? [];
+    for (const item of items) {
+      // Lists of built-in kinds leave these two out of their items.
+      item.apiVersion = apiVersion;
+      item.kind = type.kind;
+    }
+    return {
+      items,
+      resourceVersion: page.metadata?.resourceVersion ?? '',
+      continue: page.metadata?.continue || undefined,
+    };
+  }
+
+  /**
+   * Watches a selection from a resourceVersion on; ends when the server closes the watch, throws ApiError on an ERROR
+   * event (`isGone`: list again) and ConnectionError when the connection breaks or turns out dead.
+   */
+  async *watch<T extends KubeObject>(
+    type: ResourceType<T>,
+    options: Selection & RequestOptions & { resourceVersion: string; timeoutSeconds?: number },
+  ): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
+    const path = withQuery(collectionPath(type, namespace), {
+      watch: true,
+      allowWatchBookmarks: true,
+      timeoutSeconds: options.timeoutSeconds ?? 300,
+      resourceVersion,
+      labelSelector,
+      fieldSelector,
+    });
+    const response = await this.#exchange({ method: 'GET', path, signal, timeoutMs: 0 });
+    yield* readWatch<T>(`watch ${type.plural}`, response.body);
+  }
+
+  /** Creates an object. Throws AlreadyExists when the name is taken. */
+  async create<T extends KubeObject>(type: ResourceType<T>, object: T, options: WriteOptions = {}): Promise<T> {
+    const path = collectionPath(type, type.namespaced ? requiredNamespace(type, object) : undefined);
+    return this.#write({ method: 'POST', path, body: withKind(type, object) }, options);
+  }
+
+  /**
+   * Replaces an object (PUT). With `metadata.resourceVersion` set, a change by someone else since is a Conflict;
+   * without it the object is overwritten.
+   */
+  async replace<T extends KubeObject>(type: ResourceType<T>, object: T, options: WriteOptions = {}): Promise<T> {
+    const path = objectPath(type, object.metadata, options.subresource);
+    return this.#write({ method: 'PUT', path, body: withKind(type, object) }, options);
+  }
+
+  /**
+   * Server-side apply: the fields given become ours, fields given before and now missing are removed. Fields that
+   * another manager owns are a Conflict unless `force`.
+   */
+  async apply<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: Partial<T> & Pick<T, 'metadata'>,
+    options: WriteOptions & { fieldManager: string; force?: boolean },
+  ): Promise<T> {
+    const { managedFields: _, ...metadata } = object.metadata;
+    return this.#write(
+      {
+        method: 'PATCH',
+        path: objectPath(type, object.metadata, options.subresource),
+        contentType: 'application/apply-patch+yaml',
+        body: withKind(type, { ...object, metadata }),
+        idempotent: true,
+      },
+      options,
+      { force: options.force },
+    );
+  }
+
+  /** JSON merge patch (RFC 7386): null removes a field, lists are replaced whole. */
+  async mergePatch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    patch: object,
+    options: WriteOptions = {},
+  ): Promise<T> {
+    const path = objectPath(type, key, options.subresource);
+    return this.#write({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body: patch }, options);
+  }
+
+  /** JSON patch (RFC 6902). A failed `test` is Invalid. */
+  async jsonPatch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    operations: JsonPatchOperation[],
+    options: WriteOptions = {},
+  ): Promise<T> {
+    const path = objectPath(type, key, options.subresource);
+    return this.#write(
+      { method: 'PATCH', path, contentType: 'application/json-patch+json', body: operations },
+      options,
+    );
+  }
+
+  /** Deletes an object; it being gone already is success. Finalizers may keep it for a while after. */
+  async delete(type: ResourceType, key: ObjectKey, options: DeleteOptions = {}): Promise<void> {
+    const { uid, resourceVersion, propagationPolicy, gracePeriodSeconds, signal } = options;
+    const preconditions = uid || resourceVersion ? { uid, resourceVersion } : undefined;
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy, gracePeriodSeconds };
+    try {
+      await this.#json({ method: 'DELETE', path: objectPath(type, key), body, signal, idempotent: uid !== undefined });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  /**
+   * Any request, with the body as it comes (logs, proxied services). Answers of 400 and above throw ApiError. The
+   * caller reads or discards the body.
+   */
+  async request(path: string, init: RawRequest = {}): Promise<HttpResponse> {
+    const isRaw = typeof init.body === 'string' || init.body instanceof Uint8Array || init.body === undefined;
+    return this.#exchange({
+      method: init.method ?? 'GET',
+      path,
+      headers: { ...(isRaw ? {} : { 'content-type': jsonType }), ...init.headers },
+      body: isRaw ? (init.body as string | Uint8Array | undefined) : JSON.stringify(init.body),
+      signal: init.signal,
+      timeoutMs: init.timeoutMs ?? this.#timeoutMs,
+    });
+  }
+
+  /**
+   * The kind behind an apiVersion and kind, as the server serves it now; undefined when it does not. Answers are
+   * cached; what is not found is asked for again, at most once a second.
+   */
+  async resolve(apiVersion: string, kind: string, signal?: AbortSignal): Promise<ResourceType | undefined> {
+    return this.#discovery.resolve(apiVersion, kind, signal);
+  }
+
+  /** Closes all connections; requests and watches under way fail. */
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async #write<T>(
+    request: Omit<JsonRequest, 'signal'>,
+    options: WriteOptions,
+    parameters: Record<string, boolean | undefined> = {},
+  ): Promise<T> {
+    const path = withQuery(request.path, {
+      fieldManager: options.fieldManager,
+      dryRun: options.dryRun ? 'All' : undefined,
+      ...parameters,
+    });
+    return this.#json<T>({ ...request, path, signal: options.signal });
+  }
+
+  async #json<T>(request: JsonRequest): Promise<T> {
+    const response = await this.#exchange({
+      method: request.method,
+      path: request.path,
+      headers: request.body === undefined ? {} : { 'content-type': request.contentType ?? jsonType },
+      body: request.body === undefined ? undefined : JSON.stringify(request.body),
+      signal: request.signal,
+      timeoutMs: this.#timeoutMs,
+      idempotent: request.idempotent,
+    });
+    return JSON.parse(await response.body.text()) as T;
+  }
+
+  async #exchange(request: Exchange): Promise<HttpResponse> {
+    const { idempotent, body, ...rest } = request;
+    const repeatable = idempotent || request.method === 'GET';
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#once({
+          ...rest,
+          path: this.#basePath + request.path,
+          headers: { accept: jsonType, 'user-agent': this.#userAgent, ...request.headers },
+          ...(body === undefined ? {} : { body }),
+        });
+      } catch (error) {
+        const wait = attempt < attempts ? retryDelay(error, attempt, repeatable) : undefined;
+        if (wait === undefined) throw error;
+        if (error instanceof ApiError && error.status === 401) this.#credentials.invalidate();
+        await delay(wait, undefined, request.signal ? { signal: request.signal } : {}).catch((reason) => {
+          throw request.signal?.aborted ? request.signal.reason : reason;
+        });
+      }
+    }
+  }
+
+  async #once(request: HttpRequest): Promise<HttpResponse> {
+    const response = await this.#pool.send(request);
+    if (response.status < 400) return response;
+    const body = await response.body.text();
+    const what = `${request.method} ${request.path.replace(/\?.*/, '')}`;
+    throw errorFromResponse(what, response.status, body, response.headers['retry-after']);
+  }
+}
+
+interface JsonRequest {
+  method: HttpRequest['method'];
+  path: string;
+  contentType?: string;
+  body?: unknown;
+  signal?: AbortSignal | undefined;
+  idempotent?: boolean;
+}
+
+interface Exchange {
+  method: HttpRequest['method'];
+  path: string;
+  headers?: Record<string, string>;
+  body?: string | Uint8Array | undefined;
+  signal?: AbortSignal | undefined;
+  timeoutMs: number;
+  /** Repeating it after it may have been carried out does no harm. */
+  idempotent?: boolean | undefined;
+}
+
+/** Milliseconds until another try of a failed request, or undefined when it must not be repeated here. */
+function retryDelay(error: unknown, attempt: number, repeatable: boolean): number | undefined {
+  const backoff = 50 * 2 ** attempt * (0.5 + Math.random());
+  if (error instanceof ConnectionError) {
+    // One more try: a kept-alive connection may have been closed under the request. A server that is down is for the
+    // caller to wait for.
+    return attempt === 1 && error.sent && repeatable ? 0 : undefined;
+  }
+  if (!(error instanceof ApiError)) return undefined;
+  if (error.status === 401) return attempt === 1 ? 0 : undefined;
+  if (error.status === 429) return Math.min(error.retryAfterMs ?? backoff, 10_000);
+  if (error.status === 503 && error.retryAfterMs !== undefined && repeatable)
+    return Math.min(error.retryAfterMs, 10_000);
+  return undefined;
+}
+
+function withKind<T extends KubeObject>(type: ResourceType<T>, object: object): object {
+  return { ...object, apiVersion: apiVersionOf(type), kind: type.kind };
+}
+
+function requiredNamespace(type: ResourceType, object: KubeObject): string {
+  const { namespace, name, generateName } = object.metadata;
+  if (!namespace) throw new TypeError(`${type.kind} "${name || generateName}" needs a namespace`);
+  return namespace;
+}

@@ -1,0 +1,50 @@
+export {
+  type ClientOptions,
+  type DeleteOptions,
+  KubeClient,
+  type ListPage,
+  type RawRequest,
+  type RequestOptions,
+  type Selection,
+  type WriteOptions,
+} from './client.ts';
+export {
+  finalizerPatch,
+  findCondition,
+  hasFinalizer,
+  isBeingDeleted,
+  isConditionTrue,
+  ownerReference,
+  rfc3339,
+  rfc3339Micro,
+  setCondition,
+} from './conditions.ts';
+export type { HttpBody, HttpResponse } from './connection.ts';
+export {
+  ApiError,
+  ConnectionError,
+  isAlreadyExists,
+  isConflict,
+  isForbidden,
+  isGone,
+  isInvalid,
+  isNotFound,
+  isRetryable,
+  type StatusDetails,
+} from './errors.ts';
+export * from './resources.ts';
+export {
+  apiVersionOf,
+  type Condition,
+  type JsonPatchOperation,
+  type KubeLogger,
+  type KubeObject,
+  keyOf,
+  type ObjectKey,
+  type ObjectMeta,
+  type OwnerReference,
+  parseKey,
+  type ResourceType,
+  resourceType,
+} from './types.ts';
+export type { WatchEvent } from './watch.ts';
