@@ -1,0 +1,21 @@
+export { PkiError } from './errors.ts';
+export {
+  type CertificateInfo,
+  type CertificateUsage,
+  inspectCertificate,
+  isIssuedBy,
+  isKeyOf,
+  parseCertificates,
+  renewalTime,
+} from './inspect.ts';
+export {
+  type CertificateRequest,
+  clockSkewMs,
+  createAuthority,
+  issueCertificate,
+  type KeyCertificate,
+  lifetimes,
+  reasonToReissue,
+} from './issue.ts';
+export { generateJwtKey, generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
+export { authoritiesOfSecret, type SecretData, textOf, tlsOfSecret, tlsSecretData } from './secrets.ts';

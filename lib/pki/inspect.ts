@@ -1,0 +1,106 @@
+import 'reflect-metadata';
+import { createHash, X509Certificate } from 'node:crypto';
+import * as x509 from '@peculiar/x509';
+import { PkiError } from './errors.ts';
+import { parsePrivateKey } from './keys.ts';
+
+/** What a certificate says. */
+export interface CertificateInfo {
+  readonly commonName: string;
+  readonly organizations: readonly string[];
+  /** DNS names, sorted. */
+  readonly dnsNames: readonly string[];
+  /** IP addresses in canonical form, sorted. */
+  readonly ipAddresses: readonly string[];
+  readonly uris: readonly string[];
+  readonly usages: readonly CertificateUsage[];
+  readonly isAuthority: boolean;
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  readonly serialNumber: string;
+  /** SHA-256 of the DER form, 64 upper-case hex digits: the form of argocd-agent's blocklist. */
+  readonly fingerprint: string;
+}
+
+/** Extended key usages that this project deals in. */
+export type CertificateUsage = 'server' | 'client';
+
+const usageOids: Readonly<Record<string, CertificateUsage>> = {
+  [x509.ExtendedKeyUsage.serverAuth]: 'server',
+  [x509.ExtendedKeyUsage.clientAuth]: 'client',
+};
+
+/**
+ * The certificates of a PEM text, in order. Other blocks are skipped.
+ * @throws PkiError BAD_CERTIFICATE when there is none or one does not parse
+ */
+export function parseCertificates(pem: string, what = 'certificate'): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  if (blocks.length === 0) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  return blocks.map((block) => {
+    try {
+      return new X509Certificate(block);
+    } catch (error) {
+      throw new PkiError('BAD_CERTIFICATE', what, `does not parse (${(error as Error).message})`, { cause: error });
+    }
+  });
+}
+
+/**
+ * Describes the first certificate of a PEM text.
+ * @throws PkiError BAD_CERTIFICATE
+ */
+export function inspectCertificate(pem: string, what = 'certificate'): CertificateInfo {
+  const [first] = parseCertificates(pem, what);
+  if (first === undefined) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  const parsed = new x509.X509Certificate(first.raw);
+  const names = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? [];
+  const ofType = (type: string) =>
+    names
+      .filter((name) => name.type === type)
+      .map(({ value }) => value)
+      .sort();
+  const usages = parsed.getExtension(x509.ExtendedKeyUsageExtension)?.usages ?? [];
+  return {
+    commonName: parsed.subjectName.getField('CN')[0] ?? '',
+    organizations: parsed.subjectName.getField('O'),
+    dnsNames: ofType('dns'),
+    ipAddresses: ofType('ip').map(canonicalAddress).sort(),
+    uris: ofType('url'),
+    usages: usages.flatMap((oid) => usageOids[String(oid)] ?? []),
+    isAuthority: first.ca,
+    notBefore: parsed.notBefore,
+    notAfter: parsed.notAfter,
+    serialNumber: first.serialNumber,
+    fingerprint: createHash('sha256').update(first.raw).digest('hex').toUpperCase(),
+  };
+}
+
+/** One spelling per IP address, so that `::1` and `0:0:0:0:0:0:0:1` compare equal. */
+export function canonicalAddress(address: string): string {
+  if (!address.includes(':')) return address;
+  return new URL(`http://[${address}]/`).hostname.slice(1, -1);
+}
+
+/** Whether one of the authorities signed the first certificate. Validity periods are not looked at. */
+export function isIssuedBy(certificatePem: string, authoritiesPem: string): boolean {
+  const [leaf] = parseCertificates(certificatePem);
+  if (leaf === undefined) return false;
+  return parseCertificates(authoritiesPem, 'certificate authorities').some(
+    (authority) => leaf.checkIssued(authority) && leaf.verify(authority.publicKey),
+  );
+}
+
+/**
+ * Whether the private key belongs to the first certificate.
+ * @throws PkiError when either does not parse
+ */
+export function isKeyOf(certificatePem: string, keyPem: string): boolean {
+  const [leaf] = parseCertificates(certificatePem);
+  return leaf?.checkPrivateKey(parsePrivateKey(keyPem)) ?? false;
+}
+
+/** When two thirds of a certificate's life are over: the time to renew it. */
+export function renewalTime({ notBefore, notAfter }: { notBefore: Date; notAfter: Date }): Date {
+  return new Date(notBefore.getTime() + ((notAfter.getTime() - notBefore.getTime()) * 2) / 3);
+}
