@@ -1,0 +1,86 @@
+import type { Application, AppProject } from '../application.ts';
+
+interface Addressed {
+  /** CloudEvents extension `resourceid`. */
+  readonly resourceId: string;
+  /** CloudEvents extension `eventid`. */
+  readonly eventId: string;
+}
+
+/** Says something about an Application. The type is the last part of the wire's event type. */
+export interface ApplicationMessage extends Addressed {
+  readonly target: 'application';
+  readonly type: 'create' | 'spec-update' | 'delete' | 'set-operation' | 'terminate-operation' | 'status-update';
+  /** Extension `principaluid`; only from a principal. */
+  readonly principalUid?: string;
+  readonly object: Application;
+}
+
+/** Says something about an AppProject; principal to agent only. */
+export interface AppProjectMessage extends Addressed {
+  readonly target: 'appproject';
+  readonly type: 'create' | 'spec-update' | 'delete';
+  readonly principalUid?: string;
+  readonly object: AppProject;
+}
+
+/** The agent could not or may not do what the principal asked for an Application. */
+export interface ErrorMessage extends Addressed {
+  readonly target: 'application';
+  readonly type: 'error';
+  readonly error: { readonly resourceName: string; readonly resourceNamespace: string; readonly message: string };
+}
+
+/** The kinds that resync messages name. */
+export type ResyncKind = 'Application' | 'AppProject' | 'Repository' | 'GPGKey';
+
+/** "This is what I hold; tell me if it should be different." `checksum` is base64, null when the sender has no copy. */
+export interface RequestUpdate {
+  readonly kind: ResyncKind;
+  readonly name: string;
+  readonly namespace?: string;
+  /** UID of the source's object, empty when the sender has no copy. */
+  readonly uid: string;
+  readonly checksum: string | null;
+  /** Extension that Go peers ignore: digest of all that the principal writes ({@link managedCopyDigest}). */
+  readonly digest?: string;
+}
+
+/** A message of the resync family, its payload in the wire's JSON form. */
+export type ResyncMessage =
+  | (Addressed & {
+      readonly target: 'resourceResync';
+      readonly type: 'request-update';
+      readonly payload: RequestUpdate;
+    })
+  | (Addressed & {
+      readonly target: 'resourceResync';
+      readonly type: 'request-synced-resource-list';
+      readonly payload: { readonly checksum: string | null };
+    })
+  | (Addressed & {
+      readonly target: 'resourceResync';
+      readonly type: 'response-synced-resource';
+      readonly payload: {
+        readonly name: string;
+        readonly namespace?: string;
+        readonly uid: string;
+        readonly kind: ResyncKind;
+      };
+    })
+  | (Addressed & {
+      readonly target: 'resourceResync';
+      readonly type: 'request-resource-resync';
+      readonly payload: Readonly<Record<string, never>>;
+    });
+
+/** Everything that principal and managed agent say to each other about what is to be in step. */
+export type Message = ApplicationMessage | AppProjectMessage | ErrorMessage | ResyncMessage;
+
+/** A connected peer, as the sync classes see it. The program maps messages to wire events. */
+export interface PeerConnection {
+  /** Sends a message that the peer acknowledges. False: nothing was taken, `writable()` will be called later. */
+  send(message: Message): boolean;
+  /** Tells the peer that its message was processed. Never refused: acknowledgements are small and bounded by the inbox. */
+  acknowledge(message: Message): void;
+}

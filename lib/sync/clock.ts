@@ -1,0 +1,35 @@
+/** Time as the engine sees it, so that a simulation can own it. */
+export interface Clock {
+  /** Milliseconds since any fixed point; never goes back. */
+  now(): number;
+  /** Calls `run` once after `ms` milliseconds; the returned function cancels it. */
+  after(ms: number, run: () => void): () => void;
+}
+
+/** The process's own monotonic clock. Its timers do not keep the process alive. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** A growing wait between attempts: `baseMs * factor^(attempt-1)`, never above `capMs`, plus up to `jitter` of itself. */
+export interface Backoff {
+  readonly baseMs: number;
+  readonly factor: number;
+  readonly capMs: number;
+  /** 0: none, 1: up to twice the wait. */
+  readonly jitter: number;
+}
+
+/**
+ * The wait in milliseconds after the given attempt (the first is 1).
+ * @param random a number in [0, 1), as of Math.random
+ */
+export function backoffDelay(backoff: Backoff, attempt: number, random: number): number {
+  const wait = Math.min(backoff.capMs, backoff.baseMs * backoff.factor ** Math.min(attempt - 1, 64));
+  return wait * (1 + backoff.jitter * random);
+}

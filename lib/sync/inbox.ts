@@ -1,0 +1,243 @@
+import { type Backoff, backoffDelay, type Clock, systemClock } from './clock.ts';
+
+/** `done`: written, or settled so that sending it again would change nothing. `retry`: not possible now. */
+export type InboxOutcome = 'done' | 'retry';
+
+/** How an {@link Inbox} works. */
+export interface InboxOptions<M> {
+  /**
+   * Does what the message says. It must be safe to repeat. A thrown error counts as `retry` and is reported to `onError`.
+   */
+  readonly apply: (message: M, signal: AbortSignal) => Promise<InboxOutcome>;
+  /** Tells the sender that the message was processed. Called at most once per received copy. */
+  readonly acknowledge: (message: M) => void;
+  /** Messages of one lane run one after the other, in the order they came; lanes run side by side. */
+  readonly laneOf: (message: M) => string;
+  /** Equal for two copies of the same message. */
+  readonly idOf: (message: M) => string;
+  /** Whether the older of two messages of a lane need not be done when the newer one is. */
+  readonly supersedes: (newer: M, older: M) => boolean;
+  readonly onError?: (error: unknown, message: M, attempt: number) => void;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  /** How many messages may be worked on at once. Waiting for a retry does not count. */
+  readonly concurrency?: number;
+  /** How many messages may wait. What comes beyond is dropped unacknowledged, so that the sender repeats it later. */
+  readonly maxQueued?: number;
+  /** How many processed messages are remembered, to acknowledge late copies of them. */
+  readonly remembered?: number;
+  readonly retry?: Backoff;
+}
+
+interface Item<M> {
+  message: M;
+  id: string;
+  attempt: number;
+  /** Superseded messages, acknowledged when this one is done. */
+  readonly superseded: { readonly id: string; readonly message: M }[];
+}
+
+interface Lane<M> {
+  readonly name: string;
+  /** The first is the one in work or waiting for its retry. */
+  readonly items: Item<M>[];
+  state: 'ready' | 'working' | 'backing-off';
+  cancelRetry: (() => void) | undefined;
+}
+
+const defaultRetry: Backoff = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1 };
+
+/**
+ * Works off what a peer says.
+ *
+ * Invariants:
+ * 1. A message is acknowledged only after `apply` said `done` for it, or for a newer one that supersedes it.
+ * 2. Messages of one lane never overlap and keep their order; lanes do not wait for each other beyond `concurrency`.
+ * 3. A copy of a message that is waiting or in work is dropped; a copy of a processed one is acknowledged again.
+ * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends.
+ * 5. What failed is tried again by itself, ever more rarely; a newer state takes its place, in its turn.
+ */
+export class Inbox<M> {
+  readonly #options: InboxOptions<M>;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #concurrency: number;
+  readonly #maxQueued: number;
+  readonly #remembered: number;
+  readonly #retry: Backoff;
+  readonly #signal: AbortSignal;
+
+  readonly #lanes = new Map<string, Lane<M>>();
+  readonly #ready = new Set<Lane<M>>();
+  /** Ids that are waiting or in work. */
+  readonly #known = new Set<string>();
+  /** Ids that were processed, oldest first. */
+  readonly #done = new Set<string>();
+  #working = 0;
+  #backingOff = 0;
+  #evaluating = false;
+
+  /** @param signal ends all work: nothing is started or acknowledged after it */
+  constructor(options: InboxOptions<M>, signal: AbortSignal) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#concurrency = options.concurrency ?? 64;
+    this.#maxQueued = options.maxQueued ?? 20_000;
+    this.#remembered = options.remembered ?? 4_096;
+    this.#retry = options.retry ?? defaultRetry;
+    this.#signal = signal;
+    signal.addEventListener('abort', () => this.#stop(), { once: true });
+  }
+
+  /** Messages that are not processed yet. */
+  get queued(): number {
+    return this.#known.size;
+  }
+
+  /** Messages in work. */
+  get working(): number {
+    return this.#working;
+  }
+
+  /** Lanes whose first message failed and waits to be tried again. */
+  get retrying(): number {
+    return this.#backingOff;
+  }
+
+  /** Takes a message. False when it was dropped because too much waits. */
+  receive(message: M): boolean {
+    if (this.#signal.aborted) {
+      return false;
+    }
+    const id = this.#options.idOf(message);
+    if (this.#done.has(id)) {
+      this.#options.acknowledge(message);
+      return true;
+    }
+    if (this.#known.has(id)) {
+      return true;
+    }
+    if (this.#known.size >= this.#maxQueued) {
+      return false;
+    }
+    this.#known.add(id);
+    this.#enqueue({ message, id, attempt: 0, superseded: [] });
+    this.#evaluate();
+    return true;
+  }
+
+  #enqueue(item: Item<M>): void {
+    const name = this.#options.laneOf(item.message);
+    let lane = this.#lanes.get(name);
+    if (lane === undefined) {
+      lane = { name, items: [], state: 'ready', cancelRetry: undefined };
+      this.#lanes.set(name, lane);
+    }
+    const untouchable = lane.state === 'working' ? 1 : 0;
+    while (lane.items.length > untouchable) {
+      const last = lane.items.at(-1);
+      if (last === undefined || !this.#options.supersedes(item.message, last.message)) {
+        break;
+      }
+      lane.items.pop();
+      item.superseded.push(...last.superseded, { id: last.id, message: last.message });
+      // The wait before the next attempt stays: only the message to try is another.
+      item.attempt = Math.max(item.attempt, last.attempt);
+    }
+    lane.items.push(item);
+    if (lane.state === 'ready') {
+      this.#ready.add(lane);
+    }
+  }
+
+  #evaluate(): void {
+    if (this.#evaluating) {
+      return;
+    }
+    this.#evaluating = true;
+    for (const lane of this.#ready) {
+      if (this.#working >= this.#concurrency || this.#signal.aborted) {
+        break;
+      }
+      this.#ready.delete(lane);
+      const item = lane.items[0];
+      if (item === undefined) {
+        this.#lanes.delete(lane.name);
+      } else {
+        void this.#work(lane, item);
+      }
+    }
+    this.#evaluating = false;
+  }
+
+  async #work(lane: Lane<M>, item: Item<M>): Promise<void> {
+    lane.state = 'working';
+    this.#working += 1;
+    item.attempt += 1;
+    let outcome: InboxOutcome = 'retry';
+    try {
+      outcome = await this.#options.apply(item.message, this.#signal);
+    } catch (error) {
+      this.#options.onError?.(error, item.message, item.attempt);
+    }
+    this.#working -= 1;
+    if (this.#signal.aborted) {
+      return;
+    }
+    if (outcome === 'done') {
+      this.#finish(lane, item);
+    } else {
+      this.#backOff(lane, item);
+    }
+    this.#evaluate();
+  }
+
+  #finish(lane: Lane<M>, item: Item<M>): void {
+    lane.items.shift();
+    lane.state = 'ready';
+    this.#ready.add(lane);
+    for (const { id, message } of [...item.superseded, item]) {
+      this.#known.delete(id);
+      this.#remember(id);
+      this.#options.acknowledge(message);
+    }
+  }
+
+  #backOff(lane: Lane<M>, item: Item<M>): void {
+    lane.state = 'backing-off';
+    this.#backingOff += 1;
+    const newest = lane.items[1];
+    if (newest !== undefined && this.#options.supersedes(newest.message, item.message)) {
+      lane.items.shift();
+      newest.superseded.push(...item.superseded, { id: item.id, message: item.message });
+      newest.attempt = item.attempt;
+    }
+    lane.cancelRetry = this.#clock.after(backoffDelay(this.#retry, item.attempt, this.#random()), () => {
+      lane.cancelRetry = undefined;
+      lane.state = 'ready';
+      this.#backingOff -= 1;
+      this.#ready.add(lane);
+      this.#evaluate();
+    });
+  }
+
+  #remember(id: string): void {
+    this.#done.add(id);
+    if (this.#done.size > this.#remembered) {
+      for (const oldest of this.#done) {
+        this.#done.delete(oldest);
+        break;
+      }
+    }
+  }
+
+  #stop(): void {
+    for (const lane of this.#lanes.values()) {
+      lane.cancelRetry?.();
+    }
+    this.#lanes.clear();
+    this.#ready.clear();
+    this.#known.clear();
+  }
+}

@@ -1,0 +1,13 @@
+export { type Backoff, backoffDelay, type Clock, systemClock } from './clock.ts';
+export { Inbox, type InboxOptions, type InboxOutcome } from './inbox.ts';
+export { Outbox, type OutboxOptions, type PeerCopy } from './outbox.ts';
+export { type Delivery, keyString, type Link, type ResourceKey, type Snapshot, type Source } from './resource.ts';
+export {
+  type Failure,
+  failureOf,
+  type MergePatch,
+  type ObjectRef,
+  type Store,
+  type StoreChange,
+  type StoredObject,
+} from './store.ts';

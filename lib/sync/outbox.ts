@@ -1,0 +1,450 @@
+import { type Backoff, backoffDelay, type Clock, systemClock } from './clock.ts';
+import { type Delivery, keyString, type Link, type ResourceKey, type Snapshot, type Source } from './resource.ts';
+
+/** What a peer says it has of a resource. Without `digest` its state is unknown, only its existence. */
+export interface PeerCopy {
+  readonly uid: string;
+  readonly digest?: string | undefined;
+}
+
+/** How an {@link Outbox} works. */
+export interface OutboxOptions<T> {
+  readonly source: Source<T>;
+  readonly clock?: Clock;
+  /** Numbers in [0, 1), for jitter. */
+  readonly random?: () => number;
+  /** How many resources may wait for their first acknowledgement at once. */
+  readonly maxInFlight?: number;
+  /** When to send again what was not acknowledged. Default as argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
+  readonly resend?: Backoff;
+  /** Called whenever nothing is left to send or to be acknowledged. */
+  readonly onIdle?: () => void;
+}
+
+/** A request for a one-shot intent. Its version makes the event id the same however often it is sent. */
+interface Intent {
+  readonly uid: string;
+  readonly version: string;
+}
+
+/** What an acknowledgement of a flight would tell. */
+type Outcome =
+  | { readonly is: 'held'; readonly copy: PeerCopy; readonly version: string }
+  | { readonly is: 'gone'; readonly uid: string }
+  | { readonly is: 'intent'; readonly name: string; readonly intent: Intent };
+
+interface Flight {
+  readonly event: string;
+  readonly outcome: Outcome;
+  readonly sentAt: number;
+  /** When to decide and send again. */
+  dueAt: number;
+  /** Takes one of the `maxInFlight` places. Resends do not: what is never acknowledged must hold nobody up. */
+  readonly counted: boolean;
+}
+
+interface Entry {
+  readonly key: ResourceKey;
+  /** What the peer certainly has: it acknowledged this, or said so. */
+  held: PeerCopy | undefined;
+  /** Uid → last sent version of every incarnation that the peer may have. */
+  readonly copies: Map<string, string>;
+  readonly intents: Map<string, Intent>;
+  flight: Flight | undefined;
+  /** How often the event named by `unanswered` ran out of time on this link. */
+  timeouts: number;
+  unanswered: string;
+}
+
+const defaultResend: Backoff = { baseMs: 5_000, factor: 4, capMs: 120_000, jitter: 1 };
+
+/**
+ * Keeps one peer in step with a source. It holds no events, only which resources may be out of step and what the peer
+ * acknowledged of each; what to send is decided from the source at the moment of sending.
+ *
+ * Invariants:
+ * 1. A resource that may be out of step is queued or in flight. Nothing is forgotten, also not by a lost link.
+ * 2. At most one unacknowledged event per resource. A change meanwhile is sent after the acknowledgement or, if none
+ *    comes in time, instead of a resend.
+ * 3. `held` is what the peer acknowledged last of what was sent last, or its own word; nothing else sets it.
+ * 4. An incarnation that was sent is deleted at the peer, or replaced there by another, before its resource is
+ *    forgotten: a lost acknowledgement leaves no phantom.
+ * 5. The queue is first in, first out. What is never acknowledged takes no place from the others, and is sent again
+ *    ever more rarely.
+ * 6. An intent is sent when the peer has acknowledged the present state of its resource, and always under the same
+ *    event id, so that a peer that gets it twice does it once.
+ * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1).
+ */
+export class Outbox<T> {
+  readonly #source: Source<T>;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #maxInFlight: number;
+  readonly #resend: Backoff;
+  readonly #onIdle: (() => void) | undefined;
+
+  readonly #entries = new Map<string, Entry>();
+  /** Out of step and not in flight. */
+  readonly #queue = new Set<Entry>();
+  /** Event → the resource that waits for its acknowledgement, in the order of sending. */
+  readonly #flights = new Map<string, Entry>();
+  #counted = 0;
+
+  #link: Link<T> | undefined;
+  /** The link refused; it will call `writable`. */
+  #full = false;
+  #evaluating = false;
+  #again = false;
+  #alarm: { readonly at: number; readonly cancel: () => void } | undefined;
+
+  constructor(options: OutboxOptions<T>) {
+    this.#source = options.source;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#maxInFlight = options.maxInFlight ?? 256;
+    this.#resend = options.resend ?? defaultResend;
+    this.#onIdle = options.onIdle;
+  }
+
+  /** Resources that may be out of step, sent or not. */
+  get pending(): number {
+    return this.#queue.size + this.#flights.size;
+  }
+
+  /** Resources with an unacknowledged event. */
+  get inFlight(): number {
+    return this.#flights.size;
+  }
+
+  /** The resource may have changed at the source: created, updated, deleted, re-created. */
+  changed(key: ResourceKey): void {
+    this.#outOfStep(this.#entry(key));
+    this.#evaluate();
+  }
+
+  /**
+   * Asks for a one-shot intent about the resource as it is now. It replaces one of the same name that is not
+   * acknowledged yet, and is dropped when the resource goes away.
+   */
+  request(key: ResourceKey, intent: string): void {
+    const now = this.#source.read(key);
+    if (now !== undefined) {
+      const entry = this.#entry(key);
+      entry.intents.set(intent, { uid: now.uid, version: now.version });
+      this.#outOfStep(entry);
+    }
+    this.#evaluate();
+  }
+
+  /** Takes back an intent that is not acknowledged yet. */
+  withdraw(key: ResourceKey, intent: string): void {
+    this.#entries.get(keyString(key))?.intents.delete(intent);
+  }
+
+  /** Whether an intent was requested and is not acknowledged yet. */
+  requested(key: ResourceKey, intent: string): boolean {
+    return this.#entries.get(keyString(key))?.intents.has(intent) ?? false;
+  }
+
+  /** What the peer acknowledged last, or said to have. */
+  held(key: ResourceKey): PeerCopy | undefined {
+    return this.#entries.get(keyString(key))?.held;
+  }
+
+  /** A link is there. It replaces an earlier one. */
+  connected(link: Link<T>): void {
+    this.#land();
+    this.#link = link;
+    this.#evaluate();
+  }
+
+  /** The link is gone. What was in flight is out of step again. */
+  disconnected(): void {
+    this.#land();
+    this.#link = undefined;
+    this.#evaluate();
+  }
+
+  /** The link takes more after it had refused. */
+  writable(): void {
+    this.#full = false;
+    this.#evaluate();
+  }
+
+  /**
+   * The peer processed an event. False when nothing waits for it: an older event that a newer one has superseded, one of
+   * an earlier link, or none of ours.
+   */
+  acknowledged(resourceId: string, eventId: string): boolean {
+    const entry = this.#flights.get(eventKey(resourceId, eventId));
+    if (entry?.flight === undefined) {
+      return false;
+    }
+    settle(entry, entry.flight.outcome);
+    this.#endFlight(entry, entry.flight);
+    entry.timeouts = 0;
+    this.#queue.add(entry);
+    this.#evaluate();
+    return true;
+  }
+
+  /**
+   * The peer's own word on what it has; undefined: it has none. While something is in flight, only its existence counts,
+   * because the acknowledgement will be newer.
+   */
+  peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
+    const entry = this.#entry(key);
+    if (entry.flight === undefined) {
+      entry.held = copy?.digest === undefined ? undefined : copy;
+      entry.copies.clear();
+    }
+    if (copy !== undefined && !entry.copies.has(copy.uid)) {
+      entry.copies.set(copy.uid, '');
+    }
+    this.#outOfStep(entry);
+    this.#evaluate();
+  }
+
+  /** The peer may have lost or changed what it acknowledged (it restarted): all of it is out of step. */
+  forgetAcknowledged(): void {
+    for (const entry of this.#entries.values()) {
+      entry.held = undefined;
+      this.#outOfStep(entry);
+    }
+    this.#evaluate();
+  }
+
+  /** Stops all timers. The outbox must not be used afterwards. */
+  close(): void {
+    this.#link = undefined;
+    this.#alarm?.cancel();
+    this.#alarm = undefined;
+  }
+
+  #evaluate(): void {
+    if (this.#evaluating) {
+      this.#again = true;
+      return;
+    }
+    this.#evaluating = true;
+    try {
+      do {
+        this.#again = false;
+        this.#landOverdue();
+        this.#sendQueued();
+      } while (this.#again);
+    } finally {
+      this.#evaluating = false;
+    }
+    if (this.pending === 0) {
+      this.#onIdle?.();
+    }
+  }
+
+  #sendQueued(): void {
+    if (this.#link === undefined) {
+      return;
+    }
+    for (const entry of this.#queue) {
+      if (this.#full || this.#counted >= this.#maxInFlight) {
+        return;
+      }
+      const next = decide(entry, this.#source.read(entry.key));
+      if (next === undefined) {
+        this.#queue.delete(entry);
+        this.#dropIfEmpty(entry);
+      } else if (this.#send(this.#link, entry, next)) {
+        this.#queue.delete(entry);
+      } else {
+        this.#full = true;
+      }
+    }
+  }
+
+  #send(link: Link<T>, entry: Entry, next: Next<T>): boolean {
+    const event = eventKey(next.delivery.resourceId, next.delivery.eventId);
+    if (entry.unanswered !== event) {
+      entry.unanswered = event;
+      entry.timeouts = 0;
+    }
+    const now = this.#clock.now();
+    const flight: Flight = {
+      event,
+      outcome: next.outcome,
+      sentAt: now,
+      dueAt: now + backoffDelay(this.#resend, entry.timeouts + 1, this.#random()),
+      counted: entry.timeouts === 0,
+    };
+    entry.flight = flight;
+    this.#flights.set(event, entry);
+    this.#counted += flight.counted ? 1 : 0;
+    if (!link.send(next.delivery)) {
+      this.#endFlight(entry, flight);
+      return false;
+    }
+    if (next.outcome.is === 'held' && entry.flight === flight) {
+      entry.copies.set(next.outcome.copy.uid, next.outcome.version);
+    }
+    this.#wakeAt(flight.dueAt);
+    return true;
+  }
+
+  #outOfStep(entry: Entry): void {
+    const flight = entry.flight;
+    if (flight === undefined) {
+      this.#queue.add(entry);
+      return;
+    }
+    if (!flight.counted) {
+      // The peer had its time with the old state. The new one may be what it can take, so it need not wait as long.
+      flight.dueAt = Math.min(flight.dueAt, flight.sentAt + this.#resend.baseMs);
+      this.#wakeAt(flight.dueAt);
+    }
+  }
+
+  #endFlight(entry: Entry, flight: Flight): void {
+    this.#flights.delete(flight.event);
+    this.#counted -= flight.counted ? 1 : 0;
+    entry.flight = undefined;
+  }
+
+  /** What was in flight on a link that is no more goes behind what waits, so that none can starve the others. */
+  #land(): void {
+    this.#full = false;
+    for (const entry of [...this.#flights.values()]) {
+      if (entry.flight !== undefined) {
+        this.#endFlight(entry, entry.flight);
+        entry.timeouts = 0;
+        this.#queue.add(entry);
+      }
+    }
+  }
+
+  #landOverdue(): void {
+    const now = this.#clock.now();
+    if (this.#alarm === undefined || this.#alarm.at > now) {
+      return;
+    }
+    this.#alarm = undefined;
+    let next = Number.POSITIVE_INFINITY;
+    for (const entry of [...this.#flights.values()]) {
+      const flight = entry.flight;
+      if (flight !== undefined && flight.dueAt <= now) {
+        this.#endFlight(entry, flight);
+        entry.timeouts += 1;
+        this.#queue.add(entry);
+      } else {
+        next = Math.min(next, flight?.dueAt ?? next);
+      }
+    }
+    this.#wakeAt(next);
+  }
+
+  #wakeAt(at: number): void {
+    if (at === Number.POSITIVE_INFINITY || (this.#alarm !== undefined && this.#alarm.at <= at)) {
+      return;
+    }
+    this.#alarm?.cancel();
+    const cancel = this.#clock.after(Math.max(0, at - this.#clock.now()), () => this.#evaluate());
+    this.#alarm = { at, cancel };
+  }
+
+  #entry(key: ResourceKey): Entry {
+    const id = keyString(key);
+    let entry = this.#entries.get(id);
+    if (entry === undefined) {
+      entry = {
+        key,
+        held: undefined,
+        copies: new Map(),
+        intents: new Map(),
+        flight: undefined,
+        timeouts: 0,
+        unanswered: '',
+      };
+      this.#entries.set(id, entry);
+    }
+    return entry;
+  }
+
+  #dropIfEmpty(entry: Entry): void {
+    if (entry.held === undefined && entry.copies.size === 0 && entry.intents.size === 0) {
+      this.#entries.delete(keyString(entry.key));
+    }
+  }
+}
+
+interface Next<T> {
+  readonly delivery: Delivery<T>;
+  readonly outcome: Outcome;
+}
+
+/** What the peer has to be told about a resource, or undefined when the two are in step. */
+function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefined {
+  if (now === undefined) {
+    entry.intents.clear();
+    entry.held = undefined;
+    const [copy] = entry.copies;
+    return copy === undefined ? undefined : deletion(entry.key, copy[0], copy[1]);
+  }
+  if (entry.held?.uid !== now.uid || entry.held.digest !== now.digest) {
+    return state(entry.key, entry.held?.uid === now.uid ? 'update' : 'create', now);
+  }
+  for (const [name, intent] of entry.intents) {
+    if (intent.uid === now.uid) {
+      return oneShot(entry.key, name, intent, now);
+    }
+    entry.intents.delete(name);
+  }
+  return undefined;
+}
+
+function state<T>(key: ResourceKey, type: 'create' | 'update', now: Snapshot<T>): Next<T> {
+  const resourceId = `${key.name}_${now.uid}`;
+  return {
+    delivery: { key, type, resourceId, eventId: `${resourceId}_${now.version}`, snapshot: now },
+    outcome: { is: 'held', copy: { uid: now.uid, digest: now.digest }, version: now.version },
+  };
+}
+
+/**
+ * Deletions and intents get an event id of their own, where argocd-agent repeats the id of the state: a second
+ * acknowledgement of a state that was sent twice must not pass for theirs. To a peer the id is opaque.
+ */
+function deletion<T>(key: ResourceKey, uid: string, version: string): Next<T> {
+  const resourceId = `${key.name}_${uid}`;
+  return {
+    delivery: { key, type: 'delete', resourceId, eventId: `${resourceId}_${version}_delete`, uid, version },
+    outcome: { is: 'gone', uid },
+  };
+}
+
+function oneShot<T>(key: ResourceKey, name: string, intent: Intent, now: Snapshot<T>): Next<T> {
+  const resourceId = `${key.name}_${now.uid}`;
+  const eventId = `${resourceId}_${intent.version}_${name}`;
+  return {
+    delivery: { key, type: 'intent', intent: name, resourceId, eventId, snapshot: now },
+    outcome: { is: 'intent', name, intent },
+  };
+}
+
+function settle(entry: Entry, outcome: Outcome): void {
+  switch (outcome.is) {
+    case 'held':
+      entry.held = outcome.copy;
+      entry.copies.clear();
+      entry.copies.set(outcome.copy.uid, outcome.version);
+      break;
+    case 'gone':
+      entry.copies.delete(outcome.uid);
+      break;
+    case 'intent':
+      if (entry.intents.get(outcome.name) === outcome.intent) {
+        entry.intents.delete(outcome.name);
+      }
+  }
+}
+
+function eventKey(resourceId: string, eventId: string): string {
+  return `${resourceId}/${eventId}`;
+}
