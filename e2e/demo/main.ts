@@ -1,0 +1,31 @@
+import { parseArgs } from 'node:util';
+import { down, keepUp } from './detached.ts';
+import { runDemo } from './story.ts';
+
+const help = `Usage: npm run demo [-- OPTIONS]
+
+Starts a hub and two managed clusters on this machine, enrolls them by "helm install" and one GitOpsCluster, and shows
+an Application reaching both, live. Ctrl-C stops everything.
+
+Options:
+  --exit    end after the last step instead of waiting for Ctrl-C; the exit code is 0 when every step succeeded
+  --keep    leave the fleet up in the background; prints the kubeconfigs and what to try
+  --down    end a fleet that --keep left up
+  --help    this text
+`;
+
+const { values } = parseArgs({
+  options: {
+    exit: { type: 'boolean', default: false },
+    keep: { type: 'boolean', default: false },
+    down: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+    // Set by --keep for the process that it leaves behind.
+    serve: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) process.stdout.write(help);
+else if (values.down) process.exitCode = await down();
+else if (values.keep && !values.serve) process.exitCode = await keepUp();
+else process.exitCode = await runDemo({ until: values.exit ? 'done' : 'interrupted', detached: values.serve });

@@ -1,0 +1,60 @@
+import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
+
+/** argoproj.io/v1alpha1 Application, the fields that the suites look at. */
+export interface Application extends KubeObject {
+  spec?: {
+    project?: string;
+    source?: { repoURL?: string; path?: string; targetRevision?: string };
+    destination?: { name?: string; server?: string; namespace?: string };
+    syncPolicy?: object;
+    [field: string]: unknown;
+  };
+  status?: {
+    sync?: { status?: string; revision?: string };
+    health?: { status?: string };
+    conditions?: { type: string; message: string }[];
+    [field: string]: unknown;
+  };
+}
+
+/** open-cluster-management.io GitOpsCluster, the fields that the suites look at. */
+export interface GitOpsCluster extends KubeObject {
+  spec?: Record<string, unknown>;
+  status?: {
+    conditions?: { type: string; status: string; reason: string; message: string }[];
+    clusters?: { selected?: number; ready?: number; connected?: number };
+    [field: string]: unknown;
+  };
+}
+
+/** Argo CD's Application. */
+export const applications = resourceType<Application>({
+  group: 'argoproj.io',
+  version: 'v1alpha1',
+  kind: 'Application',
+  plural: 'applications',
+  namespaced: true,
+});
+
+/** Argo CD's ApplicationSet. */
+export const applicationSets = resourceType({
+  group: 'argoproj.io',
+  version: 'v1alpha1',
+  kind: 'ApplicationSet',
+  plural: 'applicationsets',
+  namespaced: true,
+});
+
+/** The resource that enrolls a fleet. */
+export const gitOpsClusters = resourceType<GitOpsCluster>({
+  group: 'apps.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'GitOpsCluster',
+  plural: 'gitopsclusters',
+  namespaced: true,
+});
+
+/** Whether Argo CD reports an Application as deployed and working. */
+export function isSyncedAndHealthy(application: Application | undefined): boolean {
+  return application?.status?.sync?.status === 'Synced' && application.status.health?.status === 'Healthy';
+}
