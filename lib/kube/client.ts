@@ -183,13 +183,14 @@ export class KubeClient {
   }
 
   /**
-   * Watches a selection from a resourceVersion on; ends when the server closes the watch, throws ApiError on an ERROR
-   * event (`isGone`: list again) and ConnectionError when the connection breaks or turns out dead.
+   * Watches a selection from a resourceVersion on. Resolves when the server has accepted the watch. The events end when
+   * the server closes it, throw ApiError on an ERROR event (`isGone`: list again) and ConnectionError when the connection
+   * breaks or turns out dead.
    */
-  async *watch<T extends KubeObject>(
+  async watch<T extends KubeObject>(
     type: ResourceType<T>,
     options: Selection & RequestOptions & { resourceVersion: string; timeoutSeconds?: number },
-  ): AsyncGenerator<WatchEvent<T>, void, undefined> {
+  ): Promise<AsyncGenerator<WatchEvent<T>, void, undefined>> {
     const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
     const path = withQuery(collectionPath(type, namespace), {
       watch: true,
@@ -200,7 +201,7 @@ export class KubeClient {
       fieldSelector,
     });
     const response = await this.#exchange({ method: 'GET', path, signal, timeoutMs: 0 });
-    yield* readWatch<T>(`watch ${type.plural}`, response.body);
+    return readWatch<T>(`watch ${type.plural}`, response.body);
   }
 
   /** Creates an object. Throws AlreadyExists when the name is taken. */

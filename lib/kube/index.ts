@@ -1,3 +1,4 @@
+export type { BackoffOptions } from './backoff.ts';
 export {
   type ClientOptions,
   type DeleteOptions,
@@ -32,7 +33,10 @@ export {
   isRetryable,
   type StatusDetails,
 } from './errors.ts';
+export { Informer, type InformerHandler, type InformerOptions } from './informer.ts';
+export type { ReflectorStats } from './reflector.ts';
 export * from './resources.ts';
+export type { Indexer } from './store.ts';
 export {
   apiVersionOf,
   type Condition,
@@ -48,3 +52,4 @@ export {
   resourceType,
 } from './types.ts';
 export type { WatchEvent } from './watch.ts';
+export { type Requeue, WorkQueue, type WorkQueueOptions, type WorkQueueStats } from './workqueue.ts';
