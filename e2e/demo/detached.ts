@@ -39,7 +39,10 @@ export async function keepUp(): Promise<number> {
   }
   const log = await open(logFile, 'w');
   const main = new URL('main.ts', import.meta.url).pathname;
-  const child = spawn(process.execPath, [main, '--serve'], { detached: true, stdio: ['ignore', log.fd, log.fd, 'ipc'] });
+  const child = spawn(process.execPath, [main, '--serve'], {
+    detached: true,
+    stdio: ['ignore', log.fd, log.fd, 'ipc'],
+  });
   await log.close();
   await writeFile(stateFile, JSON.stringify({ pid: child.pid } satisfies Partial<State>));
   const interrupt = () => child.kill('SIGTERM');

@@ -39,7 +39,9 @@ export class Progress {
   table(): string {
     const width = Math.max(...this.#rows.map((row) => row.what.length));
     const line = `${'─'.repeat(width + 2)}┼${'─'.repeat(12)}`;
-    const rows = this.#rows.map(({ what, ms, note }) => ` ${what.padEnd(width)} │ ${duration(ms).padStart(9)}  ${note ?? ''}`);
+    const rows = this.#rows.map(
+      ({ what, ms, note }) => ` ${what.padEnd(width)} │ ${duration(ms).padStart(9)}  ${note ?? ''}`,
+    );
     return [` ${'Step'.padEnd(width)} │      Time`, line, ...rows].join('\n');
   }
 }

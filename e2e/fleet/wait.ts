@@ -1,36 +1,40 @@
-import { Informer, type KubeClient, type KubeObject, keyOf, type ObjectKey, type ResourceType } from '../../lib/kube/index.ts';
+import {
+  Informer,
+  type KubeClient,
+  type KubeObject,
+  keyOf,
+  type ObjectKey,
+  type ResourceType,
+} from '../../lib/kube/index.ts';
 
-/** How long a wait may take, and what ends it. */
-export interface WaitOptions {
-  /** Milliseconds; 60 s unless set. */
+/** Which objects are watched, and how long a wait for them may take. */
+export interface WatchOptions {
+  namespace?: string;
+  /** Only this object. */
+  key?: ObjectKey;
+  /** Milliseconds a wait may take; 60 s unless set. */
   timeoutMs?: number;
   signal?: AbortSignal;
 }
 
-/**
- * Waits, by a watch, until an object satisfies a condition (`undefined`: until it is gone for `accept` to say so) and
- * returns it.
- *
- * @throws Error that names the object and shows it as it was last, when the time is over
- */
-export async function waitForObject<T extends KubeObject>(
-  client: KubeClient,
-  type: ResourceType<T>,
-  key: ObjectKey,
-  accept: (object: T | undefined) => boolean,
-  options: WaitOptions = {},
-): Promise<T | undefined> {
-  const found = await waitForObjects(client, type, { ...options, key }, (objects) => accept(objects[0]));
-  return found[0];
+/** An open watch. */
+export interface Watched<T extends KubeObject> {
+  /** The objects as they are now. */
+  list(): T[];
+  /**
+   * Resolves as soon as the objects satisfy a condition.
+   * @throws Error that names the objects and shows them as they were last, when the time is over
+   */
+  until(accept: (objects: T[]) => boolean): Promise<T[]>;
+  stop(): Promise<void>;
 }
 
-/** As {@link waitForObject}, for all objects of a kind in a namespace (or everywhere). */
-export async function waitForObjects<T extends KubeObject>(
+/** Opens a watch and returns when the first list is there. */
+export async function watchObjects<T extends KubeObject>(
   client: KubeClient,
   type: ResourceType<T>,
-  options: WaitOptions & { key?: ObjectKey; namespace?: string },
-  accept: (objects: T[]) => boolean,
-): Promise<T[]> {
+  options: WatchOptions = {},
+): Promise<Watched<T>> {
   const { key, timeoutMs = 60_000 } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
@@ -41,31 +45,67 @@ export async function waitForObjects<T extends KubeObject>(
     ...(namespace !== undefined && { namespace }),
     ...(key && { fieldSelector: `metadata.name=${key.name}` }),
   });
-  const running = informer.run(signal);
-  const described = `${type.kind} ${key ? keyOf(key) : (namespace ?? '')}`;
-  try {
-    return await new Promise<T[]>((resolve, reject) => {
+  const running = informer.run(signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+  await informer.synced(signal);
+  const until = (accept: (objects: T[]) => boolean) =>
+    new Promise<T[]>((resolve, reject) => {
+      const end = (finish: () => void) => {
+        clearTimeout(timer);
+        unsubscribe();
+        signal.removeEventListener('abort', onAbort);
+        finish();
+      };
       const look = () => {
         const objects = informer.list();
-        if (accept(objects)) resolve(objects);
+        if (accept(objects)) end(() => resolve(objects));
       };
+      const onAbort = () => end(() => reject(signal.reason));
       const timer = setTimeout(() => {
-        const last = JSON.stringify(informer.list().map(({ metadata: { managedFields: _, ...metadata }, ...rest }) => ({ metadata, ...rest })));
-        reject(new Error(`${described} was not as expected within ${timeoutMs} ms; last seen: ${last.slice(0, 4_000)}`));
+        const described = `${type.kind} ${key ? keyOf(key) : (namespace ?? '')}`;
+        const last = JSON.stringify(informer.list()).slice(0, 4_000);
+        end(() => reject(new Error(`${described}: not as expected within ${timeoutMs} ms; last seen: ${last}`)));
       }, timeoutMs);
-      signal.addEventListener('abort', () => {
-        clearTimeout(timer);
-        reject(signal.reason);
-      });
-      informer.synced(signal).then(() => {
-        look();
-        informer.subscribe({ added: look, updated: look, deleted: look });
-      }, reject);
+      signal.addEventListener('abort', onAbort);
+      // What is cached is looked at once, after subscribing, so that no change falls between the two.
+      let unsubscribe = () => {};
+      unsubscribe = informer.subscribe({ added: look, updated: look, deleted: look });
+      look();
     });
+  return {
+    list: () => informer.list(),
+    until,
+    async stop() {
+      ended.abort();
+      await running;
+    },
+  };
+}
+
+/** Waits until the objects satisfy a condition; see {@link Watched.until}. */
+export async function waitForObjects<T extends KubeObject>(
+  client: KubeClient,
+  type: ResourceType<T>,
+  options: WatchOptions,
+  accept: (objects: T[]) => boolean,
+): Promise<T[]> {
+  const watched = await watchObjects(client, type, options);
+  try {
+    return await watched.until(accept);
   } finally {
-    ended.abort();
-    await running.catch((error: unknown) => {
-      if (!ended.signal.aborted) throw error;
-    });
+    await watched.stop();
   }
+}
+
+/** Waits until one object satisfies a condition; it is `undefined` as long as it does not exist. */
+export async function waitForObject<T extends KubeObject>(
+  client: KubeClient,
+  type: ResourceType<T>,
+  key: ObjectKey,
+  accept: (object: T | undefined) => boolean,
+  options: Omit<WatchOptions, 'key' | 'namespace'> = {},
+): Promise<T | undefined> {
+  const [object] = await waitForObjects(client, type, { ...options, key }, (objects) => accept(objects[0]));
+  return object;
 }

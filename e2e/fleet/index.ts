@@ -1,0 +1,151 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { stringify } from 'yaml';
+import { type GitServer, startGitServer } from '../git/index.ts';
+import { installHubArgoCd } from '../hub/index.ts';
+import { type Node, startNode } from '../node/index.ts';
+import { type Membership, type Ocm, startOcm } from '../ocm/index.ts';
+import { type Cluster, startTestbed, type Testbed } from '../testbed/index.ts';
+import { toolPath } from '../tools/index.ts';
+
+export * from './kinds.ts';
+export * from './wait.ts';
+
+const run = promisify(execFile);
+const chart = new URL('../../charts/argocd-agent-addon', import.meta.url).pathname;
+const release = 'argocd-agent-addon';
+
+/** The namespace that the README's Helm command installs into. */
+export const releaseNamespace = 'open-cluster-management-agent-addon';
+
+/** A managed cluster with its node and its OCM agents. */
+export interface Member {
+  readonly cluster: Cluster;
+  readonly node: Node;
+  readonly membership: Membership;
+}
+
+/** An OCM hub with Argo CD, ready for `helm install`, and its managed clusters. */
+export interface Fleet {
+  readonly hub: Cluster;
+  readonly hubNode: Node;
+  readonly members: ReadonlyMap<string, Member>;
+  readonly git: GitServer;
+  /** A folder for files of the run; it goes with the fleet. */
+  readonly folder: string;
+  /** Runs Helm against the hub and returns what it prints. */
+  helm(...args: string[]): Promise<string>;
+  /** The README's `helm install`, with values. */
+  install(values?: object): Promise<string>;
+  /** Starts another managed cluster and makes it a ManagedCluster with these labels. */
+  join(name: string, labels: Record<string, string>): Promise<Member>;
+  /** Ends every process of the fleet. */
+  stop(): Promise<void>;
+}
+
+/** What a fleet is made of. */
+export interface FleetOptions {
+  /** How many managed clusters; two unless set. */
+  clusters?: number;
+  /** The labels of those clusters' ManagedClusters. */
+  labels?: Record<string, string>;
+  signal?: AbortSignal;
+  /** Runs a named part of the start-up; to show or to measure it. */
+  step?: <T>(what: string, part: () => Promise<T>) => Promise<T>;
+}
+
+/** Starts a hub and managed clusters up to the point where an operator would type `helm install`. */
+export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
+  const { clusters: count = 2, labels = {}, step = (_, part) => part() } = options;
+  const ended = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
+  const members = new Map<string, Member>();
+  const stops: (() => Promise<unknown>)[] = [];
+  const stop = async () => {
+    ended.abort();
+    for (const end of stops.reverse()) await end();
+  };
+  try {
+    const testbed = await step(`hub and ${count} managed clusters: etcd, API server, controller manager`, () =>
+      startTestbed({ clusters: count, signal }),
+    );
+    stops.push(() => testbed.stop());
+    const nodes = await step('a process node on each cluster', () =>
+      Promise.all([testbed.hub, ...testbed.managed].map((cluster) => startNodeOf(cluster, testbed, signal))),
+    );
+    stops.push(() => Promise.all(nodes.map((node) => node.stop())));
+    const [hubNode] = nodes;
+    if (!hubNode) throw new Error('the testbed has no hub');
+    const git = await startGitServer(join(testbed.dir, 'git'));
+    stops.push(() => git.stop());
+    await step("Argo CD's API server, application-set controller and Redis on the hub", () =>
+      installHubArgoCd(testbed.hub, signal),
+    );
+    const ocm = await step("OCM's CRDs and controllers on the hub (stand-ins)", () => startHubOcm(testbed.hub, signal));
+    stops.push(() => ocm.stop());
+    const enlist = async (cluster: Cluster, node: Node, clusterLabels: Record<string, string>) => {
+      const member = { cluster, node, membership: await ocm.join(cluster, clusterLabels) };
+      members.set(cluster.name, member);
+      return member;
+    };
+    await step(`${count} ManagedClusters registered`, () =>
+      Promise.all(testbed.managed.map((cluster, i) => enlist(cluster, nodes[i + 1] as Node, labels))),
+    );
+    const helm = helmAgainst(testbed.hub);
+    return {
+      hub: testbed.hub,
+      hubNode,
+      members,
+      git,
+      folder: testbed.dir,
+      helm,
+      async install(values = {}) {
+        const file = join(testbed.dir, 'values.yaml');
+        await writeFile(file, stringify(values));
+        return await helm(
+          'install',
+          release,
+          chart,
+          '--namespace',
+          releaseNamespace,
+          '--create-namespace',
+          '--values',
+          file,
+        );
+      },
+      async join(name, clusterLabels) {
+        const cluster = await testbed.addCluster(name);
+        const node = await startNodeOf(cluster, testbed, signal);
+        stops.push(() => node.stop());
+        return await enlist(cluster, node, clusterLabels);
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startNodeOf(cluster: Cluster, testbed: Testbed, signal: AbortSignal): Promise<Node> {
+  return await startNode({
+    cluster,
+    name: `${cluster.name}-node`,
+    dir: join(testbed.dir, 'nodes', cluster.name),
+    signal,
+  });
+}
+
+async function startHubOcm(hub: Cluster, signal: AbortSignal): Promise<Ocm> {
+  return await startOcm(hub, { signal });
+}
+
+function helmAgainst(hub: Cluster) {
+  return async (...args: string[]) => {
+    const helm = await toolPath('helm');
+    const { stdout } = await run(helm, args, { env: { ...process.env, KUBECONFIG: hub.kubeconfig } });
+    return stdout;
+  };
+}
