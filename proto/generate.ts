@@ -36,7 +36,7 @@ export async function generate(target: string): Promise<void> {
     plugins: [{ local: join(bin, 'protoc-gen-ts_proto'), out: target, opt: pluginOptions, include_imports: true }],
   };
   // Node comes first on the PATH: the plugin must run on the Node that runs this script.
-  const environment = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` };
+  const environment = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}` };
   await run(join(bin, 'buf'), ['generate', '--template', JSON.stringify(template)], { cwd: here, env: environment });
 }
 

@@ -1,0 +1,13 @@
+import type { AuthRequest, PeerInfo } from './identity.ts';
+
+/** One way for agents to prove who they are. */
+export interface AuthMethod {
+  /** The name that agents put into their requests: `mtls`, `userpass` or `header`. */
+  readonly name: string;
+  /**
+   * The agent's name, always a DNS-1123 label.
+   *
+   * @throws AuthError when the credentials do not prove one
+   */
+  authenticate(request: AuthRequest, peer: PeerInfo): Promise<string>;
+}

@@ -1,0 +1,56 @@
+import type { AgentMode } from '../auth/index.ts';
+import type { WireError } from './errors.ts';
+import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
+
+/** The client's TLS material, all in PEM form. */
+export interface ClientTls {
+  /** The CAs that the principal's certificate must come from. Default: the system's. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** Accepts any server certificate. */
+  readonly insecure?: boolean;
+  /** Default TLSv1.2. */
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** OpenSSL names, separated by colons. */
+  readonly ciphers?: string;
+}
+
+/** What an agent's connection needs to know. */
+export interface WireClientOptions {
+  /** `host:port` of the principal. */
+  readonly server: string;
+  /** Asked for before every connection, so renewed certificates are taken up by themselves. */
+  tls(): ClientTls | 'plaintext';
+  /** Asked for before every login. */
+  credentials(): { readonly method: string; readonly credentials: Readonly<Record<string, string>> };
+  readonly mode: AgentMode;
+  /** Our version. A principal that insists on its own version is told that one (see `runWireClient`). */
+  readonly version: string;
+  readonly agentNamespace: string;
+  /** The stream is open. Called once per connection; the handlers' `closed` ends it. */
+  onConnected(stream: EventStream, peer: PrincipalInfo): SessionHandlers;
+  /** An attempt failed, or a stream ended; the next attempt follows in `retryInMs`. Already logged. */
+  onDisconnected?(error: WireError, retryInMs: number): void;
+  readonly signal: AbortSignal;
+  /** Default 200 ms to 30 s. Each wait is random between half and the whole of the current value, which doubles. */
+  readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
+  /** Interval of HTTP/2 pings, at least 10 s (`--keep-alive-ping-interval`). Default: off. */
+  readonly keepalivePingIntervalMs?: number;
+  /** gzip for everything that is sent (`--enable-compression`). */
+  readonly compression?: boolean;
+  /** Default 200 MiB. */
+  readonly maxMessageBytes?: number;
+  readonly logger: WireLogger;
+}
+
+/** What the principal said about itself. */
+export interface PrincipalInfo {
+  /** Empty if it did not say. */
+  readonly principalNamespace: string;
+  /** Bare version string, empty if it did not say. */
+  readonly version: string;
+  /** Who we are to the principal. */
+  readonly agent: string;
+}

@@ -1,0 +1,128 @@
+import type { ZodType } from 'zod';
+import { WireError } from './errors.ts';
+
+const prefix = 'io.argoproj.argocd-agent.event';
+
+/** The type strings of argocd-agent's events. Requests for live resources and logs carry a bare HTTP method instead. */
+export const eventTypes = {
+  ping: `${prefix}.ping`,
+  pong: `${prefix}.pong`,
+  create: `${prefix}.create`,
+  delete: `${prefix}.delete`,
+  specUpdate: `${prefix}.spec-update`,
+  statusUpdate: `${prefix}.status-update`,
+  setOperation: `${prefix}.set-operation`,
+  terminateOperation: `${prefix}.terminate-operation`,
+  processed: `${prefix}.processed`,
+  get: `${prefix}.get`,
+  response: `${prefix}.response`,
+  redisRequest: `${prefix}.redis-request`,
+  redisResponse: `${prefix}.redis-response`,
+  requestSyncedResourceList: `${prefix}.request-synced-resource-list`,
+  responseSyncedResource: `${prefix}.response-synced-resource`,
+  requestUpdate: `${prefix}.request-update`,
+  requestResourceResync: `${prefix}.request-resource-resync`,
+  clusterCacheInfoUpdate: `${prefix}.cluster-cache-info-update`,
+  terminalRequest: `${prefix}.terminal-request`,
+  error: `${prefix}.error`,
+} as const;
+
+/** What an event is about: the CloudEvent's `dataschema`, case-sensitive. */
+export const targets = {
+  application: 'application',
+  appProject: 'appproject',
+  eventProcessed: 'eventProcessed',
+  resource: 'resource',
+  redis: 'redis',
+  resourceResync: 'resourceResync',
+  clusterCacheInfoUpdate: 'clusterCacheInfoUpdate',
+  repository: 'repository',
+  gpgKey: 'gpgkey',
+  containerLog: 'containerlog',
+  heartbeat: 'heartbeat',
+  terminal: 'terminal',
+  applicationSet: 'applicationset',
+} as const;
+
+/** One of the known targets. */
+export type Target = (typeof targets)[keyof typeof targets];
+
+const knownTargets: ReadonlySet<string> = new Set(Object.values(targets));
+
+/** Whether a `dataschema` is one that this protocol knows. */
+export function isTarget(value: string): value is Target {
+  return knownTargets.has(value);
+}
+
+/**
+ * An event of the protocol, decoded.
+ *
+ * `target` is any string here, because an original principal acknowledges events with a target that it does not know:
+ * what to do with one is the receiver's decision (`isTarget`).
+ */
+export interface WireEvent {
+  /** Full type string, one of `eventTypes` or an HTTP method. */
+  readonly type: string;
+  readonly target: string;
+  /** `agent://agent-managed` from agents, empty from principals. For logs only. */
+  readonly source: string;
+  /** `<namespace>/<name>` on events about objects. For logs only. */
+  readonly subject?: string;
+  /** Names the resource: events with the same id are delivered in order, one at a time. */
+  readonly resourceId: string;
+  /** Names the event: an acknowledgement is matched by `resourceId` and `eventId`. */
+  readonly eventId: string;
+  /** Every extension attribute that is a string, including `resourceid` and `eventid`. */
+  readonly extensions: Readonly<Record<string, string>>;
+  /** The media type of `data`, absent without data. */
+  readonly contentType?: string;
+  /** Mostly JSON; empty for acknowledgements and heartbeats. */
+  readonly data: Uint8Array;
+}
+
+/** The `source` that every agent writes, whatever its mode (argocd-agent's agent does so). */
+export const agentSource = 'agent://agent-managed';
+
+/** The `source` that a principal writes (argocd-agent's principal leaves it empty). */
+export const principalSource = '';
+
+/** Whether an event acknowledges another one. */
+export function isAcknowledgement(event: WireEvent): boolean {
+  return event.target === targets.eventProcessed;
+}
+
+/**
+ * Whether the receiver must acknowledge this event. Everything except acknowledgements is, heartbeats included:
+ * the sender of anything else keeps sending it until then.
+ */
+export function expectsAcknowledgement(event: WireEvent): boolean {
+  return event.target !== targets.eventProcessed;
+}
+
+/** The identity of the principal that the event is about, on events that carry it. */
+export function principalUidOf(event: WireEvent): string | undefined {
+  return event.extensions.principaluid;
+}
+
+/**
+ * The payload, checked against a schema. Empty data reads as the empty object, as it does for Go peers.
+ *
+ * @throws WireError `invalid-data`, naming the event and what does not fit
+ */
+export function dataOf<T>(event: WireEvent, schema: ZodType<T>): T {
+  const what = `${event.target} event ${event.type} ${event.eventId}`;
+  const text = Buffer.from(event.data.buffer, event.data.byteOffset, event.data.byteLength).toString('utf8');
+  let value: unknown;
+  try {
+    value = text === '' ? {} : JSON.parse(text);
+  } catch (cause) {
+    throw new WireError('invalid-data', `The payload of ${what} is not JSON`, { cause });
+  }
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const where = issue === undefined ? '' : `: ${issue.path.join('.') || '(root)'}: ${issue.message}`;
+  throw new WireError('invalid-data', `The payload of ${what} does not have the expected form${where}`, {
+    cause: result.error,
+  });
+}

@@ -1,0 +1,28 @@
+export type { ClientTls, PrincipalInfo, WireClientOptions } from './client-options.ts';
+export { type CloudEvent, decodeEvent, encodeEvent } from './codec.ts';
+export { WireError, type WireErrorCode } from './errors.ts';
+export {
+  agentSource,
+  dataOf,
+  eventTypes,
+  expectsAcknowledgement,
+  isAcknowledgement,
+  isTarget,
+  principalSource,
+  principalUidOf,
+  type Target,
+  targets,
+  type WireEvent,
+} from './event.ts';
+export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './ids.ts';
+export {
+  acknowledgement,
+  type EventObject,
+  heartbeatEvent,
+  messageEvent,
+  type ObjectTarget,
+  type Origin,
+  objectEvent,
+} from './make.ts';
+export type { ServerTls, Session, WireServer, WireServerOptions } from './server-options.ts';
+export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './stream.ts';

@@ -1,0 +1,68 @@
+import type { AgentIdentity, AgentMode, AuthRequest, PeerInfo, TokenAuthority } from '../auth/index.ts';
+import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
+
+/** The server's TLS material, all in PEM form. */
+export interface ServerTls {
+  readonly cert: string;
+  readonly key: string;
+  /** The CAs that client certificates must come from. Without one no client certificate is asked for. */
+  readonly clientCa?: string;
+  /** Whether an agent without a verified certificate is turned away (with an answer that says why). */
+  readonly requireClientCertificate?: boolean;
+  /** Default TLSv1.2. */
+  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+  readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** OpenSSL names, separated by colons. */
+  readonly ciphers?: string;
+}
+
+/** An agent on a stream of its own. */
+export interface Session {
+  readonly agent: string;
+  readonly mode: AgentMode;
+  readonly peer: PeerInfo;
+  readonly stream: EventStream;
+}
+
+/** What the principal is told and asked about agents. */
+export interface WireServerOptions {
+  /** Address to listen on. Default: all. */
+  readonly address?: string;
+  /** 0 takes a free port. */
+  readonly port: number;
+  readonly tls: ServerTls | 'plaintext';
+  /** The principal's version: bare in the answer to `Authenticate`, as `argocd-agent-<version>` from `Version`. */
+  readonly version: string;
+  readonly principalNamespace: string;
+  readonly tokens: TokenAuthority;
+  /** The agent's name. Throws AuthError to refuse; agents are told only that authentication failed. */
+  authenticate(request: AuthRequest, peer: PeerInfo): Promise<string>;
+  /** Called after an agent was given tokens, with what it said about itself. */
+  authenticated?(identity: AgentIdentity, request: AuthRequest, peer: PeerInfo): void | Promise<void>;
+  /** A last look at every call with a good token and at every token refresh (blocklist, removed agent). Throws AuthError. */
+  authorize?(identity: AgentIdentity, peer: PeerInfo): void | Promise<void>;
+  /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
+  readonly matchCertificateSubject?: boolean;
+  /** Why no agent may connect now, undefined if they may. Agents see `Unavailable` and try again. */
+  refuse?(identity: AgentIdentity): string | undefined;
+  /** A stream was opened; an older one of the same agent has been closed just before. */
+  subscribe(session: Session): SessionHandlers;
+  /** Default 200 MiB. */
+  readonly maxMessageBytes?: number;
+  /** How often an idle connection is probed. Default 20 s; a peer that does not answer in 10 s is cut off. */
+  readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
+  readonly logger: WireLogger;
+}
+
+/** A running server. */
+export interface WireServer {
+  readonly port: number;
+  /** New connections use this material from now on; open ones stay. Throws when it is unusable, and keeps the old. */
+  setTls(tls: ServerTls): void;
+  /** The agents that have a stream now. */
+  connectedAgents(): string[];
+  /** Closes the stream of one agent, which will come back if it may. Returns whether there was one. */
+  disconnect(agent: string, reason: string): boolean;
+  /** Ends all streams in order (agents come back to whoever serves next), then all connections. */
+  close(): Promise<void>;
+}
