@@ -6,6 +6,7 @@ import { ApiError, ConnectionError, errorFromResponse, isNotFound } from './erro
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
+import { WatchConnections } from './watch-connections.ts';
 
 /** Which objects a list or watch is about. */
 export interface Selection {
@@ -64,9 +65,14 @@ export interface ClientOptions {
   maxConnections?: number;
   /** Default `argocd-fleet`. */
   userAgent?: string;
+  /** A watch's connection is pinged this often, default 5 s… */
+  pingIntervalMs?: number;
+  /** … and given up when the answer takes longer, default 5 s. */
+  pingTimeoutMs?: number;
 }
 
 const attempts = 4;
+const silentWatchMs = 75_000;
 const jsonType = 'application/json';
 
 /**
@@ -80,6 +86,7 @@ const jsonType = 'application/json';
 export class KubeClient {
   readonly #credentials: Credentials;
   readonly #pool: ConnectionPool;
+  readonly #watches: WatchConnections;
   readonly #basePath: string;
   readonly #timeoutMs: number;
   readonly #userAgent: string;
@@ -89,6 +96,11 @@ export class KubeClient {
   constructor(credentials: Credentials, options: ClientOptions = {}) {
     this.#credentials = credentials;
     this.#pool = new ConnectionPool(credentials, options.maxConnections ?? 64);
+    this.#watches = new WatchConnections(credentials, {
+      pingIntervalMs: options.pingIntervalMs ?? 5_000,
+      pingTimeoutMs: options.pingTimeoutMs ?? 5_000,
+      onDead: () => this.#pool.renew(),
+    });
     this.#basePath = new URL(credentials.server).pathname.replace(/\/$/, '');
     this.#timeoutMs = options.requestTimeoutMs ?? 35_000;
     this.#userAgent = options.userAgent ?? 'argocd-fleet';
@@ -200,7 +212,9 @@ export class KubeClient {
       labelSelector,
       fieldSelector,
     });
-    const response = await this.#exchange({ method: 'GET', path, signal, timeoutMs: 0 });
+    const response = await this.#exchange({ method: 'GET', path, signal, timeoutMs: this.#timeoutMs }, (request) =>
+      this.#sendWatch(request),
+    );
     return readWatch<T>(`watch ${type.plural}`, response.body);
   }
 
@@ -305,7 +319,15 @@ export class KubeClient {
 
   /** Closes all connections; requests and watches under way fail. */
   async close(): Promise<void> {
+    this.#watches.close();
     await this.#pool.close();
+  }
+
+  async #sendWatch(request: HttpRequest): Promise<HttpResponse> {
+    const response = await this.#watches.send(request);
+    // Over HTTP/1.1 there is nothing to ping with. Servers send a bookmark about every minute: silence for longer means
+    // that nothing comes any more.
+    return response ?? this.#pool.send({ ...request, timeoutMs: silentWatchMs });
   }
 
   async #write<T>(
@@ -334,12 +356,12 @@ export class KubeClient {
     return JSON.parse(await response.body.text()) as T;
   }
 
-  async #exchange(request: Exchange): Promise<HttpResponse> {
+  async #exchange(request: Exchange, send: Send = (r) => this.#pool.send(r)): Promise<HttpResponse> {
     const { idempotent, body, ...rest } = request;
     const repeatable = idempotent || request.method === 'GET';
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#once({
+        return await accepted(send, {
           ...rest,
           path: this.#basePath + request.path,
           headers: { accept: jsonType, 'user-agent': this.#userAgent, ...request.headers },
@@ -355,15 +377,9 @@ export class KubeClient {
       }
     }
   }
-
-  async #once(request: HttpRequest): Promise<HttpResponse> {
-    const response = await this.#pool.send(request);
-    if (response.status < 400) return response;
-    const body = await response.body.text();
-    const what = `${request.method} ${request.path.replace(/\?.*/, '')}`;
-    throw errorFromResponse(what, response.status, body, response.headers['retry-after']);
-  }
 }
+
+type Send = (request: HttpRequest) => Promise<HttpResponse>;
 
 interface JsonRequest {
   method: HttpRequest['method'];
@@ -383,6 +399,15 @@ interface Exchange {
   timeoutMs: number;
   /** Repeating it after it may have been carried out does no harm. */
   idempotent?: boolean | undefined;
+}
+
+/** Sends, and turns the answers that are errors into ApiError. */
+async function accepted(send: Send, request: HttpRequest): Promise<HttpResponse> {
+  const response = await send(request);
+  if (response.status < 400) return response;
+  const body = await response.body.text();
+  const what = `${request.method} ${request.path.replace(/\?.*/, '')}`;
+  throw errorFromResponse(what, response.status, body, response.headers['retry-after']);
 }
 
 /** Milliseconds until another try of a failed request, or undefined when it must not be repeated here. */

@@ -33,7 +33,9 @@ export {
   isRetryable,
   type StatusDetails,
 } from './errors.ts';
+export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 export { Informer, type InformerHandler, type InformerOptions } from './informer.ts';
+export { LeadershipLostError, type LeaseOptions, runWithLease } from './lease.ts';
 export type { ReflectorStats } from './reflector.ts';
 export * from './resources.ts';
 export type { Indexer } from './store.ts';

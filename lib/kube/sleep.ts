@@ -23,3 +23,23 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | un
     signal.removeEventListener('abort', onAbort);
   }
 }
+
+/** Runs with a signal that is aborted with the given one or, with a TimeoutError, after the time. */
+export async function withDeadline<T>(
+  signal: AbortSignal,
+  ms: number,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const deadline = new AbortController();
+  const onAbort = () => deadline.abort(signal.reason);
+  const onTime = () => deadline.abort(new DOMException(`no answer within ${Math.round(ms)} ms`, 'TimeoutError'));
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort, { once: true });
+  const timer = globalThis.setTimeout(onTime, ms);
+  try {
+    return await run(deadline.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+}

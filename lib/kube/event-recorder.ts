@@ -1,0 +1,156 @@
+import { randomBytes } from 'node:crypto';
+import type { KubeClient } from './client.ts';
+import { rfc3339Micro } from './conditions.ts';
+import { isNotFound, isRetryable } from './errors.ts';
+import { events, type KubeEvent } from './resources.ts';
+import type { KubeLogger, KubeObject } from './types.ts';
+import { WorkQueue } from './workqueue.ts';
+
+/** Options of an event recorder. */
+export interface EventRecorderOptions {
+  client: Pick<KubeClient, 'create' | 'mergePatch'>;
+  /** `reportingController`, for instance `argocd-fleet/gitops-controller`. */
+  component: string;
+  /** `reportingInstance`: the pod's name. */
+  instance: string;
+  /** Different events remembered at the same time; the oldest are forgotten. Default 1000. */
+  capacity?: number | undefined;
+  /** Shortest time between two writes about repetitions of one event. Default 30 s. */
+  seriesIntervalMs?: number | undefined;
+  logger?: KubeLogger | undefined;
+}
+
+interface Entry {
+  readonly event: KubeEvent;
+  count: number;
+  lastAt: Date;
+  /** What the server has: 0 for nothing yet. */
+  written: number;
+}
+
+const maxNoteLength = 1024;
+const maxFailures = 5;
+/** A repetition after this much quiet is a new event, as with client-go. */
+const seriesEndsAfterMs = 6 * 60_000;
+
+/**
+ * Tells operators what happened, as events.k8s.io/v1 Events. Recording never blocks and never throws: events are
+ * written in the background, equal ones as one series, and given up when the server refuses them.
+ */
+export class EventRecorder {
+  readonly #options: EventRecorderOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #queue: WorkQueue;
+  readonly #stopping = new AbortController();
+  readonly #stopped: Promise<void>;
+  #dropped = 0;
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      name: 'events',
+      handler: (key, signal) => this.#write(key, signal),
+      backoff: { initialMs: 500, maxMs: 30_000 },
+    });
+    this.#stopped = this.#queue.run(this.#stopping.signal);
+  }
+
+  /** Events that were given up or forgotten before they were written. */
+  get dropped(): number {
+    return this.#dropped;
+  }
+
+  /** Records that something went as it should. */
+  normal(object: KubeObject, reason: string, message: string): void {
+    this.#record('Normal', object, reason, message);
+  }
+
+  /** Records that something needs attention. */
+  warning(object: KubeObject, reason: string, message: string): void {
+    this.#record('Warning', object, reason, message);
+  }
+
+  /** Stops writing. Events not written yet are lost. */
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#stopped;
+  }
+
+  #record(type: 'Normal' | 'Warning', object: KubeObject, reason: string, message: string): void {
+    const note = message.length > maxNoteLength ? `${message.slice(0, maxNoteLength - 1)}…` : message;
+    const { namespace = '', name, uid = '' } = object.metadata;
+    const key = [object.kind, namespace, name, uid, type, reason, note].join('\0');
+    const now = new Date();
+    const known = this.#entries.get(key);
+    if (known && now.getTime() - known.lastAt.getTime() < seriesEndsAfterMs) {
+      known.count++;
+      known.lastAt = now;
+      if (known.written === 0) this.#queue.add(key);
+      else this.#queue.addAfter(key, this.#options.seriesIntervalMs ?? 30_000);
+      return;
+    }
+    this.#entries.delete(key);
+    this.#entries.set(key, { event: this.#event(type, object, reason, note, now), count: 1, lastAt: now, written: 0 });
+    this.#forgetOldest();
+    this.#queue.add(key);
+  }
+
+  #event(type: string, object: KubeObject, reason: string, note: string, now: Date): KubeEvent {
+    const { namespace, name, uid, resourceVersion } = object.metadata;
+    const { component, instance } = this.#options;
+    const suffix = `.${now.getTime().toString(16)}${randomBytes(3).toString('hex')}`;
+    return {
+      metadata: { name: name.slice(0, 253 - suffix.length) + suffix, namespace: namespace ?? 'default' },
+      eventTime: rfc3339Micro(now),
+      type,
+      reason,
+      // The API demands an action; ours are told well enough by their reason.
+      action: reason,
+      note,
+      reportingController: component,
+      reportingInstance: instance.slice(0, 128),
+      regarding: {
+        name,
+        ...(object.apiVersion ? { apiVersion: object.apiVersion } : {}),
+        ...(object.kind ? { kind: object.kind } : {}),
+        ...(namespace ? { namespace } : {}),
+        ...(uid ? { uid } : {}),
+        ...(resourceVersion ? { resourceVersion } : {}),
+      },
+    };
+  }
+
+  #forgetOldest(): void {
+    const capacity = this.#options.capacity ?? 1000;
+    for (const [key, entry] of this.#entries) {
+      if (this.#entries.size <= capacity) return;
+      if (entry.written < entry.count) this.#dropped++;
+      this.#entries.delete(key);
+    }
+  }
+
+  async #write(key: string, signal: AbortSignal): Promise<void> {
+    const entry = this.#entries.get(key);
+    if (!entry || entry.written === entry.count) return;
+    const { client, logger } = this.#options;
+    const { count, event } = entry;
+    const series = { count, lastObservedTime: rfc3339Micro(entry.lastAt) };
+    try {
+      if (entry.written > 0) await client.mergePatch(events, event.metadata, { series }, { signal });
+      else await client.create(events, count > 1 ? { ...event, series } : event, { signal });
+      entry.written = count;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isNotFound(error) && entry.written > 0) {
+        entry.written = 0; // events live for an hour; this one has to be written anew
+        this.#queue.add(key);
+        return;
+      }
+      if (isRetryable(error) && this.#queue.failuresOf(key) < maxFailures) throw error;
+      this.#entries.delete(key);
+      this.#queue.forget(key);
+      this.#dropped++;
+      logger?.warn({ err: error, reason: event.reason, object: event.regarding }, 'event not written');
+    }
+  }
+}

@@ -1,0 +1,215 @@
+import type { KubeClient } from './client.ts';
+import { rfc3339Micro } from './conditions.ts';
+import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import { type Lease, leases } from './resources.ts';
+import { sleep, withDeadline } from './sleep.ts';
+import type { KubeLogger } from './types.ts';
+
+/** Options of a leader election. The defaults are those of client-go. */
+export interface LeaseOptions {
+  client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
+  namespace: string;
+  name: string;
+  /** Distinguishes the candidates; must be unique, for instance the pod's name with a random suffix. */
+  identity: string;
+  /** How long the others wait after the last renewal that they saw. Default 15 s. */
+  leaseDurationMs?: number | undefined;
+  /** A leader that could not renew for this long gives up; less than the lease duration. Default 10 s. */
+  renewDeadlineMs?: number | undefined;
+  /** Time between two tries to acquire or renew. Default 2 s. */
+  retryPeriodMs?: number | undefined;
+  signal: AbortSignal;
+  /**
+   * The leader's work, until its signal is aborted: because leadership is lost (the reason is a LeadershipLostError) or
+   * because `signal` is. When it returns, the lease is released.
+   */
+  lead: (signal: AbortSignal) => Promise<void>;
+  /** Hears who leads whenever that changes; including ourselves. */
+  onLeader?: ((identity: string) => void) | undefined;
+  logger?: KubeLogger | undefined;
+}
+
+/** The lease could not be renewed in time, or someone else took it: another instance may be leading now. */
+export class LeadershipLostError extends Error {
+  override readonly name = 'LeadershipLostError';
+  readonly code = 'LEADERSHIP_LOST';
+}
+
+/**
+ * Leader election: of all candidates for a Lease, one runs `lead` at a time. Resolves when `signal` is aborted or
+ * `lead` has returned by itself; rejects with LeadershipLostError when leadership was lost (the process had better
+ * restart), or with what `lead` threw. The lease is released on the way out, so that the next one need not wait.
+ *
+ * As in client-go, clocks of different machines are never compared: a lease counts from the moment when this process
+ * saw it change.
+ */
+export async function runWithLease(options: LeaseOptions): Promise<void> {
+  const { renewDeadlineMs = 10_000, leaseDurationMs = 15_000, retryPeriodMs = 2_000 } = options;
+  if (leaseDurationMs <= renewDeadlineMs || renewDeadlineMs <= retryPeriodMs * 1.2) {
+    throw new RangeError('leader election needs leaseDuration > renewDeadline > 1.2 × retryPeriod');
+  }
+  const { signal, logger, name, identity } = options;
+  const candidate = new Candidate(options, leaseDurationMs, retryPeriodMs);
+  while (!signal.aborted && !(await candidate.acquire(renewDeadlineMs, signal))) {
+    await sleep(retryPeriodMs * (1 + Math.random() * 0.2), signal);
+  }
+  const leading = new AbortController();
+  const renewing = new AbortController();
+  const stop = () => leading.abort(signal.reason);
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+  const renewal = candidate.keep(renewDeadlineMs, renewing.signal).catch((error) => {
+    logger?.error({ err: error, lease: name }, 'leadership lost');
+    leading.abort(error);
+  });
+  try {
+    if (leading.signal.aborted) return;
+    logger?.info({ lease: name, identity }, 'leading');
+    await options.lead(leading.signal);
+  } catch (error) {
+    if (!leading.signal.aborted || error !== leading.signal.reason) throw error;
+  } finally {
+    signal.removeEventListener('abort', stop);
+    // Until here the lease was kept, even while the work was winding down: nobody else must begin before.
+    renewing.abort();
+    await renewal;
+    await candidate.release();
+  }
+  if (leading.signal.reason instanceof LeadershipLostError) throw leading.signal.reason;
+}
+
+class Candidate {
+  readonly #options: LeaseOptions;
+  readonly #durationMs: number;
+  readonly #retryMs: number;
+  /** The lease as last read or written, and when we saw it change. */
+  #seen: Lease | undefined;
+  #seenAt = 0;
+  #leader = '';
+
+  constructor(options: LeaseOptions, durationMs: number, retryMs: number) {
+    this.#options = options;
+    this.#durationMs = durationMs;
+    this.#retryMs = retryMs;
+  }
+
+  /** Tries to become the leader; false when someone else is or the server cannot be asked. */
+  async acquire(timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    return this.#attempt(() => withDeadline(signal, timeoutMs, (deadline) => this.#take(deadline)), signal);
+  }
+
+  /** Renews until aborted. Throws LeadershipLostError. */
+  async keep(deadlineMs: number, signal: AbortSignal): Promise<void> {
+    const { identity, name } = this.#options;
+    let renewedAt = performance.now();
+    while (!signal.aborted) {
+      await sleep(this.#retryMs, signal);
+      if (signal.aborted) return;
+      const startedAt = performance.now();
+      const left = Math.max(renewedAt + deadlineMs - startedAt, 1);
+      const renew = () => withDeadline(signal, left, (deadline) => this.#renew(deadline));
+      if (await this.#attempt(renew, signal)) renewedAt = startedAt;
+      if (signal.aborted) return;
+      const holder = this.#seen?.spec?.holderIdentity;
+      if (holder !== identity) throw new LeadershipLostError(`lease ${name} was taken by "${holder ?? ''}"`);
+      if (performance.now() - renewedAt >= deadlineMs) {
+        throw new LeadershipLostError(`lease ${name} could not be renewed for ${deadlineMs} ms`);
+      }
+    }
+  }
+
+  /** Gives the lease back if we hold it. Failing to is no error: it runs out by itself. */
+  async release(): Promise<void> {
+    const { identity, client, logger, name } = this.#options;
+    const lease = this.#seen;
+    if (lease?.spec?.holderIdentity !== identity) return;
+    const now = rfc3339Micro(new Date());
+    const released: Lease = {
+      ...lease,
+      spec: { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now, acquireTime: now },
+    };
+    try {
+      const until = this.#retryMs * 2;
+      const never = new AbortController().signal;
+      await withDeadline(never, until, (signal) => client.replace(leases, released, { signal }));
+      logger?.info({ lease: name, identity }, 'lease released');
+    } catch (error) {
+      logger?.warn({ err: error, lease: name }, 'cannot release the lease');
+    }
+  }
+
+  async #attempt(attempt: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (signal.aborted) return false;
+      const { logger, name } = this.#options;
+      if (isConflict(error) || isAlreadyExists(error)) logger?.debug({ lease: name }, 'another candidate was faster');
+      else logger?.warn({ err: error, lease: name }, 'cannot read or write the lease');
+      return false;
+    }
+  }
+
+  async #take(signal: AbortSignal): Promise<boolean> {
+    const { client, namespace, name, identity } = this.#options;
+    const current = await client.get(leases, { namespace, name }, signal);
+    if (!current) {
+      const lease: Lease = { metadata: { namespace, name }, spec: this.#spec() };
+      this.#observe(await client.create(leases, lease, { signal }));
+      return true;
+    }
+    this.#observe(current);
+    const holder = current.spec?.holderIdentity;
+    if (holder && holder !== identity && !this.#hasExpired(current)) return false;
+    this.#observe(await client.replace(leases, { ...current, spec: this.#spec(current) }, { signal }));
+    return true;
+  }
+
+  /** Writes over what we wrote last; only when that fails, looks what is there. Never takes the lease back. */
+  async #renew(signal: AbortSignal): Promise<boolean> {
+    const { client, namespace, name, identity } = this.#options;
+    const last = this.#seen;
+    if (!last) return false;
+    try {
+      this.#observe(await client.replace(leases, { ...last, spec: this.#spec(last) }, { signal }));
+      return true;
+    } catch (error) {
+      if (!isConflict(error) && !isNotFound(error)) throw error;
+    }
+    const current = await client.get(leases, { namespace, name }, signal);
+    if (!current) return this.#take(signal);
+    this.#observe(current);
+    if (current.spec?.holderIdentity !== identity) return false;
+    this.#observe(await client.replace(leases, { ...current, spec: this.#spec(current) }, { signal }));
+    return true;
+  }
+
+  #spec(current?: Lease): NonNullable<Lease['spec']> {
+    const now = rfc3339Micro(new Date());
+    const isOurs = current?.spec?.holderIdentity === this.#options.identity;
+    const transitions = current?.spec?.leaseTransitions ?? 0;
+    return {
+      holderIdentity: this.#options.identity,
+      leaseDurationSeconds: Math.max(1, Math.ceil(this.#durationMs / 1000)),
+      acquireTime: (isOurs && current?.spec?.acquireTime) || now,
+      renewTime: now,
+      leaseTransitions: current && !isOurs ? transitions + 1 : transitions,
+    };
+  }
+
+  #hasExpired(lease: Lease): boolean {
+    // The holder's own duration counts, as it may be configured differently.
+    const seconds = lease.spec?.leaseDurationSeconds;
+    const durationMs = seconds === undefined ? this.#durationMs : Math.max(seconds * 1000, 1);
+    return performance.now() >= this.#seenAt + durationMs;
+  }
+
+  #observe(lease: Lease): void {
+    if (this.#seen?.metadata.resourceVersion !== lease.metadata.resourceVersion) this.#seenAt = performance.now();
+    this.#seen = lease;
+    const leader = lease.spec?.holderIdentity ?? '';
+    if (leader === this.#leader) return;
+    this.#leader = leader;
+    if (leader) this.#options.onLeader?.(leader);
+  }
+}
