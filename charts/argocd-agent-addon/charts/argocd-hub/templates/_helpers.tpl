@@ -1,0 +1,125 @@
+{{/* As part of argocd-agent-addon: Argo CD's namespace. Alone: the namespace of the release. */}}
+{{- define "hub.namespace" -}}
+{{ (.Values.global | default dict).argoCDNamespace | default .Release.Namespace }}
+{{- end }}
+
+{{/* "true" when nobody has the object yet or this release has it. Argument: (dict "found" <lookup> "root" $). */}}
+{{- define "hub.mayRender" -}}
+{{- if not .found -}}
+true
+{{- else -}}
+{{- include "hub.owns" . -}}
+{{- end -}}
+{{- end }}
+
+{{/* "true" when the object that was looked up belongs to this release. */}}
+{{- define "hub.owns" -}}
+{{- if .found -}}
+{{- $annotations := .found.metadata.annotations | default dict -}}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") .root.Release.Name) (eq (get $annotations "meta.helm.sh/release-namespace") .root.Release.Namespace) -}}
+true
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+"true" when this release installs Argo CD. auto: it has installed it before, or there is no trace of another one:
+no Deployment of Argo CD in the namespace and no Application CRD of somebody else.
+*/}}
+{{- define "hub.install" -}}
+{{- $install := toString .Values.install -}}
+{{- if eq $install "true" -}}
+true
+{{- else if eq $install "auto" -}}
+{{- $namespace := include "hub.namespace" . -}}
+{{- if include "hub.owns" (dict "found" (lookup "apps/v1" "Deployment" $namespace "argocd-server") "root" .) -}}
+true
+{{- else -}}
+{{- $crd := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "applications.argoproj.io" -}}
+{{- $found := not (include "hub.mayRender" (dict "found" $crd "root" .)) -}}
+{{- range (lookup "apps/v1" "Deployment" $namespace "").items | default list -}}
+{{- if eq (get (.metadata.labels | default dict) "app.kubernetes.io/part-of") "argocd" -}}
+{{- $found = true -}}
+{{- end -}}
+{{- end -}}
+{{- if not $found -}}
+true
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Labels of one component: (dict "name" "argocd-server" "component" "server" "root" $). Argo CD reads part-of. */}}
+{{- define "hub.labels" -}}
+app.kubernetes.io/name: {{ .name }}
+{{- with .component }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+app.kubernetes.io/part-of: argocd
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "hub.image" -}}
+{{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* What every pod has. */}}
+{{- define "hub.pod" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 999
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{- define "hub.container" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities:
+  drop:
+    - ALL
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* Environment variables out of ConfigMap argocd-cmd-params-cm. Argument: map of name to key. */}}
+{{- define "hub.paramsEnv" -}}
+{{- range $name, $key := . }}
+- name: {{ $name }}
+  valueFrom:
+    configMapKeyRef:
+      name: argocd-cmd-params-cm
+      key: {{ $key }}
+      optional: true
+{{- end }}
+{{- end }}
+
+{{- define "hub.redisPasswordEnv" -}}
+- name: REDIS_PASSWORD
+  valueFrom:
+    secretKeyRef:
+      name: argocd-redis
+      key: auth
+{{- end }}

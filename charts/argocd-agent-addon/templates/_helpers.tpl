@@ -1,0 +1,115 @@
+{{/* Where the controller runs. */}}
+{{- define "addon.controllerNamespace" -}}
+{{ .Values.controller.namespace | default .Release.Namespace }}
+{{- end }}
+
+{{/* Argo CD's namespace on the hub: principal, cluster Secrets, ApplicationSets. */}}
+{{- define "addon.argoCDNamespace" -}}
+{{ .Values.global.argoCDNamespace | default "argocd" }}
+{{- end }}
+
+{{/* Where the GitOpsCluster and its Placement live. */}}
+{{- define "addon.gitOpsNamespace" -}}
+{{ .Values.gitOpsCluster.namespace | default (include "addon.argoCDNamespace" .) }}
+{{- end }}
+
+{{- define "addon.image" -}}
+{{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The original's argoCDAgent.image is a whole reference and wins. */}}
+{{- define "addon.agentImage" -}}
+{{ .Values.argoCDAgent.image | default (include "addon.image" .) }}
+{{- end }}
+
+{{/* Labels that every object carries. */}}
+{{- define "addon.labels" -}}
+app.kubernetes.io/part-of: argocd-agent-addon
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "addon.controllerSelector" -}}
+app.kubernetes.io/name: argocd-agent-addon-controller
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "addon.controllerLabels" -}}
+{{ include "addon.controllerSelector" . }}
+app.kubernetes.io/component: controller
+{{ omit (include "addon.labels" . | fromYaml) "app.kubernetes.io/instance" | toYaml }}
+{{- end }}
+
+{{/* The principal's labels are those of argocd-agent's own manifests: selectors of users depend on them. */}}
+{{- define "addon.principalSelector" -}}
+app.kubernetes.io/name: argocd-agent-principal
+app.kubernetes.io/component: principal
+{{- end }}
+
+{{- define "addon.principalLabels" -}}
+{{ include "addon.principalSelector" . }}
+app.kubernetes.io/part-of: argocd-agent
+{{ omit (include "addon.labels" . | fromYaml) "app.kubernetes.io/part-of" | toYaml }}
+{{- end }}
+
+{{- define "addon.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 999
+runAsGroup: 999
+fsGroup: 999
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "addon.containerSecurity" -}}
+allowPrivilegeEscalation: false
+privileged: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities:
+  drop:
+    - ALL
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* Scheduling fields of a pod, from the values of one program. */}}
+{{- define "addon.scheduling" -}}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/*
+"true" when an object that was looked up may be rendered: it is not there, or it belongs to this release already.
+Argument: (dict "found" <lookup result> "root" $).
+*/}}
+{{- define "addon.mayRender" -}}
+{{- if not .found -}}
+true
+{{- else -}}
+{{- $annotations := .found.metadata.annotations | default dict -}}
+{{- if and (eq (get $annotations "meta.helm.sh/release-name") .root.Release.Name) (eq (get $annotations "meta.helm.sh/release-namespace") .root.Release.Namespace) -}}
+true
+{{- end -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,89 @@
+{{/* Keys of ConfigMap argocd-agent-params. principal.params wins over what the other values say. */}}
+{{- define "addon.principalParams" -}}
+{{- $p := .Values.principal -}}
+{{- $params := dict
+  "principal.namespace" (include "addon.argoCDNamespace" .)
+  "principal.listen.host" ""
+  "principal.listen.port" "8443"
+  "principal.metrics.port" "8000"
+  "principal.healthz.port" "8003"
+  "principal.log.level" $p.log.level
+  "principal.log.format" $p.log.format
+  "principal.auth" $p.auth
+  "principal.allowed-namespaces" (join "," $p.allowedNamespaces)
+  "principal.namespace-create.enable" (toString $p.namespaceCreate.enable)
+  "principal.namespace-create.pattern" $p.namespaceCreate.pattern
+  "principal.namespace-create.labels" (join "," $p.namespaceCreate.labels)
+  "principal.destination-based-mapping" (toString $p.destinationBasedMapping)
+  "principal.label-selector" $p.labelSelector
+  "principal.tls.secret-name" "argocd-agent-principal-tls"
+  "principal.tls.server.root-ca-secret-name" "argocd-agent-ca"
+  "principal.tls.min-version" $p.tls.minVersion
+  "principal.jwt.secret-name" "argocd-agent-jwt"
+  "principal.resource-proxy.enable" (toString $p.resourceProxy.enabled)
+  "principal.resource-proxy.secret-name" "argocd-agent-resource-proxy-tls"
+  "principal.resource-proxy.ca.secret-name" "argocd-agent-ca"
+  "principal.websocket.enable" (toString $p.websocket.enable)
+  "principal.keep-alive.min-interval" $p.keepAlive.minInterval
+  "principal.redis.server.address" $p.redis.server.address
+  "principal.redis.compression.type" $p.redis.compressionType
+-}}
+{{- range $key, $value := $p.params -}}
+{{- $_ := set $params $key (toString $value) -}}
+{{- end -}}
+{{- range $key, $value := $params }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Environment variables of the principal that come from the ConfigMap, with their keys: those of argocd-agent. */}}
+{{- define "addon.principalEnv" -}}
+LISTEN_HOST: listen.host
+LISTEN_PORT: listen.port
+LOG_LEVEL: log.level
+LOG_FORMAT: log.format
+METRICS_PORT: metrics.port
+NAMESPACE: namespace
+ALLOWED_NAMESPACES: allowed-namespaces
+NAMESPACE_CREATE_ENABLE: namespace-create.enable
+NAMESPACE_CREATE_PATTERN: namespace-create.pattern
+NAMESPACE_CREATE_LABELS: namespace-create.labels
+TLS_SECRET_NAME: tls.secret-name
+TLS_SERVER_CERT_PATH: tls.server.cert-path
+TLS_SERVER_KEY_PATH: tls.server.key-path
+TLS_SERVER_ALLOW_GENERATE: tls.server.allow-generate
+INSECURE_PLAINTEXT: tls.insecure-plaintext
+TLS_SERVER_ROOT_CA_SECRET_NAME: tls.server.root-ca-secret-name
+TLS_SERVER_ROOT_CA_PATH: tls.server.root-ca-path
+TLS_CLIENT_CERT_REQUIRE: tls.client-cert.require
+TLS_CLIENT_CERT_MATCH_SUBJECT: tls.client-cert.match-subject
+TLS_MIN_VERSION: tls.min-version
+TLS_MAX_VERSION: tls.max-version
+TLS_CIPHERSUITES: tls.ciphersuites
+RESOURCE_PROXY_SECRET_NAME: resource-proxy.secret-name
+RESOURCE_PROXY_TLS_CERT_PATH: resource-proxy.tls.cert-path
+RESOURCE_PROXY_TLS_KEY_PATH: resource-proxy.tls.key-path
+RESOURCE_PROXY_CA_SECRET_NAME: resource-proxy.ca.secret-name
+RESOURCE_PROXY_TLS_CA_PATH: resource-proxy.ca.path
+JWT_SECRET_NAME: jwt.secret-name
+JWT_KEY_PATH: jwt.key-path
+JWT_ALLOW_GENERATE: jwt.allow-generate
+AUTH: auth
+ENABLE_WEBSOCKET: websocket.enable
+ENABLE_RESOURCE_PROXY: resource-proxy.enable
+KEEP_ALIVE_MIN_INTERVAL: keep-alive.min-interval
+REDIS_SERVER_ADDRESS: redis.server.address
+REDIS_COMPRESSION_TYPE: redis.compression.type
+PPROF_PORT: pprof.port
+HEALTH_CHECK_PORT: healthz.port
+EVENT_PROCESSORS: event-processors
+REDIS_TLS_ENABLED: redis.tls.enabled
+REDIS_PROXY_SERVER_TLS_CERT_PATH: redis.proxy.server.tls.cert-path
+REDIS_PROXY_SERVER_TLS_KEY_PATH: redis.proxy.server.tls.key-path
+REDIS_PROXY_SERVER_TLS_SECRET_NAME: redis.proxy.server.tls.secret-name
+REDIS_CA_PATH: redis.ca-path
+REDIS_CA_SECRET_NAME: redis.ca-secret-name
+REDIS_TLS_INSECURE: redis.tls.insecure
+DESTINATION_BASED_MAPPING: destination-based-mapping
+LABEL_SELECTOR: label-selector
+{{- end }}
