@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+
+/** Name of the add-on everywhere in OCM. The principal's authentication expression contains it: it cannot change. */
+export const addOnName = 'argocd-agent-addon';
+
+/** Value of `app.kubernetes.io/managed-by` on everything the controller makes on the hub. */
+export const managedBy = 'argocd-pull-integration';
+
+/** Field manager of the controller's writes. */
+export const fieldManager = 'gitops-controller';
+
+/** Labels and annotations. */
+export const keys = {
+  managedBy: 'app.kubernetes.io/managed-by',
+  component: 'app.kubernetes.io/component',
+  /** Marks ManifestWorks of this add-on, as upstream. */
+  gitOpsCluster: 'apps.open-cluster-management.io/gitopscluster',
+  ownerName: 'gitopscluster.apps.open-cluster-management.io/name',
+  ownerNamespace: 'gitopscluster.apps.open-cluster-management.io/namespace',
+  clusterName: 'apps.open-cluster-management.io/cluster-name',
+  /** Which of the works it is: crds, argocd or agent. */
+  part: 'apps.open-cluster-management.io/argocd-addon-part',
+  addOnName: 'open-cluster-management.io/addon-name',
+  agentName: 'argocd-agent.argoproj-labs.io/agent-name',
+  secretType: 'argocd.argoproj.io/secret-type',
+  placement: 'cluster.open-cluster-management.io/placement',
+  /** On a GitOpsCluster or ManagedClusterAddOn: `true` no longer waits for clusters that do not answer when they leave. */
+  forceDetach: 'apps.open-cluster-management.io/force-detach',
+  /** On a ManagedClusterAddOn: the cluster is being left. */
+  detaching: 'apps.open-cluster-management.io/detaching',
+} as const;
+
+/** Holds a GitOpsCluster until its clusters are cleaned up. */
+export const finalizer = 'apps.open-cluster-management.io/gitopscluster-cleanup';
+
+/** Names of the hub objects that go with a GitOpsCluster, in its namespace. */
+export const hubNames = {
+  authority: 'argocd-agent-ca',
+  authorityBundle: 'argocd-agent-ca-bundle',
+  principalTls: 'argocd-agent-principal-tls',
+  resourceProxyTls: 'argocd-agent-resource-proxy-tls',
+  jwt: 'argocd-agent-jwt',
+} as const;
+
+/** The Argo CD cluster Secret of a managed cluster. */
+export const clusterSecretName = (cluster: string) => `cluster-${cluster}`;
+
+/** The client certificate with which Argo CD reaches a managed cluster through the resource proxy. */
+export const clusterClientName = (cluster: string) => `argocd-cluster-client-${cluster}`;
+
+/** What was generated for a managed cluster and is delivered to it: the agent's client certificate, Redis' password. */
+export const deliveredSecretName = (cluster: string) => `${addOnName}-${cluster}`;
+
+/** Name of a ManifestWork: the first of a part has no number. */
+export const workName = (part: string, index: number) => `${addOnName}-${part}${index === 0 ? '' : `-${index}`}`;
+
+/** The principal's record of an agent's connection. */
+export const connectionLeaseName = (agent: string) => `argocd-agent-${agent}`.slice(0, 253);
+
+/** A value that fits a label: the text itself, or its start and a hash when it is longer than 63 characters. */
+export function labelValue(text: string): string {
+  if (text.length <= 63) return text;
+  return `${text.slice(0, 54)}-${createHash('sha256').update(text).digest('hex').slice(0, 8)}`;
+}
+
+/** Subject of an agent's client certificate, as OCM's registration would request it. */
+export function agentSubject(cluster: string): { commonName: string; organizations: string[] } {
+  const prefix = `system:open-cluster-management:cluster:${cluster}:addon:${addOnName}`;
+  return {
+    commonName: `${prefix}:agent:${addOnName}-agent`,
+    organizations: [prefix, `system:open-cluster-management:addon:${addOnName}`],
+  };
+}

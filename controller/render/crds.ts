@@ -1,0 +1,44 @@
+import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+
+/** Argo CD's kinds that a managed cluster needs, as CRD names. */
+export const argoCdKinds = ['applications.argoproj.io', 'appprojects.argoproj.io'] as const;
+
+/** What an autonomous agent's users write besides. */
+export const autonomousKinds = ['applicationsets.argoproj.io'] as const;
+
+/**
+ * A CRD of the hub as it is delivered: without the texts for humans, which make two thirds of it, without conversion (the
+ * hub's webhook is out of reach) and without what the hub's API server wrote.
+ */
+export function deliverableCrd(crd: CustomResourceDefinition): CustomResourceDefinition {
+  const {
+    conversion: _,
+    preserveUnknownFields: __,
+    ...spec
+  } = crd.spec ?? {
+    group: '',
+    names: { kind: '', plural: '' },
+    scope: 'Namespaced',
+    versions: [],
+  };
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: {
+      name: crd.metadata.name,
+      labels: { 'app.kubernetes.io/name': crd.metadata.name, 'app.kubernetes.io/part-of': 'argocd' },
+    },
+    spec: withoutDescriptions(spec) as NonNullable<CustomResourceDefinition['spec']>,
+  };
+}
+
+/** A schema without its descriptions. A property called `description` stays: it is a schema, not a text. */
+function withoutDescriptions(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutDescriptions);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([key, part]) => key !== 'description' || typeof part !== 'string')
+      .map(([key, part]) => [key, withoutDescriptions(part)]),
+  );
+}

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import handlebars from 'handlebars';
+import { parseAllDocuments } from 'yaml';
+import type { KubeObject } from '../../lib/kube/index.ts';
+
+/** Where the manifests for managed clusters stand: beside the program's folder, in the source tree and in the image. */
+const folder = join(import.meta.dirname, '..', '..', 'templates');
+
+/** A folder of templates, read and compiled once. */
+export type Flavour = 'argocd' | 'agent';
+
+type Template = (context: object) => string;
+
+/** Renders a folder of templates to objects, in the order of the file names. */
+export class Templates {
+  readonly #flavours = new Map<Flavour, { file: string; template: Template }[]>();
+  readonly #texts = new Map<string, string>();
+  readonly #engine = handlebars.create();
+
+  /** @param path the templates folder; default: the one that comes with the program */
+  constructor(path = folder) {
+    this.#engine.registerHelper('q', (value: unknown) => JSON.stringify(String(value)));
+    this.#engine.registerHelper('base64', (value: unknown) => Buffer.from(String(value)).toString('base64'));
+    for (const file of readdirSync(join(path, 'partials'))) {
+      this.#engine.registerPartial(file.replace(/\.hbs$/, ''), readFileSync(join(path, 'partials', file), 'utf8'));
+    }
+    for (const flavour of ['argocd', 'agent'] as const) {
+      const files = readdirSync(join(path, flavour)).sort();
+      this.#flavours.set(
+        flavour,
+        files
+          .filter((file) => file.endsWith('.yaml.hbs'))
+          .map((file) => ({
+            file: `${flavour}/${file}`,
+            template: this.#engine.compile(readFileSync(join(path, flavour, file), 'utf8'), {
+              noEscape: true,
+              strict: true,
+            }),
+          })),
+      );
+      for (const file of files.filter((name) => !name.endsWith('.hbs'))) {
+        this.#texts.set(`${flavour}/${file}`, readFileSync(join(path, flavour, file), 'utf8'));
+      }
+    }
+  }
+
+  /** A file that is no template, as text. */
+  text(file: string): string {
+    const text = this.#texts.get(file);
+    if (text === undefined) throw new TypeError(`there is no template file ${file}`);
+    return text;
+  }
+
+  /**
+   * Renders a folder. Every value must be there (a missing one throws), so that a template never yields a half-filled
+   * manifest.
+   */
+  render(flavour: Flavour, context: object): KubeObject[] {
+    return (this.#flavours.get(flavour) ?? []).flatMap(({ file, template }) =>
+      parseAllDocuments(template(context)).map((document) => {
+        const [error] = document.errors;
+        if (error) throw new Error(`template ${file} does not yield YAML: ${error.message}`);
+        return document.toJS() as KubeObject;
+      }),
+    );
+  }
+}
