@@ -17,6 +17,8 @@ export interface Command<F extends FlagSet = FlagSet> {
 export interface CommandContext<F extends FlagSet = FlagSet> {
   readonly signal: AbortSignal;
   readonly parsed: ParsedFlags<F>;
+  /** Environment variables that are set to something but belong to features that this version does not have. */
+  readonly ignored: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: (text: string) => void;
 }
@@ -120,5 +122,8 @@ export async function runExecutable(
     if (!(error instanceof UsageError)) throw error;
     throw new UsageError(`${error.message}\n${usageLines(executable, found, only).join('\n')}`);
   }
-  await found.run(parsed.values, { signal: options.signal, parsed, env: options.env, stdout });
+  const ignored = Object.values(found.unsupported ?? {}).filter(
+    (name): name is string => name !== undefined && !['', '0', 'false'].includes(options.env[name] ?? ''),
+  );
+  await found.run(parsed.values, { signal: options.signal, parsed, ignored, env: options.env, stdout });
 }

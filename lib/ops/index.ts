@@ -28,4 +28,5 @@ export { decodeSecret, followFiles, followSecret, Live, type TextFields } from '
 export { createLogger, type Logger, type LoggerOptions } from './log.ts';
 export { runMain } from './main.ts';
 export { createRegistry } from './metrics.ts';
+export { type KeyPair, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';

@@ -1,0 +1,60 @@
+import type { Informer, Secret } from '../lib/kube/index.ts';
+import {
+  followFiles,
+  followSecret,
+  type KeyPair,
+  Live,
+  type Logger,
+  parseKeyPair,
+  parseTrust,
+} from '../lib/ops/index.ts';
+import type { AgentOptions } from './options.ts';
+
+/** The agent's TLS material, reloaded while it runs. A part that is not needed is undefined. */
+export interface AgentCredentials {
+  readonly clientCertificate: Live<KeyPair> | undefined;
+  readonly trust: Live<string> | undefined;
+}
+
+/**
+ * Finds the client certificate and the CA in the files that the flags name, else in the Secrets of the agent's namespace.
+ * @throws FatalError when a named file cannot be read
+ */
+export function agentCredentials(
+  { flags, tls }: AgentOptions,
+  context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
+): AgentCredentials {
+  if (tls === 'plaintext') return { clientCertificate: undefined, trust: undefined };
+  const { secrets, logger, signal } = context;
+  const secretOrigin = (name: string) => `Secret ${flags.namespace}/${name}`;
+
+  const clientCertificate = new Live({
+    origin: tls.files
+      ? `Files ${flags['tls-client-cert']}, ${flags['tls-client-key']}`
+      : secretOrigin(flags['tls-secret-name']),
+    parse: parseKeyPair,
+    logger,
+  });
+  if (tls.files) {
+    const files = { 'tls.crt': flags['tls-client-cert'], 'tls.key': flags['tls-client-key'] };
+    followFiles(files, clientCertificate, signal);
+  } else {
+    followSecret(secrets, flags['tls-secret-name'], clientCertificate);
+  }
+  if (!tls.verify) return { clientCertificate, trust: undefined };
+
+  const caFile = flags['root-ca-path'];
+  const trust = new Live({
+    origin: caFile === '' ? secretOrigin(flags['root-ca-secret-name']) : `File ${caFile}`,
+    // The original wants every field to be a certificate; a private key beside it is no reason to refuse.
+    parse: (fields) =>
+      parseTrust(
+        fields,
+        Object.keys(fields).filter((name) => name !== 'tls.key'),
+      ),
+    logger,
+  });
+  if (caFile === '') followSecret(secrets, flags['root-ca-secret-name'], trust);
+  else followFiles({ 'ca.crt': caFile }, trust, signal);
+  return { clientCertificate, trust };
+}

@@ -1,0 +1,42 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseFlags } from '../lib/ops/index.ts';
+import { agentFlags } from './flags.ts';
+import { agentOptions } from './options.ts';
+
+const options = (...args: string[]) =>
+  agentOptions(
+    parseFlags(agentFlags, { args: ['--server-address=hub', '--agent-mode=managed', ...args], env: {} }).values,
+  );
+
+test('the usual set-up', () => {
+  expect(options('--creds=mtls:any')).toMatchObject({
+    credentials: { method: 'mtls', credentials: {} },
+    tls: { verify: true, files: false },
+  });
+});
+
+test('a credential file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'creds-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'creds');
+  writeFileSync(file, 'agent:se:cret\nsecond line');
+  expect(options(`--creds=userpass:${file}`).credentials).toEqual({
+    method: 'userpass',
+    credentials: { clientid: 'agent', clientsecret: 'se:cret' },
+  });
+  writeFileSync(file, 'nothing');
+  expect(() => options(`--creds=userpass:${file}`)).toThrow(/first line of .* is not <name>:<password>/);
+});
+
+test.each([
+  [['--server-address='], /No remote specified: set --server-address \(ARGOCD_AGENT_REMOTE_SERVER\)/],
+  [['--namespace='], /--namespace \(ARGOCD_AGENT_NAMESPACE\) is empty/],
+  [['--agent-mode=autonomous'], /--agent-mode autonomous \(ARGOCD_AGENT_MODE\) is not supported by this version/],
+  [['--create-namespace'], /needs --destination-based-mapping/],
+  [['--tls-client-key=/x'], /Both --tls-client-cert and --tls-client-key have to be given/],
+  [['--creds=mtls'], /invalid cred string/],
+  [['--creds=userpass:/does/not/exist'], /credential file cannot be read: ENOENT/],
+])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import type { Message } from '../argocd/index.ts';
+import { eventTypes, heartbeatEvent } from '../wire/index.ts';
+import { eventOf, messageOf } from './index.ts';
+
+const ids = { resourceId: 'app_1', eventId: 'app_1_2' };
+const object = {
+  metadata: { name: 'app', namespace: 'ns', uid: '1', resourceVersion: '2' },
+  spec: { project: 'default' },
+};
+const messages: Message[] = [
+  { target: 'application', type: 'create', principalUid: 'p', ...ids, object },
+  { target: 'application', type: 'status-update', ...ids, object },
+  {
+    target: 'application',
+    type: 'error',
+    ...ids,
+    error: { resourceName: 'app', resourceNamespace: 'ns', message: 'no' },
+  },
+  { target: 'appproject', type: 'spec-update', ...ids, object },
+  {
+    target: 'resourceResync',
+    type: 'request-update',
+    ...ids,
+    payload: { kind: 'Application', name: 'app', namespace: 'ns', uid: '1', checksum: null },
+  },
+  { target: 'resourceResync', type: 'request-synced-resource-list', ...ids, payload: { checksum: 'YQ==' } },
+];
+
+test.each(messages)('$target $type survives the way over the wire', (message) => {
+  const event = eventOf(message, 'agent://agent-managed');
+  expect(event.source).toBe('agent://agent-managed');
+  expect(event.extensions).toMatchObject({ resourceid: 'app_1', eventid: 'app_1_2' });
+  expect(messageOf(event)).toEqual(message);
+});
+
+test('the type and the subject are those of the originals', () => {
+  expect(eventOf(messages[0] as Message, '')).toMatchObject({
+    type: eventTypes.create,
+    target: 'application',
+    subject: 'ns/app',
+    extensions: { principaluid: 'p' },
+  });
+});
+
+test('events about other things are no messages; bad payloads are errors', () => {
+  expect(messageOf(heartbeatEvent({ source: '' }))).toBeUndefined();
+  const event = eventOf(messages[0] as Message, '');
+  expect(messageOf({ ...event, type: 'GET' })).toBeUndefined();
+  expect(() => messageOf({ ...event, data: Buffer.from('{"metadata":{}}') })).toThrow(
+    /does not have the expected form/,
+  );
+  expect(() => messageOf({ ...event, data: Buffer.from('nonsense') })).toThrow(/is not JSON/);
+});

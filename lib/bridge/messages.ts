@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { applicationSchema, appProjectSchema, type Message } from '../argocd/index.ts';
+import { dataOf, eventTypes, messageEvent, objectEvent, targets, type WireEvent } from '../wire/index.ts';
+
+const error = z.object({
+  resourceName: z.string(),
+  resourceNamespace: z.string(),
+  message: z.string(),
+});
+const resyncKind = z.enum(['Application', 'AppProject', 'Repository', 'GPGKey']);
+const checksum = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? null);
+const resyncPayloads: Readonly<Record<string, z.ZodType>> = {
+  'request-update': z.object({
+    kind: resyncKind,
+    name: z.string(),
+    namespace: z.string().exactOptional(),
+    uid: z.string(),
+    checksum,
+    digest: z.string().exactOptional(),
+  }),
+  'request-synced-resource-list': z.object({ checksum }),
+  'response-synced-resource': z.object({
+    kind: resyncKind,
+    name: z.string(),
+    namespace: z.string().exactOptional(),
+    uid: z.string(),
+  }),
+  'request-resource-resync': z.object({}),
+};
+const types: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.values(eventTypes).map((full) => [full, full.slice(full.lastIndexOf('.') + 1)]),
+);
+const fullTypes: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(types).map(([full, short]) => [short, full]),
+);
+const applicationTypes = ['create', 'spec-update', 'delete', 'set-operation', 'terminate-operation', 'status-update'];
+const projectTypes = ['create', 'spec-update', 'delete'];
+
+/**
+ * What an event says about what is to be in step; undefined for events about something else (live resources, Redis,
+ * heartbeats, kinds and types that this version does not know).
+ * @throws WireError when the payload is not what its target and type promise
+ */
+export function messageOf(event: WireEvent): Message | undefined {
+  const type = types[event.type] ?? '';
+  const uid = event.extensions.principaluid;
+  const address = {
+    resourceId: event.resourceId,
+    eventId: event.eventId,
+    ...(uid === undefined || uid === '' ? {} : { principalUid: uid }),
+  };
+  const message = (fields: object) => ({ ...address, ...fields, type }) as unknown as Message;
+  switch (event.target) {
+    case targets.application:
+      if (type === 'error') return message({ target: event.target, error: dataOf(event, error) });
+      if (!applicationTypes.includes(type)) return undefined;
+      return message({ target: event.target, object: dataOf(event, applicationSchema) });
+    case targets.appProject:
+      if (!projectTypes.includes(type)) return undefined;
+      return message({ target: event.target, object: dataOf(event, appProjectSchema) });
+    case targets.resourceResync: {
+      const schema = resyncPayloads[type];
+      return schema && message({ target: event.target, payload: dataOf(event, schema) });
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** The event that carries a message. `source` is the CloudEvent's source. */
+export function eventOf(message: Message, source: string): WireEvent {
+  const type = fullTypes[message.type];
+  if (type === undefined) throw new TypeError(`no event type for messages of type ${message.type}`);
+  if (message.target === targets.resourceResync) {
+    return messageEvent(message.target, type, message.payload, { source }, message);
+  }
+  if (message.type === 'error') return messageEvent(message.target, type, message.error, { source }, message);
+  const { principalUid } = message;
+  const origin = principalUid === undefined ? { source } : { source, principalUid };
+  return objectEvent(message.target, type, message.object, origin, message);
+}

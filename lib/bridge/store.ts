@@ -1,0 +1,30 @@
+import type { Informer, KubeClient, KubeObject, ResourceType } from '../kube/index.ts';
+import type { Store, StoredObject } from '../sync/index.ts';
+
+/**
+ * One kind of object of an API server as the delivery engine sees it: the informer is the cache, the client writes. Errors
+ * are the client's own; a write that reached no server is the engine's to repeat.
+ */
+export function kubeStore<T extends StoredObject>(options: {
+  client: KubeClient;
+  type: ResourceType;
+  informer: Informer<KubeObject>;
+  fieldManager: string;
+}): Store<T> {
+  const { client, type, informer, fieldManager } = options;
+  const outside = (object: KubeObject) => object as unknown as T;
+  return {
+    subscribe: (listener) =>
+      informer.subscribe({
+        added: (now) => listener({ old: undefined, now: outside(now) }),
+        updated: (old, now) => listener({ old: outside(old), now: outside(now) }),
+        deleted: (old) => listener({ old: outside(old), now: undefined }),
+      }),
+    read: async (ref, signal) => (await client.get(type, ref, signal)) as unknown as T | undefined,
+    create: async (object, signal) =>
+      outside(await client.create(type, object as unknown as KubeObject, { fieldManager, signal })),
+    patch: async (ref, patch, signal) => outside(await client.mergePatch(type, ref, patch, { fieldManager, signal })),
+    delete: (ref, { uid, propagation }, signal) =>
+      client.delete(type, ref, { uid, propagationPolicy: propagation, signal }),
+  };
+}

@@ -1,0 +1,66 @@
+import type { Informer, Secret } from '../lib/kube/index.ts';
+import {
+  followFiles,
+  followSecret,
+  type KeyPair,
+  Live,
+  type Logger,
+  parseKeyPair,
+  parseSigningKey,
+  parseTrust,
+} from '../lib/ops/index.ts';
+import type { PrincipalOptions } from './options.ts';
+
+/** The principal's key material, reloaded while it runs. A part that is not needed is undefined. */
+export interface PrincipalCredentials {
+  readonly server: Live<KeyPair> | undefined;
+  /** Certificates that agents' certificates must come from. */
+  readonly clientTrust: Live<string> | undefined;
+  /** PKCS#8 PEM; undefined when a key is made at every start. */
+  readonly signingKey: Live<string> | undefined;
+}
+
+/**
+ * Finds the principal's certificate, the agents' CA and the token key in the files that the flags name, else in the Secrets
+ * of the principal's namespace.
+ * @throws FatalError when a named file cannot be read
+ */
+export function principalCredentials(
+  { flags, tls }: PrincipalOptions,
+  context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
+): PrincipalCredentials {
+  const { secrets, logger, signal } = context;
+  const live = <T>(
+    files: Readonly<Record<string, string>> | undefined,
+    secretName: string,
+    parse: ConstructorParameters<typeof Live<T>>[0]['parse'],
+  ): Live<T> => {
+    const origin = files ? `File ${Object.values(files).join(', ')}` : `Secret ${flags.namespace}/${secretName}`;
+    const value = new Live<T>({ origin, parse, logger });
+    if (files) followFiles(files, value, signal);
+    else followSecret(secrets, secretName, value);
+    return value;
+  };
+  const caFile = flags['root-ca-path'];
+  const keyFile = flags['jwt-key'];
+  return {
+    server:
+      tls === 'plaintext'
+        ? undefined
+        : live(
+            tls.files ? { 'tls.crt': flags['tls-cert'], 'tls.key': flags['tls-key'] } : undefined,
+            flags['tls-secret-name'],
+            parseKeyPair,
+          ),
+    clientTrust:
+      tls === 'plaintext' || !tls.requireClientCertificate
+        ? undefined
+        : live(caFile === '' ? undefined : { 'ca.crt': caFile }, flags['tls-ca-secret-name'], (fields) =>
+            parseTrust(fields, ['ca.crt', 'tls.crt']),
+          ),
+    signingKey:
+      keyFile === '' && flags['insecure-jwt-generate']
+        ? undefined
+        : live(keyFile === '' ? undefined : { 'jwt.key': keyFile }, flags['jwt-secret-name'], parseSigningKey),
+  };
+}

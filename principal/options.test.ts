@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { parseFlags } from '../lib/ops/index.ts';
+import { principalFlags } from './flags.ts';
+import { principalOptions } from './options.ts';
+
+const options = (...args: string[]) =>
+  principalOptions(parseFlags(principalFlags, { args: ['--namespace=argocd', ...args], env: {} }).values);
+
+test('the usual set-up', () => {
+  const { auth, tls } = options('--auth=mtls:subject:^CN=([^,]+)');
+  expect(auth).toEqual({ method: 'mtls', source: 'subject', pattern: /^CN=([^,]+)/ });
+  expect(tls).toEqual({ files: false, requireClientCertificate: true });
+});
+
+test('an expression alone is about the subject; uri names the other source', () => {
+  expect(options('--auth=mtls:CN=(.+)').auth).toMatchObject({ source: 'subject', pattern: /CN=(.+)/ });
+  expect(options('--auth=mtls:uri:spiffe://x/(.+)').auth).toMatchObject({ source: 'uri' });
+});
+
+test.each([
+  [['--namespace='], /set --namespace \(ARGOCD_PRINCIPAL_NAMESPACE\)/],
+  [[], /invalid auth string "": set --auth \(ARGOCD_PRINCIPAL_AUTH\)/],
+  [['--auth=magic:x'], /unknown auth method: magic/],
+  [['--auth=userpass:/x'], /the method userpass is not supported by this version/],
+  [['--auth=mtls:CN=.+'], /has no group that captures the agent's name/],
+  [['--auth=mtls:CN=('], /--auth: Invalid regular expression/],
+  [['--auth=mtls:CN=(.+)', '--insecure-plaintext'], /mtls needs TLS/],
+  [['--auth=mtls:CN=(.+)', '--tls-cert=/x'], /Both --tls-cert and --tls-key have to be given/],
+  [
+    ['--auth=mtls:CN=(.+)', '--tls-max-version=tls1.2'],
+    /--tls-max-version tls1.2 is lower than --tls-min-version tls1.3/,
+  ],
+])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));
