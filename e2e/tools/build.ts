@@ -1,0 +1,160 @@
+import { spawn } from 'node:child_process';
+import { createHash, randomUUID } from 'node:crypto';
+import { accessSync, constants, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { catalogue, type Recipe, type ToolName } from './catalogue.ts';
+import { ToolError } from './error.ts';
+import { withFileLock } from './lock.ts';
+
+/** Where to say what is going on, and when to give up. */
+export interface BuildOptions {
+  signal?: AbortSignal;
+  /** Gets a line every few seconds while something is built, none when it is in the cache. Default: standard error. */
+  log?: (line: string) => void;
+}
+
+/** An executable that is ready to be run. */
+export interface BuiltTool {
+  path: string;
+  /** How it came about; `installed` is the machine's own. */
+  origin: 'cached' | 'built' | 'installed';
+  /** The version of the module it comes from; empty for the project's own. */
+  version: string;
+  seconds: number;
+}
+
+/**
+ * The path of a tool's executable. The first use builds it with Go into a cache folder outside the checkout
+ * (`TOOLS_CACHE`, or `argocd-fleet/tools` in the user's cache folder); processes that ask at the same time build once.
+ * `redis-server` is the installed one if there is one.
+ * @throws ToolError when Go is missing or the build fails.
+ */
+export async function toolPath(name: ToolName, options: BuildOptions = {}): Promise<string> {
+  return (await buildTool(name, options)).path;
+}
+
+/** As {@link toolPath}, and says how the tool came about. */
+export async function buildTool(name: ToolName, options: BuildOptions = {}): Promise<BuiltTool> {
+  const begin = performance.now();
+  const seconds = () => (performance.now() - begin) / 1000;
+  const installed = name === 'redis-server' ? onPath(name) : undefined;
+  if (installed) return { path: installed, origin: 'installed', version: '', seconds: seconds() };
+
+  const recipe: Recipe = catalogue[name];
+  const folder = join(import.meta.dirname, recipe.folder);
+  const version = moduleVersion(folder, recipe);
+  const cache = join(cacheFolder(), `${name}-${digest(folder, recipe)}`);
+  const path = join(cache, name);
+  if (existsSync(path)) return { path, origin: 'cached', version, seconds: seconds() };
+
+  await mkdir(cache, { recursive: true });
+  const origin = await withFileLock(join(cache, 'lock'), options.signal, async () => {
+    if (existsSync(path)) return 'cached';
+    const unfinished = join(cache, `${name}.${randomUUID()}`);
+    try {
+      await goBuild(name, recipe, folder, unfinished, options);
+      await rename(unfinished, path);
+    } finally {
+      await rm(unfinished, { force: true });
+    }
+    return 'built';
+  });
+  return { path, origin, version, seconds: seconds() };
+}
+
+function cacheFolder(): string {
+  const { TOOLS_CACHE, XDG_CACHE_HOME } = process.env;
+  return TOOLS_CACHE || join(XDG_CACHE_HOME || join(homedir(), '.cache'), 'argocd-fleet', 'tools');
+}
+
+/** Names everything that decides what the build yields, so that a change of it is a build of its own. */
+function digest(folder: string, recipe: Recipe): string {
+  const hash = createHash('sha256').update(JSON.stringify([process.platform, process.arch, recipe.goPackage]));
+  hash.update(JSON.stringify(recipe.variables ?? {}));
+  for (const file of readdirSync(folder).sort()) {
+    if (/\.(go|mod|sum)$/.test(file)) hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
+  }
+  return hash.digest('hex').slice(0, 12);
+}
+
+function moduleVersion(folder: string, recipe: Recipe): string {
+  const required = readFileSync(join(folder, 'go.mod'), 'utf8').matchAll(/^(?:require\s+|\t)(\S+) (v\S+)$/gm);
+  for (const [, module = '', version = ''] of required) {
+    if (recipe.goPackage === module || recipe.goPackage.startsWith(`${module}/`)) return version;
+  }
+  return '';
+}
+
+function onPath(command: string): string | undefined {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const path = join(folder, command);
+    try {
+      accessSync(path, constants.X_OK);
+      if (statSync(path).isFile()) return path;
+    } catch {
+      // Not in this folder of the PATH: the next one.
+    }
+  }
+  return undefined;
+}
+
+async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: string, options: BuildOptions) {
+  const log = options.log ?? ((line) => process.stderr.write(`${line}\n`));
+  const variables = Object.entries(recipe.variables ?? {}).map(([variable, value]) => ` -X ${variable}=${value}`);
+  const args = [
+    'build',
+    '-v',
+    '-mod=readonly',
+    '-buildvcs=false',
+    '-trimpath',
+    '-ldflags',
+    `-s -w${variables.join('')}`,
+  ];
+  const go = spawn('go', [...args, '-o', output, recipe.goPackage], {
+    cwd: folder,
+    env: { ...process.env, CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+    ...(options.signal && { signal: options.signal }),
+  });
+
+  const begin = performance.now();
+  let downloads = 0;
+  let packages = 0;
+  const complaints: string[] = [];
+  createInterface({ input: go.stderr }).on('line', (line) => {
+    if (line.startsWith('go: downloading ')) downloads += 1;
+    else if (/^[\w.\-/~]+$/.test(line)) packages += 1;
+    else if (complaints.push(line) > 40) complaints.shift();
+  });
+  const say = () => {
+    const step = packages > 0 ? `compiling (${packages} packages)` : `downloading (${downloads} modules)`;
+    const elapsed = Math.round((performance.now() - begin) / 1000);
+    log(`${name}: ${step}, ${elapsed} s of about ${recipe.seconds} s`);
+  };
+  say();
+  const progress = setInterval(say, 5000);
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      go.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'ENOENT' ? goMissing(name) : error));
+      go.once('close', resolve);
+    });
+    if (code !== 0) throw buildFailed(name, complaints.join('\n'));
+  } finally {
+    clearInterval(progress);
+  }
+}
+
+const howToGet = 'See https://go.dev/doc/install; `go version` must show 1.26 or newer.';
+
+const goMissing = (name: ToolName) =>
+  new ToolError('GoMissing', `Go is needed to build ${name}, and there is no \`go\` on the PATH. ${howToGet}`);
+
+function buildFailed(name: ToolName, complaints: string): ToolError {
+  if (/requires go >= |unknown directive: tool|invalid go version/.test(complaints)) {
+    return new ToolError('GoTooOld', `The installed Go is too old to build ${name}: ${complaints}\n${howToGet}`);
+  }
+  return new ToolError('BuildFailed', `go build of ${name} failed:\n${complaints}`);
+}

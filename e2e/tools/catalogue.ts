@@ -1,0 +1,53 @@
+/** How one executable is built from the Go module in the folder of that name beside this file. */
+export interface Recipe {
+  readonly folder: string;
+  readonly goPackage: string;
+  /** Variables that the linker sets: what the tool says its version is, where `go build` alone would not set it. */
+  readonly variables?: Readonly<Record<string, string>>;
+  /** About how long the build takes on 2 cores with empty caches, in seconds. */
+  readonly seconds: number;
+}
+
+const kubernetesVersion = {
+  'k8s.io/component-base/version.gitVersion': 'v1.36.3',
+  'k8s.io/component-base/version.gitMajor': '1',
+  'k8s.io/component-base/version.gitMinor': '36',
+  'k8s.io/component-base/version.gitTreeState': 'clean',
+};
+
+/** Every executable that the testbed builds, in the order of building. */
+export const catalogue = {
+  supervise: { folder: 'supervise', goPackage: '.', seconds: 10 },
+  etcd: { folder: 'etcd', goPackage: 'go.etcd.io/etcd/server/v3', seconds: 40 },
+  'kube-apiserver': {
+    folder: 'kubernetes',
+    goPackage: 'k8s.io/kubernetes/cmd/kube-apiserver',
+    variables: kubernetesVersion,
+    seconds: 180,
+  },
+  'kube-controller-manager': {
+    folder: 'kubernetes',
+    goPackage: 'k8s.io/kubernetes/cmd/kube-controller-manager',
+    variables: kubernetesVersion,
+    seconds: 45,
+  },
+  helm: {
+    folder: 'helm',
+    goPackage: 'helm.sh/helm/v4/cmd/helm',
+    variables: { 'helm.sh/helm/v4/internal/version.version': 'v4.3.1' },
+    seconds: 90,
+  },
+  argocd: {
+    folder: 'argocd',
+    goPackage: 'github.com/argoproj/argo-cd/v3/cmd',
+    variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
+    seconds: 160,
+  },
+  'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
+} as const satisfies Record<string, Recipe>;
+
+/** The name of an executable that {@link toolPath} knows. */
+export type ToolName = keyof typeof catalogue;
+
+/** All of them, in the order of building. */
+export const toolNames = Object.keys(catalogue) as readonly ToolName[];
