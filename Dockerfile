@@ -1,0 +1,45 @@
+# One image for all programs: argocd-agent (principal, agent) and gitops-controller.
+#
+#   docker build --build-arg GIT_REVISION=$(git rev-parse HEAD) -t quay.io/open-cluster-management/argocd-fleet:0.1.0 .
+
+ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /src
+# Dependencies first: they change less often than the code.
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY bin bin
+COPY controller controller
+COPY principal principal
+COPY agent agent
+COPY cli cli
+COPY lib lib
+COPY proto proto
+RUN npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
+ARG GIT_REVISION=unknown
+ARG BUILD_DATE
+# What `argocd-agent version` prints.
+RUN node -e ' \
+      const { readFileSync, writeFileSync } = require("node:fs"); \
+      const { name, version, type, license } = JSON.parse(readFileSync("package.json", "utf8")); \
+      const buildDate = process.argv[2] || new Date().toISOString(); \
+      writeFileSync("dist/package.json", JSON.stringify({ name, version, type, license, gitRevision: process.argv[1], buildDate })); \
+    ' "${GIT_REVISION}" "${BUILD_DATE}" \
+ && chmod 0755 dist/bin/*.js
+
+FROM ${NODE_IMAGE}
+# Package managers have no place in production.
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+           /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-*
+ENV NODE_ENV=production
+WORKDIR /opt/argocd-fleet
+COPY --from=build /src/node_modules node_modules
+COPY --from=build /src/dist ./
+COPY templates templates
+COPY LICENSE ./
+RUN ln -s /opt/argocd-fleet/bin/argocd-agent.js /usr/local/bin/argocd-agent \
+ && ln -s /opt/argocd-fleet/bin/gitops-controller.js /usr/local/bin/gitops-controller
+# Needs no rights and writes nothing: runs with a read-only root file system.
+USER 999:999
