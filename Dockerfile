@@ -9,14 +9,8 @@ WORKDIR /src
 # Dependencies first: they change less often than the code.
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
-COPY bin bin
-COPY controller controller
-COPY principal principal
-COPY agent agent
-COPY cli cli
-COPY lib lib
-COPY proto proto
+# What is copied is listed in .dockerignore.
+COPY . .
 RUN npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
 ARG GIT_REVISION=unknown
 ARG BUILD_DATE
@@ -37,8 +31,8 @@ ENV NODE_ENV=production
 WORKDIR /opt/argocd-fleet
 COPY --from=build /src/node_modules node_modules
 COPY --from=build /src/dist ./
-COPY templates templates
-COPY LICENSE ./
+COPY --from=build /src/templates templates
+COPY --from=build /src/LICENSE ./
 RUN ln -s /opt/argocd-fleet/bin/argocd-agent.js /usr/local/bin/argocd-agent \
  && ln -s /opt/argocd-fleet/bin/gitops-controller.js /usr/local/bin/gitops-controller
 # Needs no rights and writes nothing: runs with a read-only root file system.
