@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import { addonChart, helm, hubArgoCdChart } from './helm.ts';
+
+const namespace = ['--namespace', 'open-cluster-management-agent-addon'];
+
+interface Rendered extends KubeObject {
+  spec?: { template?: { spec?: PodSpec }; [field: string]: unknown };
+  rules?: { apiGroups?: string[]; resources?: string[]; verbs: string[]; resourceNames?: string[] }[];
+  data?: Record<string, string>;
+}
+
+async function render(values: Record<string, unknown> = {}): Promise<Rendered[]> {
+  const sets = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
+  const text = await helm(['template', 'argocd-agent-addon', addonChart, ...namespace, ...sets]);
+  return parseAllDocuments(text)
+    .map((document) => document.toJS() as Rendered | null)
+    .filter((object): object is Rendered => object !== null);
+}
+
+function named(objects: Rendered[], kind: string, name: string): Rendered {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
+  if (!found) throw new Error(`no ${kind} ${name} was rendered`);
+  return found;
+}
+
+const podsOf = (objects: Rendered[]) =>
+  objects.flatMap((object) => (object.spec?.template?.spec ? [{ object, pod: object.spec.template.spec }] : []));
+
+describe('the charts', () => {
+  it.each([addonChart, hubArgoCdChart])('%s passes helm lint', async (chart) => {
+    expect(await helm(['lint', chart, '--strict'])).toContain('0 chart(s) failed');
+  });
+
+  it('render without values everything that a hub needs', async () => {
+    const objects = await render();
+    expect(named(objects, 'GitOpsCluster', 'gitops-cluster').spec).toEqual({
+      placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name: 'placement' },
+      argoCDAgentAddon: { mode: 'managed' },
+    });
+    expect(named(objects, 'ClusterManagementAddOn', 'argocd-agent-addon').metadata.annotations).toEqual({
+      'addon.open-cluster-management.io/lifecycle': 'self',
+    });
+    expect(named(objects, 'Deployment', 'argocd-agent-addon-controller').metadata.namespace).toBe(
+      'open-cluster-management-agent-addon',
+    );
+    expect(named(objects, 'Deployment', 'argocd-agent-principal').metadata.namespace).toBe('argocd');
+    expect(named(objects, 'ConfigMap', 'ocm-placement-generator').data).toEqual({
+      apiVersion: 'cluster.open-cluster-management.io/v1beta1',
+      kind: 'placementdecisions',
+      statusListKey: 'decisions',
+      matchKey: 'clusterName',
+    });
+  });
+
+  it('give every container the restricted profile, requests, a memory limit and no writable root', async () => {
+    for (const { object, pod } of podsOf(await render())) {
+      const where = `${object.kind} ${object.metadata.name}`;
+      const podContext = pod.securityContext as Record<string, unknown>;
+      expect(podContext, where).toMatchObject({
+        runAsNonRoot: true,
+        runAsUser: 999,
+        seccompProfile: { type: 'RuntimeDefault' },
+      });
+      for (const container of pod.containers) {
+        expect(container.securityContext, where).toMatchObject({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+        expect(container.resources, where).toMatchObject({
+          requests: { cpu: expect.any(String), memory: expect.any(String) },
+          limits: { memory: expect.any(String) },
+        });
+      }
+    }
+  });
+
+  it('give no rights with a wildcard, and those on Secrets only where they are meant', async () => {
+    const objects = await render({ 'controller.allNamespaces': false });
+    for (const object of objects.filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role')) {
+      for (const rule of object.rules ?? []) {
+        const all = [...(rule.apiGroups ?? []), ...(rule.resources ?? []), ...rule.verbs];
+        expect(all, `${object.kind} ${object.metadata.name}`).not.toContain('*');
+        if (object.kind === 'ClusterRole') expect(rule.resources, object.metadata.name).not.toContain('secrets');
+      }
+    }
+  });
+
+  it("bind the principal's environment to the keys of argocd-agent's ConfigMap", async () => {
+    const objects = await render({ 'principal.params': { 'principal.event-processors': 20 } });
+    const params = named(objects, 'ConfigMap', 'argocd-agent-params').data ?? {};
+    expect(params).toMatchObject({
+      'principal.namespace': 'argocd',
+      'principal.destination-based-mapping': 'true',
+      'principal.allowed-namespaces': '*',
+      'principal.event-processors': '20',
+    });
+    const [container] = named(objects, 'Deployment', 'argocd-agent-principal').spec?.template?.spec?.containers ?? [];
+    const bound = new Map(
+      (container?.env ?? []).map(({ name, valueFrom }) => [
+        (valueFrom?.configMapKeyRef as { key?: string } | undefined)?.key,
+        name,
+      ]),
+    );
+    expect(bound.get('principal.auth')).toBe('ARGOCD_PRINCIPAL_AUTH');
+    expect(Object.keys(params).filter((key) => !bound.has(key))).toEqual([]);
+  });
+
+  it('accept the values of the original chart', async () => {
+    const objects = await render({
+      image: 'registry.example/fleet',
+      tag: 'v1',
+      replicas: 2,
+      imagePullSecrets: [{ name: 'pull' }],
+      operatorImage: 'quay.io/argoprojlabs/argocd-operator',
+      operatorImageTag: 'v0.18.0',
+      principalServiceType: 'NodePort',
+      'global.argoCDNamespace': 'gitops',
+      'global.argoCDOperatorNamespace': 'gitops-operator',
+      'hubArgoCD.enabled': false,
+      'argoCDAgent.image': 'registry.example/agent:v2',
+      'gitOpsCluster.namespace': 'gitops',
+      'gitOpsCluster.name': 'fleet',
+      'gitOpsCluster.principalServerAddress': 'principal.example.com',
+      'gitOpsCluster.principalServerPort': 8443,
+      'gitOpsCluster.mode': 'autonomous',
+      'gitOpsCluster.argoCDAgentAddon.agentNamespace': 'agent',
+      'gitOpsCluster.argoCDAgentAddon.operatorNamespace': 'operator',
+      'gitOpsCluster.customArgoCDCR.enabled': true,
+      'controller.namespace': 'gitops',
+    });
+    expect(named(objects, 'GitOpsCluster', 'fleet')).toMatchObject({
+      metadata: { namespace: 'gitops' },
+      spec: {
+        argoCDAgentAddon: {
+          mode: 'autonomous',
+          principalServerAddress: 'principal.example.com',
+          principalServerPort: '8443',
+          agentNamespace: 'agent',
+          operatorNamespace: 'operator',
+          argoCDCRManifestWork: { manifests: [{ kind: 'ArgoCD', metadata: { namespace: 'agent' } }] },
+        },
+      },
+    });
+    const controller = named(objects, 'Deployment', 'argocd-agent-addon-controller');
+    expect(controller.metadata.namespace).toBe('gitops');
+    expect(controller.spec?.template?.spec?.containers[0]?.image).toBe('registry.example/fleet:v1');
+    const principal = named(objects, 'Deployment', 'argocd-agent-principal').spec?.template?.spec;
+    expect(principal?.containers[0]?.image).toBe('registry.example/agent:v2');
+    expect(principal?.imagePullSecrets).toEqual([{ name: 'pull' }]);
+    expect(named(objects, 'PodDisruptionBudget', 'argocd-agent-addon-controller').spec).toMatchObject({
+      minAvailable: 1,
+    });
+    expect(objects.some(({ metadata }) => metadata.name === 'argocd-server')).toBe(false);
+  });
+
+  it.each([
+    ['replicas', 'two', "at '/replicas': got string, want integer"],
+    ['gitOpsCluster.mode', 'manged', "at '/gitOpsCluster/mode': value must be one of 'managed', 'autonomous'"],
+    ['gitOpsCluster.principalServerPort', 99999, "at '/gitOpsCluster/principalServerPort': maximum: got 99,999"],
+    ['gitOpsCluster.principalServerPort', 'https', "at '/gitOpsCluster/principalServerPort': 'https' does not match"],
+    ['gitOpsCluster.argoCDAgentAddon.agentNamespace', 'A_b', "at '/gitOpsCluster/argoCDAgentAddon/agentNamespace'"],
+    ['principal.destinationBasedMapping', 'yes', "at '/principal/destinationBasedMapping': got string, want boolean"],
+    ['principal.auth', 'kerberos:x', "at '/principal/auth': 'kerberos:x' does not match pattern"],
+    ['imagePullSecrets', 'pull', "at '/imagePullSecrets': got string, want array"],
+    ['hubArgoCD.install', 'maybe', "at '/install': value must be one of 'auto'"],
+    ['hubArgoCD.server.replicas', 0, "at '/server/replicas': minimum: got 0, want 1"],
+    ['gitopsCluster.mode', 'managed', "additional properties 'gitopsCluster' not allowed"],
+  ])('name the value that is wrong: %s=%j', async (key, value, message) => {
+    await expect(render({ [key]: value })).rejects.toThrow(message);
+  });
+});

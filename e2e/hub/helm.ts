@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { toolPath } from '../tools/index.ts';
+
+const run = promisify(execFile);
+
+/** Folder of the chart that users install. */
+export const addonChart = new URL('../../charts/argocd-agent-addon', import.meta.url).pathname;
+
+/** Folder of the chart with the hub's own Argo CD, which is part of the other one and also stands alone. */
+export const hubArgoCdChart = new URL('../../charts/argocd-agent-addon/charts/argocd-hub', import.meta.url).pathname;
+
+/** What a Helm run is given. */
+export interface HelmOptions {
+  /** Kubeconfig of the cluster; none for commands that need none. */
+  kubeconfig?: string;
+  signal?: AbortSignal;
+}
+
+/** Helm has ended with an error; the message is what it printed. */
+export class HelmError extends Error {
+  readonly args: readonly string[];
+
+  constructor(args: readonly string[], stderr: string) {
+    super(`helm ${args[0]}: ${stderr.trim()}`);
+    this.name = 'HelmError';
+    this.args = args;
+  }
+}
+
+/**
+ * Runs Helm and returns what it prints.
+ * @throws HelmError when it fails
+ */
+export async function helm(args: readonly string[], options: HelmOptions = {}): Promise<string> {
+  const tool = await toolPath('helm');
+  const { signal, kubeconfig = '/dev/null' } = options;
+  try {
+    const { stdout } = await run(tool, [...args], {
+      env: { ...process.env, KUBECONFIG: kubeconfig },
+      maxBuffer: 32 * 1024 * 1024,
+      ...(signal && { signal }),
+    });
+    return stdout;
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new HelmError(args, (error as { stderr?: string }).stderr ?? String(error));
+  }
+}

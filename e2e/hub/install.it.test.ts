@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  crds,
+  deployments,
+  type KubeObject,
+  namespaces,
+  pods,
+  resourceType,
+  secrets,
+  serviceAccounts,
+} from '../../lib/kube/index.ts';
+import { type Cluster, startCluster } from '../testbed/index.ts';
+import { addonChart, helm, hubArgoCdChart, installCrds, ocmCrds } from './index.ts';
+
+const release = 'argocd-agent-addon';
+const releaseNamespace = 'open-cluster-management-agent-addon';
+
+interface GitOpsCluster extends KubeObject {
+  spec?: { placementRef: object; argoCDAgentAddon: object };
+}
+
+const gitOpsClusters = resourceType<GitOpsCluster>({
+  group: 'apps.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'GitOpsCluster',
+  plural: 'gitopsclusters',
+  namespaced: true,
+});
+const accessReviews = resourceType<KubeObject & { spec: object; status?: { allowed: boolean } }>({
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  kind: 'SubjectAccessReview',
+  plural: 'subjectaccessreviews',
+  namespaced: false,
+});
+
+let hub: Cluster;
+
+/** Runs Helm on the hub against the release. */
+async function onHub(command: 'install' | 'upgrade' | 'uninstall', ...args: string[]): Promise<string> {
+  const chart = command === 'uninstall' ? [] : [addonChart];
+  return await helm([command, release, ...chart, '--namespace', releaseNamespace, ...args], {
+    kubeconfig: hub.kubeconfig,
+  });
+}
+
+/** Whether a ServiceAccount, as `namespace:name`, may do something. */
+async function may(account: string, attributes: Record<string, string>): Promise<boolean> {
+  const review = await hub.client.create(accessReviews, {
+    metadata: { name: '' },
+    spec: { user: `system:serviceaccount:${account}`, resourceAttributes: attributes },
+  });
+  return review.status?.allowed ?? false;
+}
+
+async function deploymentNames(namespace: string): Promise<string[]> {
+  return (await hub.client.list(deployments, { namespace })).map(({ metadata }) => metadata.name).sort();
+}
+
+beforeAll(async () => {
+  hub = await startCluster();
+});
+afterAll(async () => {
+  await hub?.stop();
+});
+
+describe('helm install', () => {
+  it('says what is wrong when the cluster is not an OCM hub', async () => {
+    await expect(onHub('install', '--create-namespace')).rejects.toThrow(
+      /this cluster is not an Open Cluster Management hub: it does not serve cluster.open-cluster-management.io\/v1beta1\/Placement/,
+    );
+  });
+
+  it('works on a hub without values, and brings Argo CD when there is none', async () => {
+    await installCrds(hub.client, await ocmCrds('hub'));
+    const notes = await onHub('install', '--create-namespace');
+    expect(notes).toContain('kubectl -n argocd get gitopsclusters --watch');
+    expect(await deploymentNames(releaseNamespace)).toEqual(['argocd-agent-addon-controller']);
+    expect(await deploymentNames('argocd')).toEqual([
+      'argocd-agent-principal',
+      'argocd-applicationset-controller',
+      'argocd-redis',
+      'argocd-repo-server',
+      'argocd-server',
+    ]);
+    const made = await hub.client.get(gitOpsClusters, { namespace: 'argocd', name: 'gitops-cluster' });
+    expect(made?.spec?.argoCDAgentAddon).toEqual({ mode: 'managed' });
+  });
+
+  it('makes pods that the restricted Pod Security Standard admits', async () => {
+    for (const name of ['argocd', releaseNamespace]) {
+      await hub.client.mergePatch(
+        namespaces,
+        { name },
+        { metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } } },
+      );
+      for (const deployment of await hub.client.list(deployments, { namespace: name })) {
+        const template = deployment.spec?.template;
+        if (!template?.spec) throw new Error(`${deployment.metadata.name} has no pod template`);
+        const pod = { metadata: { namespace: name, name: `try-${deployment.metadata.name}` }, spec: template.spec };
+        const account = { namespace: name, name: template.spec.serviceAccountName ?? 'default' };
+        expect(await hub.client.get(serviceAccounts, account), deployment.metadata.name).toBeDefined();
+        await hub.client.create(pods, pod);
+        await hub.client.delete(pods, pod.metadata, { gracePeriodSeconds: 0 });
+      }
+    }
+  });
+
+  it('gives the programs the rights that they need and not those that they do not', async () => {
+    const controller = `${releaseNamespace}:argocd-agent-addon-controller`;
+    const principal = 'argocd:argocd-agent-principal';
+    const work = { group: 'work.open-cluster-management.io', resource: 'manifestworks', namespace: 'cluster1' };
+    const applications = { group: 'argoproj.io', resource: 'applications', namespace: 'anywhere' };
+    const secret = { resource: 'secrets', verb: 'create' };
+    expect(await may(controller, { ...work, verb: 'create' })).toBe(true);
+    expect(await may(controller, { ...secret, namespace: 'argocd' })).toBe(true);
+    expect(await may(controller, { resource: 'pods', verb: 'create', namespace: 'argocd' })).toBe(false);
+    expect(await may(controller, { ...applications, verb: 'create' })).toBe(false);
+    expect(await may(principal, { ...applications, verb: 'patch' })).toBe(true);
+    expect(await may(principal, { ...secret, namespace: 'argocd' })).toBe(true);
+    expect(await may(principal, { ...secret, namespace: 'kube-system' })).toBe(false);
+    expect(await may(principal, { ...work, verb: 'list' })).toBe(false);
+  });
+
+  it.each<[string, object, RegExp]>([
+    ['an unknown mode', { mode: 'manged' }, /mode.*supported values: "managed", "autonomous"/],
+    ['a port that is none', { principalServerPort: '99999' }, /must be a port number between 1 and 65535/],
+    ['a port that is a word', { principalServerPort: 'https' }, /must be a port number between 1 and 65535/],
+    ['an address with a scheme', { principalServerAddress: 'https://a' }, /without a scheme, a path or spaces/],
+    ['a bad namespace', { agentNamespace: 'Argo_CD' }, /must be a valid namespace name/],
+    ['no manifests', { argoCDCRManifestWork: { manifests: [] } }, /manifests.*at least 1 items/],
+  ])('has the API server refuse a GitOpsCluster with %s', async (_, argoCDAgentAddon, message) => {
+    const placementRef = { kind: 'Placement', name: 'placement' };
+    await expect(create({ placementRef, argoCDAgentAddon })).rejects.toThrow(message);
+  });
+
+  it.each<[string, object, RegExp]>([
+    ['of another kind', { kind: 'Deployment', name: 'placement' }, /kind must be Placement/],
+    ['without a name', { kind: 'Placement' }, /name must name a Placement/],
+  ])('has the API server refuse a GitOpsCluster with a placement reference %s', async (_, placementRef, message) => {
+    await expect(create({ placementRef, argoCDAgentAddon: {} })).rejects.toThrow(message);
+  });
+
+  async function create(spec: { placementRef: object; argoCDAgentAddon: object }) {
+    return await hub.client.create(gitOpsClusters, { metadata: { namespace: 'argocd', name: 'wrong' }, spec });
+  }
+});
+
+describe('helm upgrade', () => {
+  it("keeps the hub's Argo CD that auto has installed, and the password of its Redis", async () => {
+    const key = { namespace: 'argocd', name: 'argocd-redis' };
+    const before = await hub.client.get(secrets, key);
+    await onHub('upgrade', '--set', 'gitOpsCluster.principalServerAddress=principal.example.com');
+    expect(await deploymentNames('argocd')).toContain('argocd-server');
+    expect((await hub.client.get(secrets, key))?.data).toEqual(before?.data);
+    const changed = await hub.client.get(gitOpsClusters, { namespace: 'argocd', name: 'gitops-cluster' });
+    expect(changed?.spec?.argoCDAgentAddon).toMatchObject({ principalServerAddress: 'principal.example.com' });
+  });
+});
+
+describe('helm uninstall', () => {
+  it("keeps Argo CD's namespace and kinds, so that no Application is lost, and can be taken back", async () => {
+    await onHub('uninstall', '--no-hooks');
+    expect(await deploymentNames('argocd')).toEqual([]);
+    expect(await hub.client.get(namespaces, { name: 'argocd' })).toBeDefined();
+    expect(await hub.client.get(crds, { name: 'applications.argoproj.io' })).toBeDefined();
+    expect(await hub.client.get(crds, { name: 'gitopsclusters.apps.open-cluster-management.io' })).toBeDefined();
+    await onHub('install');
+    expect(await deploymentNames('argocd')).toContain('argocd-server');
+    await onHub('uninstall', '--no-hooks');
+  });
+});
+
+describe("an operator's own Argo CD", () => {
+  it('is left alone by install, upgrade and uninstall', async () => {
+    for (const kind of ['applications', 'applicationsets', 'appprojects']) {
+      await hub.client.delete(crds, { name: `${kind}.argoproj.io` });
+    }
+    await helm(['install', 'argocd', hubArgoCdChart, '--namespace', 'argocd'], { kubeconfig: hub.kubeconfig });
+    const versions = async () =>
+      (await hub.client.list(deployments, { namespace: 'argocd' }))
+        .filter(({ metadata }) => metadata.labels?.['app.kubernetes.io/part-of'] === 'argocd')
+        .map(({ metadata }) => `${metadata.name} ${metadata.uid} ${metadata.generation}`);
+    const before = await versions();
+    expect(before).toHaveLength(4);
+    await onHub('install');
+    await onHub('upgrade');
+    expect(await deploymentNames('argocd')).toContain('argocd-agent-principal');
+    await onHub('uninstall', '--no-hooks');
+    expect(await versions()).toEqual(before);
+  });
+});
