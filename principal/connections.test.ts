@@ -1,0 +1,95 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import type { Informer, KubeClient, Lease } from '../lib/kube/index.ts';
+import { createLogger } from '../lib/ops/index.ts';
+import { ConnectionRecords } from './connections.ts';
+
+const stop: AbortController[] = [];
+afterEach(() => {
+  for (const controller of stop.splice(0)) controller.abort();
+});
+
+/** Records against a client that keeps what is applied; `before` is what a former process left behind. */
+function start(before: Lease[] = [], graceMs = 60_000) {
+  const applied: Lease[] = [];
+  const state = { fail: 0 };
+  const client = {
+    apply: async (_type: unknown, lease: Lease) => {
+      if (state.fail-- > 0) throw new Error('the API server is away');
+      applied.push(lease);
+      return lease;
+    },
+  } as unknown as KubeClient;
+  const informer = {
+    list: () => before,
+    get: ({ name }: { name: string }) => before.find(({ metadata }) => metadata.name === name),
+  } as unknown as Informer<Lease>;
+  const records = new ConnectionRecords({
+    client,
+    namespace: 'argocd',
+    identity: 'pod-1',
+    informer,
+    logger: createLogger({ level: 'fatal' }),
+  });
+  const controller = new AbortController();
+  stop.push(controller);
+  void records.run(controller.signal, graceMs);
+  return { records, applied, state };
+}
+
+const left = (agent: string, connected: string): Lease => ({
+  metadata: {
+    name: `argocd-agent-${agent}`,
+    namespace: 'argocd',
+    labels: { 'argocd-agent.argoproj-labs.io/agent-name': agent },
+    annotations: { 'argocd-agent.argoproj-labs.io/connected': connected },
+  },
+});
+const summary = (lease: Lease) => [
+  lease.metadata.name,
+  lease.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'],
+  lease.spec?.holderIdentity,
+];
+
+test('a connection and its end are recorded', async () => {
+  const { records, applied } = start();
+  records.connected('one', { mode: 'managed', version: '1.0.0' });
+  await vi.waitUntil(() => applied.length === 1);
+  records.disconnected('one');
+  await vi.waitUntil(() => applied.length === 2);
+  expect(applied.map(summary)).toEqual([
+    ['argocd-agent-one', 'true', 'pod-1'],
+    ['argocd-agent-one', 'false', ''],
+  ]);
+  expect(applied[0]?.metadata.labels).toEqual({
+    'app.kubernetes.io/part-of': 'argocd-agent',
+    'app.kubernetes.io/component': 'connection',
+    'argocd-agent.argoproj-labs.io/agent-name': 'one',
+  });
+});
+
+test('a failed write is repeated with the state as it is then', async () => {
+  const { records, applied, state } = start();
+  state.fail = 1;
+  records.connected('one', { mode: 'managed', version: '1.0.0' });
+  records.disconnected('one');
+  await vi.waitUntil(() => applied.length === 1);
+  expect(applied.map(summary)).toEqual([['argocd-agent-one', 'false', '']]);
+});
+
+test('what a former process left as connected is corrected after the time to come back', async () => {
+  const { records, applied } = start([left('gone', 'true'), left('back', 'true'), left('off', 'false')], 1);
+  records.connected('back', { mode: 'managed', version: '1.0.0' });
+  await vi.waitUntil(() => applied.length === 2);
+  expect(applied.map(summary).sort()).toEqual([
+    ['argocd-agent-back', 'true', 'pod-1'],
+    ['argocd-agent-gone', 'false', ''],
+  ]);
+});
+
+test('a clean end disconnects all', async () => {
+  const { records, applied } = start();
+  records.connected('one', { mode: 'managed', version: '1.0.0' });
+  await vi.waitUntil(() => applied.length === 1);
+  await records.close();
+  expect(applied.map(summary)[1]).toEqual(['argocd-agent-one', 'false', '']);
+});
