@@ -149,7 +149,7 @@ class WatchSession {
       resolve({
         status: Number(status),
         headers: headers as Record<string, string>,
-        body: this.#bodyOf(stream, request, explain),
+        body: this.#bodyOf(stream, what, explain),
       });
     });
     stream.on('error', (error) => {
@@ -194,7 +194,7 @@ class WatchSession {
     return stream;
   }
 
-  #bodyOf(stream: ClientHttp2Stream, request: HttpRequest, explain: (error: unknown) => unknown): HttpBody {
+  #bodyOf(stream: ClientHttp2Stream, what: string, explain: (error: unknown) => unknown): HttpBody {
     const heard = () => {
       this.#heardAt = performance.now();
     };
@@ -204,12 +204,13 @@ class WatchSession {
           heard();
           yield chunk;
         }
+        // A stream that we cancel, or whose connection goes away, ends without an error.
+        if (stream.aborted || stream.rstCode) throw closedEarly(what);
       } catch (error) {
         throw explain(error);
       } finally {
         stream.close(constants.NGHTTP2_CANCEL);
       }
-      request.signal?.throwIfAborted(); // a stream that we cancel ends without an error
     };
     return {
       [Symbol.asyncIterator]: chunks,

@@ -1,0 +1,344 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { type ClientOptions, KubeClient } from './client.ts';
+import { type ApiError, ConnectionError, isConflict, isGone, isNotFound } from './errors.ts';
+import { configMaps, namespaces } from './resources.ts';
+import { type ScriptedServer, startScriptedServer } from './testing/scripted-server.ts';
+import { startTcpProxy } from './testing/tcp-proxy.ts';
+
+let server: ScriptedServer;
+let client: KubeClient;
+const clients: KubeClient[] = [];
+
+beforeAll(async () => {
+  server = await startScriptedServer();
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  server.requests.length = 0;
+  client = newClient();
+});
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((c) => c.close()));
+});
+
+function newClient(options: ClientOptions = {}, kubeconfig = server.kubeconfig): KubeClient {
+  const made = KubeClient.fromKubeconfig(kubeconfig, undefined, options);
+  clients.push(made);
+  return made;
+}
+
+const key = { namespace: 'ns', name: 'a' };
+const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...key, resourceVersion: '1' } };
+const status = (code: number, reason: string, message: string, details = {}) =>
+  JSON.stringify({ kind: 'Status', code, reason, message, details });
+
+function answerWith(...answers: [code: number, body: string, headers?: Record<string, string>][]): void {
+  let next = 0;
+  server.answer((_, response) => {
+    const [code, body, headers] = answers[Math.min(next++, answers.length - 1)] ?? [500, ''];
+    response.writeHead(code, { 'content-type': 'application/json', ...headers }).end(body);
+  });
+}
+
+const seen = () => server.requests.map(({ method, url }) => `${method} ${url}`);
+
+test('each method sends what the API asks for', async () => {
+  answerWith([200, JSON.stringify(object)]);
+  await client.get(configMaps, key);
+  await client.create(configMaps, { metadata: { ...key } }, { fieldManager: 'me' });
+  await client.replace(configMaps, { metadata: { ...key } }, { subresource: 'status' });
+  await client.apply(
+    configMaps,
+    { metadata: { ...key, managedFields: [] }, data: { a: '1' } },
+    { fieldManager: 'me', force: true },
+  );
+  await client.mergePatch(configMaps, key, { data: null }, { subresource: 'status' });
+  await client.jsonPatch(configMaps, key, [{ op: 'remove', path: '/data' }], { dryRun: true });
+  await client.delete(configMaps, key, { uid: 'u', propagationPolicy: 'Foreground', gracePeriodSeconds: 0 });
+  const base = '/api/v1/namespaces/ns/configmaps';
+  expect(seen()).toEqual([
+    `GET ${base}/a`,
+    `POST ${base}?fieldManager=me`,
+    `PUT ${base}/a/status`,
+    `PATCH ${base}/a?fieldManager=me&force=true`,
+    `PATCH ${base}/a/status`,
+    `PATCH ${base}/a?dryRun=All`,
+    `DELETE ${base}/a`,
+  ]);
+  expect(server.requests.map(({ headers }) => headers['content-type'])).toEqual([
+    undefined,
+    'application/json',
+    'application/json',
+    'application/apply-patch+yaml',
+    'application/merge-patch+json',
+    'application/json-patch+json',
+    'application/json',
+  ]);
+  expect(JSON.parse(server.requests[3]?.body ?? '')).toEqual({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: key,
+    data: { a: '1' },
+  });
+  expect(JSON.parse(server.requests[6]?.body ?? '')).toEqual({
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    preconditions: { uid: 'u' },
+    propagationPolicy: 'Foreground',
+    gracePeriodSeconds: 0,
+  });
+  expect(server.requests[0]?.headers).toMatchObject({
+    'user-agent': 'argocd-fleet',
+    authorization: 'Bearer first-token',
+  });
+  expect(client.namespace).toBe('mine');
+});
+
+test('a key that does not fit the kind is refused before anything is sent', async () => {
+  await expect(client.get(configMaps, { name: 'a' })).rejects.toThrow('ConfigMap "a" needs a namespace');
+  await expect(client.get(configMaps, { namespace: 'ns', name: '' })).rejects.toThrow('a ConfigMap needs a name');
+  await expect(client.list(namespaces, { namespace: 'ns' })).rejects.toThrow('Namespace is cluster-scoped');
+  expect(seen()).toEqual([]);
+});
+
+test('what is not there is undefined to get, success to delete, and an error to patch', async () => {
+  answerWith([404, status(404, 'NotFound', 'configmaps "a" not found')]);
+  expect(await client.get(configMaps, key)).toBeUndefined();
+  await client.delete(configMaps, key);
+  const error = await client.mergePatch(configMaps, key, {}).catch((e: unknown) => e);
+  expect(isNotFound(error)).toBe(true);
+  expect(String(error)).toBe('ApiError: PATCH /api/v1/namespaces/ns/configmaps/a: configmaps "a" not found');
+});
+
+test('errors carry what the Status says; a page of a proxy is shown as text', async () => {
+  const causes = [{ reason: 'FieldManagerConflict', field: '.data.x', message: 'conflict with "kubectl"' }];
+  answerWith([409, status(409, 'Conflict', 'Apply failed', { causes })]);
+  const error = await client.replace(configMaps, object).catch((e: unknown) => e);
+  expect(isConflict(error)).toBe(true);
+  expect((error as ApiError).details?.causes).toEqual(causes);
+  answerWith([502, '<html>bad gateway</html>']);
+  await expect(client.replace(configMaps, object)).rejects.toThrow('<html>bad gateway</html>');
+});
+
+test('429 is tried again after the time that the server asks for, also for writes', async () => {
+  answerWith([429, 'slow down', { 'retry-after': '1' }], [201, JSON.stringify(object)]);
+  const startedAt = performance.now();
+  await client.create(configMaps, { metadata: key });
+  expect(performance.now() - startedAt).toBeGreaterThan(990);
+  expect(seen()).toHaveLength(2);
+});
+
+test('500 is not repeated', async () => {
+  answerWith([500, status(500, 'InternalError', 'etcdserver: request timed out')]);
+  await expect(client.create(configMaps, { metadata: key })).rejects.toMatchObject({ status: 500 });
+  await expect(client.get(configMaps, key)).rejects.toMatchObject({ status: 500 });
+  expect(seen()).toHaveLength(2);
+});
+
+test('a connection that breaks under a request: reads and applies are repeated once, other writes never', async () => {
+  server.answer((_, response) => void response.stream?.destroy());
+  const cutOnce = () => {
+    let isCut = false;
+    server.answer((_, response) => {
+      if (isCut) response.writeHead(200).end(JSON.stringify(object));
+      else {
+        isCut = true;
+        server.cut();
+      }
+    });
+  };
+  cutOnce();
+  await client.get(configMaps, key);
+  cutOnce();
+  await client.apply(configMaps, { metadata: key }, { fieldManager: 'me' });
+  expect(seen()).toHaveLength(4);
+  cutOnce();
+  const error = await client.create(configMaps, { metadata: key }).catch((e: unknown) => e);
+  expect(error).toBeInstanceOf(ConnectionError);
+  expect((error as ConnectionError).sent).toBe(true);
+  expect(seen()).toHaveLength(5);
+});
+
+test('a server that is not there is reported at once as such', async () => {
+  const other = newClient({}, await server.kubeconfigVia(1));
+  const error = await other.get(configMaps, key).catch((e: unknown) => e);
+  expect(error).toMatchObject({ name: 'ConnectionError', code: 'ECONNREFUSED', sent: false });
+  expect(String(error)).toContain('GET https://127.0.0.1:1/api/v1/namespaces/ns/configmaps/a');
+});
+
+test('a rotated token is read again when the server refuses the old one', async () => {
+  answerWith([200, JSON.stringify(object)]);
+  await client.get(configMaps, key);
+  await server.setToken('second-token');
+  server.answer((request, response) => {
+    if (request.headers.authorization === 'Bearer second-token') response.writeHead(200).end(JSON.stringify(object));
+    else response.writeHead(401).end(status(401, 'Unauthorized', 'Unauthorized'));
+  });
+  expect(await client.get(configMaps, key)).toEqual(object);
+  await server.setToken('third-token');
+  server.answer((_, response) => void response.writeHead(401).end(status(401, 'Unauthorized', 'Unauthorized')));
+  server.requests.length = 0;
+  await expect(client.get(configMaps, key)).rejects.toMatchObject({ status: 401 });
+  expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+    'Bearer second-token',
+    'Bearer third-token',
+  ]);
+  await server.setToken('first-token');
+});
+
+test('a server that stays silent is given up, an abort ends a request at once', async () => {
+  server.answer(() => undefined);
+  const impatient = newClient({ requestTimeoutMs: 200 });
+  await expect(impatient.create(configMaps, { metadata: key })).rejects.toBeInstanceOf(ConnectionError);
+  const stop = new AbortController();
+  const waiting = client.get(configMaps, key, stop.signal);
+  await vi.waitFor(() => expect(server.requests).toHaveLength(2));
+  stop.abort(new Error('enough'));
+  await expect(waiting).rejects.toThrow('enough');
+});
+
+test('lists all pages and says what the items are', async () => {
+  server.answer((request, response) => {
+    const next = new URL(request.url, 'http://x').searchParams.get('continue');
+    const items = [{ metadata: { name: next ? 'b' : 'a' } }];
+    response
+      .writeHead(200)
+      .end(JSON.stringify({ metadata: { resourceVersion: '7', continue: next ? '' : 'more' }, items }));
+  });
+  const items = await client.list(configMaps, { namespace: 'ns', labelSelector: 'a=b', pageSize: 1 });
+  expect(items).toEqual(['a', 'b'].map((name) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } })));
+  expect(seen()).toEqual([
+    'GET /api/v1/namespaces/ns/configmaps?labelSelector=a%3Db&limit=1',
+    'GET /api/v1/namespaces/ns/configmaps?labelSelector=a%3Db&limit=1&continue=more',
+  ]);
+});
+
+test('kinds are looked up once; one that was missing is looked up again', async () => {
+  let served = false;
+  server.answer((_, response) => {
+    const resources = served
+      ? [
+          { name: 'things', kind: 'Thing', namespaced: true },
+          { name: 'things/status', kind: 'Thing', namespaced: true },
+        ]
+      : [];
+    response.writeHead(served ? 200 : 404).end(JSON.stringify({ resources }));
+  });
+  const missing = await Promise.all([client.resolve('g/v1', 'Thing'), client.resolve('g/v1', 'Thing')]);
+  expect(missing).toEqual([undefined, undefined]);
+  expect(seen()).toEqual(['GET /apis/g/v1']);
+  served = true;
+  const thing = { group: 'g', version: 'v1', kind: 'Thing', plural: 'things', namespaced: true };
+  await vi.waitFor(async () => expect(await client.resolve('g/v1', 'Thing')).toEqual(thing), { timeout: 3_000 });
+  const asked = seen().length;
+  expect(await client.resolve('g/v1', 'Thing')).toEqual(thing);
+  expect(seen()).toHaveLength(asked);
+});
+
+test('a raw request streams', async () => {
+  const lines = Promise.withResolvers<void>();
+  server.answer(async (_, response) => {
+    response.writeHead(200);
+    response.write('first');
+    await lines.promise;
+    response.end('second');
+  });
+  const response = await client.request('/logs?follow=true', { timeoutMs: 0 });
+  const parts: string[] = [];
+  for await (const part of response.body) {
+    parts.push(Buffer.from(part).toString());
+    lines.resolve();
+  }
+  expect(parts).toEqual(['first', 'second']);
+});
+
+const added = (version: string) =>
+  `${JSON.stringify({ type: 'ADDED', object: { ...object, metadata: { ...key, resourceVersion: version } } })}\n`;
+
+test('watches share an HTTP/2 connection, requests use HTTP/1.1', async () => {
+  server.answer((request, response) => {
+    response.writeHead(200);
+    if (request.url.includes('watch=true')) response.write(added('5'));
+    else response.end(JSON.stringify(object));
+  });
+  const watches = await Promise.all(
+    [1, 2, 3].map(() => client.watch(configMaps, { namespace: 'ns', resourceVersion: '4' })),
+  );
+  for (const watch of watches) expect((await watch.next()).value).toMatchObject({ type: 'ADDED' });
+  await client.get(configMaps, key);
+  expect(server.requests.map((r) => r.httpVersion)).toEqual(['2.0', '2.0', '2.0', '1.1']);
+  expect(seen()[0]).toMatch(/watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=4$/);
+});
+
+test.each([['h2' as const], ['http/1.1' as const]])(
+  'a watch over %s ends, breaks, is refused and aborted as it should',
+  async (protocol) => {
+    const other = await startScriptedServer(protocol === 'h2');
+    try {
+      const mine = newClient({}, other.kubeconfig);
+      const watch = (signal?: AbortSignal) => mine.watch(configMaps, { resourceVersion: '4', signal });
+
+      other.answer((_, response) => void response.writeHead(200).end(added('5')));
+      const ending = await watch();
+      expect((await ending.next()).done).toBe(false);
+      expect((await ending.next()).done).toBe(true);
+
+      other.answer(
+        (_, response) => void response.writeHead(410).end(status(410, 'Expired', 'too old resource version')),
+      );
+      expect(isGone(await watch().catch((e: unknown) => e))).toBe(true);
+
+      other.answer((_, response) => void response.writeHead(200).write(added('5')));
+      const breaking = await watch();
+      await breaking.next();
+      const next = breaking.next().catch((e: unknown) => e);
+      other.cut();
+      expect(await next).toBeInstanceOf(ConnectionError);
+
+      const stop = new AbortController();
+      const aborted = await watch(stop.signal);
+      await aborted.next();
+      const last = aborted.next();
+      stop.abort(new Error('enough'));
+      await expect(last).rejects.toThrow('enough');
+      expect(other.requests.at(-1)?.httpVersion).toBe(protocol === 'h2' ? '2.0' : '1.1');
+    } finally {
+      await other.close();
+    }
+  },
+);
+
+test('a connection that is dead without being closed is noticed, and the next one works', async () => {
+  const proxy = await startTcpProxy(server.port);
+  try {
+    const mine = newClient({ pingIntervalMs: 100, pingTimeoutMs: 200 }, await server.kubeconfigVia(proxy.port));
+    server.answer((_, response) => void response.writeHead(200).write(added('5')));
+    const watch = await mine.watch(configMaps, { resourceVersion: '4' });
+    await watch.next();
+    const silent = watch.next().catch((e: unknown) => e);
+    proxy.blackHole();
+    const error = await silent;
+    expect(error).toMatchObject({ name: 'ConnectionError', code: 'DEAD' });
+    expect(String(error)).toMatch(/is dead: silent for \d+ ms, ping unanswered/);
+    const again = await mine.watch(configMaps, { resourceVersion: '4' });
+    expect((await again.next()).done).toBe(false);
+    expect(proxy.accepted).toBe(2);
+  } finally {
+    await proxy.close();
+  }
+});
+
+test('a quiet connection that answers pings is left alone', async () => {
+  const mine = newClient({ pingIntervalMs: 20, pingTimeoutMs: 200 });
+  const later = Promise.withResolvers<void>();
+  server.answer(async (_, response) => {
+    response.writeHead(200).write('\n');
+    await later.promise;
+    response.write(added('5'));
+  });
+  const watch = await mine.watch(configMaps, { resourceVersion: '4' });
+  const event = watch.next();
+  // Longer than a ping and its time limit together, several times over.
+  setTimeout(() => later.resolve(), 800);
+  expect((await event).value).toMatchObject({ type: 'ADDED' });
+});

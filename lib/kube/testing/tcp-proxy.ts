@@ -1,0 +1,51 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A TCP proxy that can turn into a black hole. */
+export interface TcpProxy {
+  port: number;
+  /** Connections accepted so far. */
+  readonly accepted: number;
+  /**
+   * Keeps the connections that are open now, but forwards nothing on them any more, in either direction: what a
+   * crashed middle box or a lost route looks like to both ends. Later connections work.
+   */
+  blackHole(): void;
+  close(): Promise<void>;
+}
+
+/** Starts a proxy on a free port in front of 127.0.0.1:`target`. */
+export async function startTcpProxy(target: number): Promise<TcpProxy> {
+  const pairs = new Set<[Socket, Socket]>();
+  let accepted = 0;
+  const server = createServer((client) => {
+    accepted++;
+    const upstream = connect(target, '127.0.0.1');
+    const pair: [Socket, Socket] = [client, upstream];
+    pairs.add(pair);
+    client.pipe(upstream);
+    upstream.pipe(client);
+    const end = () => {
+      pairs.delete(pair);
+      client.destroy();
+      upstream.destroy();
+    };
+    for (const socket of pair) socket.on('error', end).on('close', end);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    get accepted() {
+      return accepted;
+    },
+    blackHole() {
+      for (const [client, upstream] of pairs) {
+        client.unpipe(upstream).pause();
+        upstream.unpipe(client).pause();
+      }
+    },
+    async close() {
+      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
+  };
+}
