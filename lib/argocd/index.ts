@@ -9,6 +9,10 @@ export {
   type Destination,
   type ObjectMeta,
 } from './application.ts';
+export { canonicalJson, digestOf } from './canonical-json.ts';
+export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
+export { AgentSync, type AgentSyncOptions, type RecreatePolicy, type SyncStats } from './managed/agent-sync.ts';
+export type { SyncLog } from './managed/log.ts';
 export type {
   ApplicationMessage,
   AppProjectMessage,
@@ -19,3 +23,7 @@ export type {
   ResyncKind,
   ResyncMessage,
 } from './managed/messages.ts';
+export type { AdoptionPolicy, MismatchPolicy } from './managed/plan.ts';
+export { PrincipalSync, type PrincipalSyncOptions } from './managed/principal-sync.ts';
+export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
+export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';

@@ -11,3 +11,4 @@ export {
   type StoreChange,
   type StoredObject,
 } from './store.ts';
+export { refOf, View } from './view.ts';

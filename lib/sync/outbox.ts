@@ -17,6 +17,8 @@ export interface OutboxOptions<T> {
   readonly maxInFlight?: number;
   /** When to send again what was not acknowledged. Default as argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
   readonly resend?: Backoff;
+  /** Whether a resource that is gone at the source is deleted at the peer. Default true. False: nothing is said about it. */
+  readonly sendsDeletes?: boolean;
   /** Called whenever nothing is left to send or to be acknowledged. */
   readonly onIdle?: () => void;
 }
@@ -50,6 +52,8 @@ interface Entry {
   /** Uid → last sent version of every incarnation that the peer may have. */
   readonly copies: Map<string, string>;
   readonly intents: Map<string, Intent>;
+  /** Tell the peer the state even if it acknowledged the same before. */
+  repeat: boolean;
   flight: Flight | undefined;
   /** How often the event named by `unanswered` ran out of time on this link. */
   timeouts: number;
@@ -81,6 +85,7 @@ export class Outbox<T> {
   readonly #random: () => number;
   readonly #maxInFlight: number;
   readonly #resend: Backoff;
+  readonly #sendsDeletes: boolean;
   readonly #onIdle: (() => void) | undefined;
 
   readonly #entries = new Map<string, Entry>();
@@ -103,6 +108,7 @@ export class Outbox<T> {
     this.#random = options.random ?? Math.random;
     this.#maxInFlight = options.maxInFlight ?? 256;
     this.#resend = options.resend ?? defaultResend;
+    this.#sendsDeletes = options.sendsDeletes ?? true;
     this.#onIdle = options.onIdle;
   }
 
@@ -119,6 +125,17 @@ export class Outbox<T> {
   /** The resource may have changed at the source: created, updated, deleted, re-created. */
   changed(key: ResourceKey): void {
     this.#outOfStep(this.#entry(key));
+    this.#evaluate();
+  }
+
+  /**
+   * Tells the peer the present state once more, after what is in flight, even if it acknowledged the same before. For a
+   * peer that needs to hear it at a later moment than it did.
+   */
+  repeat(key: ResourceKey): void {
+    const entry = this.#entry(key);
+    entry.repeat = true;
+    this.#outOfStep(entry);
     this.#evaluate();
   }
 
@@ -253,15 +270,13 @@ export class Outbox<T> {
       if (next === undefined) {
         this.#queue.delete(entry);
         this.#dropIfEmpty(entry);
-      } else if (this.#send(this.#link, entry, next)) {
-        this.#queue.delete(entry);
       } else {
-        this.#full = true;
+        this.#send(this.#link, entry, next);
       }
     }
   }
 
-  #send(link: Link<T>, entry: Entry, next: Next<T>): boolean {
+  #send(link: Link<T>, entry: Entry, next: Next<T>): void {
     const event = eventKey(next.delivery.resourceId, next.delivery.eventId);
     if (entry.unanswered !== event) {
       entry.unanswered = event;
@@ -280,13 +295,20 @@ export class Outbox<T> {
     this.#counted += flight.counted ? 1 : 0;
     if (!link.send(next.delivery)) {
       this.#endFlight(entry, flight);
-      return false;
+      this.#full = true;
+      return;
     }
-    if (next.outcome.is === 'held' && entry.flight === flight) {
-      entry.copies.set(next.outcome.copy.uid, next.outcome.version);
+    if (entry.flight === flight) {
+      // Else it was acknowledged on the spot, and is queued to be looked at again.
+      this.#queue.delete(entry);
+    }
+    if (next.outcome.is === 'held') {
+      entry.repeat = false;
+      if (this.#sendsDeletes) {
+        entry.copies.set(next.outcome.copy.uid, next.outcome.version);
+      }
     }
     this.#wakeAt(flight.dueAt);
-    return true;
   }
 
   #outOfStep(entry: Entry): void {
@@ -358,6 +380,7 @@ export class Outbox<T> {
         held: undefined,
         copies: new Map(),
         intents: new Map(),
+        repeat: false,
         flight: undefined,
         timeouts: 0,
         unanswered: '',
@@ -383,11 +406,12 @@ interface Next<T> {
 function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefined {
   if (now === undefined) {
     entry.intents.clear();
+    entry.repeat = false;
     entry.held = undefined;
     const [copy] = entry.copies;
     return copy === undefined ? undefined : deletion(entry.key, copy[0], copy[1]);
   }
-  if (entry.held?.uid !== now.uid || entry.held.digest !== now.digest) {
+  if (entry.repeat || entry.held?.uid !== now.uid || entry.held.digest !== now.digest) {
     return state(entry.key, entry.held?.uid === now.uid ? 'update' : 'create', now);
   }
   for (const [name, intent] of entry.intents) {

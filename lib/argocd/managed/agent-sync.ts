@@ -1,0 +1,681 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type Backoff,
+  backoffDelay,
+  type Clock,
+  failureOf,
+  Inbox,
+  type InboxOutcome,
+  type ObjectRef,
+  Outbox,
+  type ResourceKey,
+  type Snapshot,
+  type Store,
+  type StoreChange,
+  systemClock,
+  View,
+} from '../../sync/index.ts';
+import type { Application } from '../application.ts';
+import { digestOf } from '../canonical-json.ts';
+import { resourceListChecksum, specChecksum } from '../checksums.ts';
+import { isEqual } from '../merge-patch.ts';
+import { annotations } from '../names.ts';
+import { managedCopyDigest, managedFieldsOf, sourceUidOf } from './copy.ts';
+import { Errands } from './errands.ts';
+import type { SyncLog } from './log.ts';
+import type { ApplicationMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
+import {
+  type AdoptionPolicy,
+  type Desired,
+  type MismatchPolicy,
+  newTriggers,
+  type Plan,
+  planDeletion,
+  planManagedApplication,
+  planOperation,
+  planTermination,
+} from './plan.ts';
+import { reportDigest, withAgentError } from './status.ts';
+
+/** What happens to status and operation when an Application that somebody deleted on the managed cluster is made again. */
+export type RecreatePolicy = 'ignore' | 'clear-status' | 'resync';
+
+/** How an {@link AgentSync} works. */
+export interface AgentSyncOptions {
+  readonly applications: Store<Application>;
+  /** Namespace of the copies. */
+  readonly namespace: string;
+  readonly mismatchPolicy: MismatchPolicy;
+  readonly adoptionPolicy: AdoptionPolicy;
+  readonly onRecreate: RecreatePolicy;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly newId?: () => string;
+  /** Wall-clock time, for condition times. */
+  readonly today?: () => Date;
+  readonly maxInFlight?: number;
+  readonly concurrency?: number;
+  readonly resend?: Backoff;
+}
+
+/** Figures for metrics. */
+export interface SyncStats {
+  /** Resources that the peer has to hear of, or has not acknowledged yet. */
+  readonly pending: number;
+  readonly inFlight: number;
+  /** Messages of the peer that are not worked off yet. */
+  readonly queued: number;
+  /** Resources whose last write failed and is tried again. */
+  readonly retrying: number;
+}
+
+/** Something to do for one Application: what the principal said, or a look at what somebody changed here. */
+type Work =
+  | { readonly is: 'message'; readonly message: ApplicationMessage }
+  | { readonly is: 'resync'; readonly message: ResyncMessage }
+  | { readonly is: 'look'; readonly name: string; readonly id: string; readonly lastSeen: Application | undefined };
+
+interface Wanted extends Desired {
+  /** Trigger annotations that came with the hub's object and are not set here yet. */
+  triggers: Readonly<Record<string, string>>;
+  /** The local object is the copy: it was written, or found, with this source. */
+  copyUid: string | undefined;
+  /** Digest of the spec that the API server made of ours; it may drop or default fields of another Argo CD version. */
+  settledSpec: string | undefined;
+}
+
+type Result =
+  | { readonly is: 'done' }
+  /** It cannot be done as things are. */
+  | { readonly is: 'stopped'; readonly message: string; readonly rejected: boolean }
+  /** The object changed under us again and again. */
+  | { readonly is: 'unsettled' };
+
+interface Problem {
+  readonly message: string;
+  readonly attempt: number;
+  readonly cancelRetry: () => void;
+}
+
+const retryRefused: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
+const maxSteps = 6;
+
+/**
+ * The managed cluster's side of managed mode: makes Applications what the principal says, puts back what others change,
+ * and reports status. It knows stores, a connection and a clock, no Kubernetes and no gRPC.
+ *
+ * Writing is level-triggered: what the principal said last is remembered per Application, and every message, every
+ * local change and every retry only leads to one look at it and at the object, in the Application's own lane. Reporting
+ * is an outbox that reads the object when the link takes it.
+ */
+export class AgentSync {
+  readonly #options: AgentSyncOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #newId: () => string;
+  readonly #log: SyncLog;
+
+  readonly #view = new View<Application>((ref, change) => this.#localChange(ref, change));
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #problems = new Map<string, Problem>();
+  readonly #snapshots = new WeakMap<Application, { problem: string | undefined; snapshot: Snapshot<Application> }>();
+  readonly #reports: Outbox<Application>;
+  readonly #errands: Errands;
+  #inbox: Inbox<Work> | undefined;
+  #connection: PeerConnection | undefined;
+  #announced = false;
+
+  constructor(options: AgentSyncOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#newId = options.newId ?? randomUUID;
+    this.#log = options.log;
+    const delivery = {
+      clock: this.#clock,
+      random: this.#random,
+      ...(options.resend === undefined ? {} : { resend: options.resend }),
+      ...(options.maxInFlight === undefined ? {} : { maxInFlight: options.maxInFlight }),
+    };
+    this.#reports = new Outbox<Application>({
+      ...delivery,
+      source: { read: (key) => this.#report(key) },
+      // That an Application is gone is said only to a principal that waits for it (see `gone`).
+      sendsDeletes: false,
+    });
+    this.#errands = new Errands({ ...delivery, newId: this.#newId, resend: options.resend });
+  }
+
+  /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
+  start(signal: AbortSignal): void {
+    this.#inbox = new Inbox<Work>(
+      {
+        apply: (work, aborted) => this.#apply(work, aborted),
+        acknowledge: (work) => this.#acknowledge(work),
+        laneOf: (work) => (work.is === 'resync' ? '' : nameOf(work)),
+        idOf: (work) =>
+          work.is === 'look' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
+        supersedes,
+        onError: (error, work, attempt) =>
+          this.#log.warn(
+            { err: error, application: work.is === 'resync' ? undefined : nameOf(work), attempt },
+            'write failed, will retry',
+          ),
+        clock: this.#clock,
+        random: this.#random,
+        ...(this.#options.concurrency === undefined ? {} : { concurrency: this.#options.concurrency }),
+      },
+      signal,
+    );
+    const unfollow = this.#view.follow(this.#options.applications);
+    for (const application of this.#view.values()) {
+      this.#remember(application);
+    }
+    signal.addEventListener('abort', () => {
+      unfollow();
+      this.#reports.close();
+      this.#errands.close();
+      for (const problem of this.#problems.values()) {
+        problem.cancelRetry();
+      }
+    });
+  }
+
+  /** The principal is there. */
+  connected(connection: PeerConnection): void {
+    this.#connection = connection;
+    this.#errands.connected(connection);
+    this.#reports.connected({
+      send: (delivery) =>
+        !('snapshot' in delivery) ||
+        connection.send({
+          target: 'application',
+          type: 'status-update',
+          resourceId: delivery.resourceId,
+          eventId: delivery.eventId,
+          object: delivery.snapshot.object,
+        }),
+    });
+    if (!this.#announced) {
+      this.#announced = true;
+      this.#announceCopies();
+      this.#errands.post('list', {
+        target: 'resourceResync',
+        type: 'request-synced-resource-list',
+        payload: { checksum: this.#listChecksum() },
+      });
+    }
+  }
+
+  /** The connection is gone; ignored when a newer one has taken its place. */
+  disconnected(connection: PeerConnection): void {
+    if (this.#connection === connection) {
+      this.#connection = undefined;
+      this.#errands.disconnected();
+      this.#reports.disconnected();
+    }
+  }
+
+  /** The connection takes more after it had refused. */
+  writable(): void {
+    this.#errands.writable();
+    this.#reports.writable();
+  }
+
+  /** The principal processed an event of ours. */
+  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): void {
+    if (!this.#errands.acknowledged(event.resourceId, event.eventId)) {
+      this.#reports.acknowledged(event.resourceId, event.eventId);
+    }
+  }
+
+  /** Takes a message of the principal. It is acknowledged when it is done. */
+  receive(message: Message): void {
+    if (message.target === 'application' && message.type !== 'error' && message.type !== 'status-update') {
+      this.#inbox?.receive({ is: 'message', message });
+    } else if (message.target === 'resourceResync') {
+      this.#inbox?.receive({ is: 'resync', message });
+    } else {
+      this.#log.warn({ target: message.target, type: message.type }, 'a managed agent takes no such message');
+      this.#connection?.acknowledge(message);
+    }
+  }
+
+  /** Figures for metrics. */
+  stats(): SyncStats {
+    return {
+      pending: this.#reports.pending + this.#errands.pending,
+      inFlight: this.#reports.inFlight,
+      queued: this.#inbox?.queued ?? 0,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#problems.size,
+    };
+  }
+
+  async #apply(work: Work, signal: AbortSignal): Promise<InboxOutcome> {
+    if (work.is === 'resync') {
+      return this.#resync(work.message, signal);
+    }
+    if (work.is === 'look') {
+      return this.#bringInStep(work.name, work.lastSeen, undefined, signal);
+    }
+    const { message } = work;
+    const name = message.object.metadata.name;
+    switch (message.type) {
+      case 'create':
+      case 'spec-update':
+        this.#want(message);
+        return this.#bringInStep(
+          name,
+          undefined,
+          message.type === 'create' ? message.object.operation : undefined,
+          signal,
+        );
+      case 'delete':
+        return this.#remove(message, signal);
+      case 'set-operation':
+        return this.#runOnce(name, (local) => planOperation(message.object, local), signal);
+      case 'terminate-operation':
+        return this.#runOnce(name, (local) => planTermination(message.object, local), signal);
+      case 'status-update':
+        return 'done';
+    }
+  }
+
+  #want(message: ApplicationMessage): void {
+    const { object } = message;
+    const before = this.#wanted.get(object.metadata.name);
+    const sameSource = before !== undefined && sourceUidOf(before.object) === sourceUidOf(object);
+    this.#wanted.set(object.metadata.name, {
+      object,
+      principalUid: message.principalUid,
+      triggers: {
+        ...(sameSource ? before.triggers : {}),
+        ...newTriggers(object, sameSource ? before.object : undefined),
+      },
+      copyUid: sameSource ? before.copyUid : undefined,
+      settledSpec: sameSource && isEqual(before.object.spec, object.spec) ? before.settledSpec : undefined,
+    });
+  }
+
+  /** The one place that makes a local Application what the principal wants. */
+  async #bringInStep(
+    name: string,
+    lastSeen: Application | undefined,
+    operation: Readonly<Record<string, unknown>> | undefined,
+    signal: AbortSignal,
+  ): Promise<InboxOutcome> {
+    const plan = (local: Application | undefined): Plan => {
+      const wanted = this.#wanted.get(name);
+      if (wanted === undefined) {
+        return { action: 'none' };
+      }
+      const next = planManagedApplication(wanted, local, {
+        namespace: this.#options.namespace,
+        mismatchPolicy: this.#options.mismatchPolicy,
+        adoptionPolicy: this.#options.adoptionPolicy,
+        ours: local !== undefined && isStripped(local) && local.metadata.uid === wanted.copyUid,
+        triggers: wanted.triggers,
+        operation,
+      });
+      return next.action === 'create' && lastSeen !== undefined
+        ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate) }
+        : next;
+    };
+    const result = await this.#run(name, plan, signal);
+    switch (result.is) {
+      case 'done':
+        this.#solved(name);
+        this.#settle(name);
+        return 'done';
+      case 'stopped':
+        this.#problem(name, result.message, result.rejected);
+        return 'done';
+      case 'unsettled':
+        return 'retry';
+    }
+  }
+
+  #settle(name: string): void {
+    const wanted = this.#wanted.get(name);
+    const local = this.#view.get(this.#refOf(name));
+    if (wanted !== undefined && local !== undefined && local.metadata.deletionTimestamp === undefined) {
+      wanted.triggers = {};
+      wanted.copyUid = local.metadata.uid;
+      wanted.settledSpec = digestOf(local.spec);
+    }
+  }
+
+  async #remove(message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    const name = message.object.metadata.name;
+    const sourceUid = sourceUidOf(message.object);
+    const wanted = this.#wanted.get(name);
+    if (wanted !== undefined && sourceUidOf(wanted.object) === sourceUid) {
+      this.#wanted.delete(name);
+      this.#solved(name);
+    }
+    return this.#runOnce(name, (local) => planDeletion(sourceUid, local), signal);
+  }
+
+  /** For what is not a state to keep: when it cannot be done, it is said in the log, and over. */
+  async #runOnce(
+    name: string,
+    plan: (local: Application | undefined) => Plan,
+    signal: AbortSignal,
+  ): Promise<InboxOutcome> {
+    const result = await this.#run(name, plan, signal);
+    if (result.is === 'stopped') {
+      this.#log.warn({ application: name }, result.message);
+    }
+    return result.is === 'unsettled' ? 'retry' : 'done';
+  }
+
+  /** Plans and writes until there is nothing more to do for now. Throws when the API server cannot be asked now. */
+  async #run(name: string, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<Result> {
+    let updated = false;
+    for (let step = 0; step < maxSteps; step++) {
+      const next = plan(this.#view.get(this.#refOf(name)));
+      if (updated && next.action === 'update') {
+        // This API server makes something else of what was written; writing it again would change nothing.
+        return { is: 'done' };
+      }
+      try {
+        const result = await this.#carryOut(name, next, signal);
+        if (result !== undefined) {
+          return result;
+        }
+        updated = next.action === 'update';
+      } catch (error) {
+        switch (failureOf(error)) {
+          case 'rejected':
+            return { is: 'stopped', message: error instanceof Error ? error.message : String(error), rejected: true };
+          case 'transient':
+            throw error;
+          default:
+            // The object is not what we thought it was: plan again with what it is.
+            await this.#read(name, signal);
+        }
+      }
+    }
+    return { is: 'unsettled' };
+  }
+
+  /** Undefined when it is to be planned anew after this step. */
+  async #carryOut(name: string, plan: Plan, signal: AbortSignal): Promise<Result | undefined> {
+    const store = this.#options.applications;
+    const ref = this.#refOf(name);
+    switch (plan.action) {
+      case 'none':
+      case 'wait':
+        return { is: 'done' };
+      case 'create':
+        this.#view.learn(await store.create(plan.object, signal));
+        this.#log.info({ application: name }, 'Application created');
+        return { is: 'done' };
+      case 'update':
+        this.#view.learn(await store.patch(ref, plan.patch, signal));
+        this.#log.info({ application: name, reason: plan.reason }, 'Application updated');
+        return undefined;
+      case 'delete':
+        await store.delete(ref, { uid: plan.uid, propagation: plan.propagation }, signal);
+        this.#log.info({ application: name, propagation: plan.propagation }, 'Application deleted');
+        await this.#read(name, signal);
+        return undefined;
+      case 'gone':
+        this.#wanted.delete(name);
+        this.#gone(name, plan.sourceUid);
+        return { is: 'done' };
+      case 'refuse':
+        return { is: 'stopped', message: plan.message, rejected: false };
+    }
+  }
+
+  async #read(name: string, signal: AbortSignal): Promise<void> {
+    const now = await this.#options.applications.read(this.#refOf(name), signal);
+    if (now === undefined) {
+      this.#view.lost(this.#refOf(name));
+    } else {
+      this.#view.learn(now);
+    }
+  }
+
+  /** Tells the principal, which keeps its deleted object until it hears this. */
+  #gone(name: string, sourceUid: string): void {
+    this.#log.info({ application: name }, 'Application is gone');
+    this.#errands.post(`gone-${name}`, {
+      target: 'application',
+      type: 'delete',
+      object: {
+        metadata: {
+          name,
+          namespace: this.#options.namespace,
+          uid: sourceUid,
+          annotations: { [annotations.sourceUid]: sourceUid },
+        },
+        spec: {},
+      },
+    });
+  }
+
+  /** Something stands in the way: the principal's user must hear it. */
+  #problem(name: string, message: string, retry: boolean): void {
+    const before = this.#problems.get(name);
+    before?.cancelRetry();
+    const attempt = (before?.attempt ?? 0) + 1;
+    const cancelRetry = retry
+      ? this.#clock.after(backoffDelay(retryRefused, attempt, this.#random()), () => this.#look(name, undefined))
+      : () => undefined;
+    this.#problems.set(name, { message, attempt, cancelRetry });
+    if (before?.message === message) {
+      return;
+    }
+    this.#log.error({ application: name, attempt }, `Application cannot be brought in step: ${message}`);
+    if (this.#isManaged(this.#view.get(this.#refOf(name)))) {
+      this.#reports.changed(keyOf(name, this.#options.namespace));
+    } else {
+      const error = { resourceName: name, resourceNamespace: this.#options.namespace, message };
+      this.#errands.post(`error-${name}`, { target: 'application', type: 'error', error });
+    }
+  }
+
+  #solved(name: string): void {
+    const problem = this.#problems.get(name);
+    if (problem !== undefined) {
+      problem.cancelRetry();
+      this.#problems.delete(name);
+      this.#errands.withdraw(`error-${name}`);
+      this.#reports.repeat(keyOf(name, this.#options.namespace));
+    }
+  }
+
+  #localChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
+    if (ref.namespace !== this.#options.namespace) {
+      return;
+    }
+    this.#reports.changed(keyOf(ref.name, ref.namespace));
+    const wanted = this.#wanted.get(ref.name);
+    if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {
+      this.#look(ref.name, now === undefined ? old : undefined);
+    }
+  }
+
+  #look(name: string, lastSeen: Application | undefined): void {
+    this.#inbox?.receive({ is: 'look', name, id: this.#newId(), lastSeen });
+  }
+
+  /** After a start, what is here counts as what the principal wants, until it says otherwise. */
+  #remember(local: Application): void {
+    if (this.#isManaged(local) && local.metadata.deletionTimestamp === undefined) {
+      this.#wanted.set(local.metadata.name, {
+        object: local,
+        principalUid: local.metadata.annotations?.[annotations.principalUid],
+        triggers: {},
+        copyUid: local.metadata.uid,
+        settledSpec: undefined,
+      });
+    }
+  }
+
+  #report(key: ResourceKey): Snapshot<Application> | undefined {
+    const local = this.#view.get(key);
+    if (local === undefined || !this.#isManaged(local)) {
+      return undefined;
+    }
+    const problem = this.#problems.get(key.name)?.message;
+    const known = this.#snapshots.get(local);
+    if (known !== undefined && known.problem === problem) {
+      return known.snapshot;
+    }
+    const object =
+      problem === undefined
+        ? local
+        : { ...local, status: withAgentError(local.status ?? {}, problem, this.#options.today?.() ?? new Date()) };
+    const snapshot = {
+      uid: local.metadata.uid ?? '',
+      version: local.metadata.resourceVersion ?? '',
+      digest: `${problem ?? ''}/${reportDigest(local)}`,
+      object,
+    };
+    this.#snapshots.set(local, { problem, snapshot });
+    return snapshot;
+  }
+
+  #acknowledge(work: Work): void {
+    if (work.is === 'look') {
+      return;
+    }
+    this.#connection?.acknowledge(work.message);
+    if (work.is === 'message') {
+      // The principal believes a report about an operation or a refresh only if it comes after this acknowledgement.
+      const { type, object } = work.message;
+      if (
+        type === 'set-operation' ||
+        type === 'terminate-operation' ||
+        Object.keys(newTriggers(object, undefined)).length > 0
+      ) {
+        this.#reports.repeat(keyOf(object.metadata.name, this.#options.namespace));
+      }
+    }
+  }
+
+  async #resync(message: ResyncMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    switch (message.type) {
+      case 'request-resource-resync':
+        // The principal restarted: it knows neither what is here nor how it fares.
+        this.#announceCopies();
+        this.#reports.forgetAcknowledged();
+        for (const { metadata } of this.#view.values()) {
+          this.#reports.changed(keyOf(metadata.name, metadata.namespace ?? ''));
+        }
+        // The acknowledgement then tells the principal that it has heard of everything that is here.
+        await this.#errands.allDelivered(signal);
+        return 'done';
+      case 'response-synced-resource':
+        if (message.payload.kind === 'Application') {
+          this.#announce(message.payload.name, this.#view.get(this.#refOf(message.payload.name)));
+        }
+        return 'done';
+      default:
+        this.#log.warn({ type: message.type }, 'a managed agent takes no such message');
+        return 'done';
+    }
+  }
+
+  #announceCopies(): void {
+    for (const local of this.#view.values()) {
+      if (this.#isManaged(local)) {
+        this.#announce(local.metadata.name, local);
+      }
+    }
+  }
+
+  #announce(name: string, local: Application | undefined): void {
+    const copy = local !== undefined && this.#isManaged(local) ? local : undefined;
+    const settled = copy?.metadata.deletionTimestamp === undefined && !this.#problems.has(name);
+    this.#errands.post(`update-${name}`, {
+      target: 'resourceResync',
+      type: 'request-update',
+      payload: {
+        kind: 'Application',
+        name,
+        namespace: this.#options.namespace,
+        uid: copy?.metadata.annotations?.[annotations.sourceUid] ?? '',
+        checksum: copy === undefined ? null : specChecksum(copy.spec),
+        ...(copy !== undefined && settled ? { digest: managedCopyDigest(copy) } : {}),
+      },
+    });
+  }
+
+  #listChecksum(): string | null {
+    const managed = Array.from(this.#view.values()).filter((local) => this.#isManaged(local));
+    return resourceListChecksum(
+      managed.map(({ metadata }) => ({
+        kind: 'Application',
+        name: metadata.name,
+        uid: metadata.annotations?.[annotations.sourceUid] ?? '',
+      })),
+    );
+  }
+
+  #isManaged(local: Application | undefined): boolean {
+    return local !== undefined && local.metadata.namespace === this.#options.namespace && !isStripped(local);
+  }
+
+  #refOf(name: string): ObjectRef {
+    return { namespace: this.#options.namespace, name };
+  }
+}
+
+function nameOf(work: Exclude<Work, { is: 'resync' }>): string {
+  return work.is === 'look' ? work.name : work.message.object.metadata.name;
+}
+
+function keyOf(name: string, namespace: string): ResourceKey {
+  return { kind: 'Application', namespace, name };
+}
+
+function supersedes(newer: Work, older: Work): boolean {
+  if (older.is === 'look') {
+    return newer.is === 'look' ? older.lastSeen === undefined : newer.is === 'message' && isState(newer.message);
+  }
+  if (newer.is !== 'message' || older.is !== 'message' || !isState(older.message)) {
+    return false;
+  }
+  return (
+    isState(newer.message) || (newer.message.type === 'delete' && newer.message.resourceId === older.message.resourceId)
+  );
+}
+
+function isState(message: ApplicationMessage): boolean {
+  return message.type === 'create' || message.type === 'spec-update';
+}
+
+function isStripped(local: Application): boolean {
+  return (local.metadata.annotations?.[annotations.sourceUid] ?? '') === '';
+}
+
+/** Whether somebody else changed what the principal decides. Labels and annotations are left until the next message. */
+function isAstray(local: Application, wanted: Wanted): boolean {
+  if (local.metadata.uid !== wanted.copyUid) {
+    return wanted.copyUid !== undefined;
+  }
+  const spec = managedFieldsOf(wanted.object).spec;
+  return isStripped(local) || (!isEqual(local.spec, spec) && digestOf(local.spec) !== wanted.settledSpec);
+}
+
+function recreated(object: Application, lastSeen: Application, policy: RecreatePolicy): Application {
+  switch (policy) {
+    case 'resync':
+      return { ...withStatus(object, lastSeen), operation: { sync: {} } };
+    case 'clear-status': {
+      const { operationState: _, ...status } = lastSeen.status ?? {};
+      return { ...object, status };
+    }
+    case 'ignore':
+      return withStatus(object, lastSeen);
+  }
+}
+
+function withStatus(object: Application, lastSeen: Application): Application {
+  return lastSeen.status === undefined ? object : { ...object, status: lastSeen.status };
+}

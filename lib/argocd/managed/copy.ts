@@ -1,0 +1,106 @@
+import { hash } from 'node:crypto';
+import type { Application, ApplicationSpec } from '../application.ts';
+import { canonicalJson } from '../canonical-json.ts';
+import { annotations } from '../names.ts';
+
+/** The part of a managed cluster's Application that the hub decides. */
+export interface ManagedFields {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly finalizers: readonly string[];
+  readonly spec: ApplicationSpec;
+}
+
+/** Requests to Argo CD in the form of annotations: set by a user on the hub, removed by the controller that did them. */
+export const triggerAnnotations = [annotations.refresh, annotations.hydrate] as const;
+
+/** Annotations that mean something only where they are. */
+const hubOnly: ReadonlySet<string> = new Set([
+  annotations.lastApplied,
+  annotations.lastUpdated,
+  annotations.notified,
+  annotations.sourceUid,
+  annotations.principalUid,
+  annotations.namespaceRemapped,
+  ...triggerAnnotations,
+]);
+
+/** Annotations of the managed cluster's copy that the hub leaves alone. */
+const agentOwned = [annotations.notified, annotations.adoptionPolicy, annotations.lastApplied, ...triggerAnnotations];
+
+/**
+ * The UID by which the hub's Application is known on managed clusters: its source-uid annotation (it is itself a
+ * replica), else its own UID.
+ */
+export function sourceUidOf(hub: Application): string {
+  return hub.metadata.annotations?.[annotations.sourceUid] || (hub.metadata.uid ?? '');
+}
+
+/**
+ * What a managed cluster's copy of a hub Application looks like: labels and finalizers as on the hub, annotations
+ * without those that belong to one cluster, spec with the destination turned to the cluster itself. Argo CD on the
+ * managed cluster deploys to where it runs, so server and name of the hub's destination have no meaning there.
+ */
+export function managedFieldsOf(hub: Application): ManagedFields {
+  return {
+    labels: hub.metadata.labels ?? {},
+    annotations: without(hub.metadata.annotations, hubOnly),
+    finalizers: hub.metadata.finalizers ?? [],
+    spec: { ...hub.spec, destination: localDestination(hub.spec) },
+  };
+}
+
+/** The annotations of a managed copy: the hub's, the identity, and what the managed cluster itself put there. */
+export function copyAnnotations(
+  fields: ManagedFields,
+  identity: { readonly sourceUid: string; readonly principalUid: string | undefined },
+  local: Application | undefined,
+): Record<string, string> {
+  const result: Record<string, string> = { ...fields.annotations, [annotations.sourceUid]: identity.sourceUid };
+  const principalUid = identity.principalUid ?? local?.metadata.annotations?.[annotations.principalUid];
+  if (principalUid !== undefined) {
+    result[annotations.principalUid] = principalUid;
+  }
+  for (const key of agentOwned) {
+    const value = local?.metadata.annotations?.[key];
+    if (value !== undefined && !(key in result)) {
+      result[key] = value;
+    }
+  }
+  return result;
+}
+
+/** The trigger annotations of an object. */
+export function triggersOf(object: Application): Readonly<Record<string, string>> {
+  const result: Record<string, string> = {};
+  for (const key of triggerAnnotations) {
+    const value = object.metadata.annotations?.[key];
+    if (value !== undefined) {
+      result[key] = value;
+    }
+  }
+  return result;
+}
+
+/**
+ * Equal for two objects of which a managed cluster would make the same copy. Works on the hub's object and on the copy
+ * itself, so that an agent can tell what it has without sending it. Triggers are not part of it.
+ */
+export function managedCopyDigest(object: Application): string {
+  const { labels, annotations: shared, finalizers, spec } = managedFieldsOf(object);
+  const { [annotations.adoptionPolicy]: _, ...rest } = shared;
+  return hash(
+    'sha256',
+    canonicalJson([labels, rest, finalizers, spec, object.metadata.deletionTimestamp !== undefined]),
+    'base64',
+  );
+}
+
+function localDestination(spec: ApplicationSpec): { name: string; namespace?: string } {
+  const namespace = spec.destination?.namespace;
+  return namespace === undefined || namespace === '' ? { name: 'in-cluster' } : { name: 'in-cluster', namespace };
+}
+
+function without(map: Readonly<Record<string, string>> | undefined, keys: ReadonlySet<string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(map ?? {}).filter(([key]) => !keys.has(key)));
+}

@@ -1,0 +1,123 @@
+import { type Backoff, type Clock, Outbox, type ResourceKey, type Snapshot } from '../../sync/index.ts';
+import type { Message, PeerConnection } from './messages.ts';
+
+type Unaddressed<M> = M extends Message ? Omit<M, 'resourceId' | 'eventId'> : never;
+
+/** A message without the ids that delivery gives it. */
+export type Errand = Unaddressed<Message>;
+
+interface Posted {
+  readonly errand: Errand;
+  readonly snapshot: Snapshot<Errand>;
+}
+
+/**
+ * Messages that are not the state of a resource: resync questions, errors, "it is gone here". Each is sent until it is
+ * acknowledged, across disconnections; one posted under the name of an earlier one replaces it.
+ */
+export class Errands {
+  readonly #posted = new Map<string, Posted>();
+  readonly #outbox: Outbox<Errand>;
+  readonly #waiting = new Set<() => void>();
+  readonly #newId: () => string;
+
+  constructor(options: { clock: Clock; random: () => number; newId: () => string; resend?: Backoff | undefined }) {
+    this.#newId = options.newId;
+    this.#outbox = new Outbox<Errand>({
+      source: { read: (key) => this.#posted.get(key.name)?.snapshot },
+      clock: options.clock,
+      random: options.random,
+      sendsDeletes: false,
+      ...(options.resend === undefined ? {} : { resend: options.resend }),
+      onIdle: () => this.#wake(),
+    });
+  }
+
+  /** Errands that are not acknowledged. */
+  get pending(): number {
+    return this.#outbox.pending;
+  }
+
+  /** Whether the errand of this name waits for its acknowledgement. */
+  has(name: string): boolean {
+    return this.#posted.has(name);
+  }
+
+  /** Sends the errand until the peer acknowledged it. */
+  post(name: string, errand: Errand): void {
+    const uid = this.#newId();
+    this.#posted.set(name, { errand, snapshot: { uid, version: '', digest: '', object: errand } });
+    this.#outbox.changed(keyOf(name));
+  }
+
+  /** Takes an errand back if it is not acknowledged yet. */
+  withdraw(name: string): void {
+    if (this.#posted.delete(name)) {
+      this.#outbox.changed(keyOf(name));
+    }
+  }
+
+  connected(connection: PeerConnection): void {
+    this.#outbox.connected({
+      send: (delivery) =>
+        !('snapshot' in delivery) ||
+        connection.send({
+          ...delivery.snapshot.object,
+          resourceId: delivery.resourceId,
+          eventId: delivery.eventId,
+        } as Message),
+    });
+  }
+
+  disconnected(): void {
+    this.#outbox.disconnected();
+  }
+
+  writable(): void {
+    this.#outbox.writable();
+  }
+
+  /** True when an errand was waiting for this acknowledgement. */
+  acknowledged(resourceId: string, eventId: string): boolean {
+    const name = resourceId.slice(0, resourceId.lastIndexOf('_'));
+    if (resourceId === `${name}_${this.#posted.get(name)?.snapshot.uid}`) {
+      this.#posted.delete(name);
+    }
+    return this.#outbox.acknowledged(resourceId, eventId);
+  }
+
+  /** Resolves when every errand posted so far is acknowledged; rejects when aborted. */
+  async allDelivered(signal: AbortSignal): Promise<void> {
+    if (this.pending === 0) {
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const wake = () => {
+        signal.removeEventListener('abort', abort);
+        resolve();
+      };
+      const abort = () => {
+        this.#waiting.delete(wake);
+        reject(signal.reason);
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  /** Stops all timers. */
+  close(): void {
+    this.#outbox.close();
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting) {
+      wake();
+    }
+    this.#waiting.clear();
+  }
+}
+
+function keyOf(name: string): ResourceKey {
+  return { kind: 'Errand', namespace: '', name };
+}

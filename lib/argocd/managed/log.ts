@@ -1,0 +1,7 @@
+/** Where the sync classes write what happened; a pino logger fits. */
+export interface SyncLog {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}

@@ -1,0 +1,245 @@
+import type { MergePatch } from '../../sync/index.ts';
+import type { Application } from '../application.ts';
+import { isEqual, mergePatchBetween } from '../merge-patch.ts';
+import { annotations } from '../names.ts';
+import { copyAnnotations, managedFieldsOf, sourceUidOf, triggersOf } from './copy.ts';
+
+/** What a hub Application should be on a managed cluster. */
+export interface Desired {
+  readonly object: Application;
+  /** The principal that said so; undefined when it did not name itself. */
+  readonly principalUid: string | undefined;
+}
+
+/** What to do with an existing object of another source UID. */
+export type MismatchPolicy = 'recreate' | 'upsert';
+/** Whether an existing object without a source UID is taken over. */
+export type AdoptionPolicy = 'always' | 'never';
+
+/** The agent's settings for {@link planManagedApplication}. */
+export interface PlanOptions {
+  /** Namespace of the copy. */
+  readonly namespace: string;
+  readonly mismatchPolicy: MismatchPolicy;
+  readonly adoptionPolicy: AdoptionPolicy;
+  /** The local object is known to be the copy although it does not say so: somebody removed its source UID. */
+  readonly ours?: boolean;
+  /** Trigger annotations that the hub's object carries newly and that are to be set on the copy. */
+  readonly triggers?: Readonly<Record<string, string>>;
+  /** A Go principal sends an operation along with `create`. */
+  readonly operation?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Why an existing copy is written to. */
+export type UpdateReason = 'changed' | 'adopted' | 'principal-changed' | 'source-replaced';
+
+/** What brings the managed cluster nearer to what the hub wants. */
+export type Plan =
+  | { readonly action: 'none' }
+  | { readonly action: 'create'; readonly object: Application }
+  | { readonly action: 'update'; readonly patch: MergePatch; readonly reason: UpdateReason }
+  /** `Foreground`: the hub's object is being deleted and waits for this; `Background`: a new copy takes its place. */
+  | { readonly action: 'delete'; readonly uid: string; readonly propagation: 'Foreground' | 'Background' }
+  /** The object is going away; plan again when it is gone. */
+  | { readonly action: 'wait' }
+  /** The hub's object is being deleted and there is no copy any more: the hub is waiting to hear that. */
+  | { readonly action: 'gone'; readonly sourceUid: string }
+  | { readonly action: 'refuse'; readonly message: string };
+
+/**
+ * Decides what to do with the object that stands where the copy of a hub Application should. The order of the
+ * identity questions is argocd-agent's: another principal, same source, first principal to name itself, not managed at
+ * all, another source.
+ *
+ * Where this differs from argocd-agent: a copy that is being deleted is waited for instead of being declared created;
+ * the hub's status is not copied into a new object, because an old `operationState` would keep Argo CD from syncing it.
+ */
+export function planManagedApplication(desired: Desired, local: Application | undefined, options: PlanOptions): Plan {
+  const { object: hub } = desired;
+  const leaving = hub.metadata.deletionTimestamp !== undefined;
+  const sourceUid = sourceUidOf(hub);
+  if (local === undefined) {
+    return leaving ? { action: 'gone', sourceUid } : { action: 'create', object: newCopy(desired, options) };
+  }
+
+  const kinship = options.ours === true ? 'changed' : kinshipOf(desired, local, options);
+  if (kinship === 'refuse') {
+    const message = `an Application named ${local.metadata.namespace}/${local.metadata.name} exists and may not be adopted`;
+    return { action: 'refuse', message };
+  }
+  if (kinship === 'replace') {
+    return leaving ? { action: 'gone', sourceUid } : removal(local, 'Background');
+  }
+  if (local.metadata.deletionTimestamp !== undefined && !leaving) {
+    // Somebody deleted it here. It is made anew when Argo CD has finished with this one.
+    return { action: 'wait' };
+  }
+  const patch = patchFor(desired, local, options);
+  if (patch !== undefined) {
+    return { action: 'update', patch, reason: kinship };
+  }
+  return leaving ? removal(local, 'Foreground') : { action: 'none' };
+}
+
+/** Decides what a `delete` for a source UID means for the local object: an object of another source is not touched. */
+export function planDeletion(sourceUid: string, local: Application | undefined): Plan {
+  const own = local?.metadata.annotations?.[annotations.sourceUid];
+  if (local === undefined || own === undefined || own === '' || own !== sourceUid) {
+    return { action: 'none' };
+  }
+  return local.metadata.deletionTimestamp === undefined ? removal(local, 'Background') : { action: 'none' };
+}
+
+/** Decides what a `set-operation` does. An operation that is being terminated is left to end. */
+export function planOperation(hub: Application, local: Application | undefined): Plan {
+  const refusal = refusalOf(hub, local);
+  if (refusal !== undefined || local === undefined) {
+    return { action: 'refuse', message: `operation not started: ${refusal}` };
+  }
+  if (hub.operation === undefined || local.status?.operationState?.phase === 'Terminating') {
+    return { action: 'none' };
+  }
+  const operation = mergePatchBetween(local.operation, hub.operation);
+  return operation === undefined ? { action: 'none' } : update(local, { operation });
+}
+
+/**
+ * Decides what a `terminate-operation` does. Only an operation that runs is terminated; the resource version makes sure
+ * that it did not end meanwhile.
+ */
+export function planTermination(hub: Application, local: Application | undefined): Plan {
+  const refusal = refusalOf(hub, local);
+  if (refusal !== undefined || local === undefined) {
+    return { action: 'refuse', message: `operation not terminated: ${refusal}` };
+  }
+  if (local.operation === undefined || local.status?.operationState?.phase !== 'Running') {
+    return { action: 'none' };
+  }
+  return update(local, { status: { operationState: { phase: 'Terminating' } } }, true);
+}
+
+type Kinship = UpdateReason | 'refuse' | 'replace';
+
+function kinshipOf(desired: Desired, local: Application, options: PlanOptions): Kinship {
+  const own = local.metadata.annotations?.[annotations.sourceUid];
+  const ownPrincipal = local.metadata.annotations?.[annotations.principalUid];
+  const sourceUid = sourceUidOf(desired.object);
+  if (own === undefined || own === '') {
+    return adoptionPolicyFor(local, options.adoptionPolicy) === 'always' ? 'adopted' : 'refuse';
+  }
+  if (desired.principalUid !== undefined && ownPrincipal !== undefined && ownPrincipal !== desired.principalUid) {
+    return 'principal-changed';
+  }
+  if (sourceUid === '' || own === sourceUid) {
+    return 'changed';
+  }
+  if (desired.principalUid !== undefined && ownPrincipal === undefined) {
+    return 'principal-changed';
+  }
+  return mismatchPolicyFor(desired.object, options.mismatchPolicy) === 'upsert' ? 'source-replaced' : 'replace';
+}
+
+function mismatchPolicyFor(hub: Application, policy: MismatchPolicy): MismatchPolicy {
+  const own = hub.metadata.annotations?.[annotations.mismatchPolicy];
+  return own === 'recreate' || own === 'upsert' ? own : policy;
+}
+
+function adoptionPolicyFor(local: Application, policy: AdoptionPolicy): AdoptionPolicy {
+  const own = local.metadata.annotations?.[annotations.adoptionPolicy];
+  return own === 'always' || own === 'never' ? own : policy;
+}
+
+function newCopy(desired: Desired, options: PlanOptions): Application {
+  const fields = managedFieldsOf(desired.object);
+  const { principalUid } = desired;
+  const identity = { sourceUid: sourceUidOf(desired.object), principalUid };
+  return {
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'Application',
+    metadata: {
+      name: desired.object.metadata.name,
+      namespace: options.namespace,
+      ...(Object.keys(fields.labels).length > 0 ? { labels: { ...fields.labels } } : {}),
+      annotations: { ...copyAnnotations(fields, identity, undefined), ...options.triggers },
+      ...(fields.finalizers.length > 0 ? { finalizers: [...fields.finalizers] } : {}),
+    },
+    spec: fields.spec,
+    ...(options.operation === undefined ? {} : { operation: options.operation }),
+  };
+}
+
+function patchFor(desired: Desired, local: Application, options: PlanOptions): MergePatch | undefined {
+  const fields = managedFieldsOf(desired.object);
+  const identity = {
+    sourceUid: sourceUidOf(desired.object) || (local.metadata.annotations?.[annotations.sourceUid] ?? ''),
+    principalUid: desired.principalUid,
+  };
+  const metadata: Record<string, unknown> = {
+    ...mergePatchBetween(
+      { labels: local.metadata.labels ?? {}, annotations: local.metadata.annotations ?? {} },
+      { labels: fields.labels, annotations: { ...copyAnnotations(fields, identity, local), ...options.triggers } },
+    ),
+  };
+  const finalizers = finalizersFor(fields.finalizers, local);
+  if (!isEqual(local.metadata.finalizers ?? [], finalizers)) {
+    metadata.finalizers = finalizers;
+  }
+  const spec = mergePatchBetween(local.spec, fields.spec);
+  const operation =
+    options.operation === undefined || local.status?.operationState?.phase === 'Terminating'
+      ? undefined
+      : mergePatchBetween(local.operation, options.operation);
+  if (Object.keys(metadata).length === 0 && spec === undefined && operation === undefined) {
+    return undefined;
+  }
+  return {
+    metadata: { ...metadata, uid: local.metadata.uid },
+    ...(spec === undefined ? {} : { spec }),
+    ...(operation === undefined ? {} : { operation }),
+  };
+}
+
+/** The API server lets nobody add a finalizer to an object that is being deleted. */
+function finalizersFor(wanted: readonly string[], local: Application): readonly string[] {
+  if (local.metadata.deletionTimestamp === undefined) {
+    return wanted;
+  }
+  const present = local.metadata.finalizers ?? [];
+  return present.filter((finalizer) => wanted.includes(finalizer) || isClusterFinalizer(finalizer));
+}
+
+/** Set by the API server itself for the propagation policy of a deletion. */
+function isClusterFinalizer(finalizer: string): boolean {
+  return finalizer === 'foregroundDeletion' || finalizer === 'orphan';
+}
+
+function refusalOf(hub: Application, local: Application | undefined): string | undefined {
+  if (local === undefined) {
+    return 'there is no such Application';
+  }
+  return local.metadata.annotations?.[annotations.sourceUid] === sourceUidOf(hub)
+    ? undefined
+    : 'the Application belongs to another source';
+}
+
+function removal(local: Application, propagation: 'Foreground' | 'Background'): Plan {
+  if (local.metadata.deletionTimestamp !== undefined) {
+    return { action: 'wait' };
+  }
+  return { action: 'delete', uid: local.metadata.uid ?? '', propagation };
+}
+
+function update(local: Application, patch: MergePatch, exact = false): Plan {
+  const { uid, resourceVersion } = local.metadata;
+  return {
+    action: 'update',
+    reason: 'changed',
+    patch: { ...patch, metadata: exact ? { uid, resourceVersion } : { uid } },
+  };
+}
+
+/** Trigger annotations that `now` carries and `before` did not carry with the same value. */
+export function newTriggers(now: Application, before: Application | undefined): Readonly<Record<string, string>> {
+  const known = before === undefined ? {} : triggersOf(before);
+  return Object.fromEntries(Object.entries(triggersOf(now)).filter(([key, value]) => known[key] !== value));
+}

@@ -1,0 +1,103 @@
+import type { MergePatch } from '../../sync/index.ts';
+import type { Application, ApplicationStatus } from '../application.ts';
+import { digestOf } from '../canonical-json.ts';
+import { isEqual, mergePatchBetween } from '../merge-patch.ts';
+import { agentErrorCondition } from '../names.ts';
+import { triggerAnnotations, triggersOf } from './copy.ts';
+
+/** What is known about the hub's own requests at the moment an agent's report arrived. */
+export interface ReportContext {
+  /** The agent has everything that the hub object's `operation` asks for, so its absence in the report is an answer. */
+  readonly operationDelivered: boolean;
+  /** The same for the trigger annotations. */
+  readonly triggersDelivered: boolean;
+  /** The hub's user terminated the operation and the agent does not know yet. */
+  readonly terminating: boolean;
+}
+
+/**
+ * Equal for two managed Applications that an agent would report in the same words: status, operation, and which
+ * triggers are left to do.
+ */
+export function reportDigest(local: Application): string {
+  return digestOf([local.status ?? {}, local.operation ?? null, triggersOf(local)]);
+}
+
+/**
+ * The patch that writes an agent's report into the hub's object, or undefined when it says nothing new. Only status,
+ * `operation` and trigger annotations are taken from a report. What the hub's user asked for and the agent has not got
+ * yet is kept; a removal that depends on what the hub's object says now carries its resource version.
+ */
+export function planReport(hub: Application, report: Application, context: ReportContext): MergePatch | undefined {
+  const status = mergePatchBetween(hub.status, reportedStatus(hub, report.status ?? {}, context));
+  const operation = operationPatch(hub, report, context);
+  const triggers = triggerPatch(hub, report, context);
+  if (status === undefined && operation === undefined && triggers === undefined) {
+    return undefined;
+  }
+  const exact = operation !== undefined || triggers !== undefined;
+  return {
+    metadata: {
+      uid: hub.metadata.uid,
+      ...(exact ? { resourceVersion: hub.metadata.resourceVersion } : {}),
+      ...(triggers === undefined ? {} : { annotations: triggers }),
+    },
+    ...(status === undefined ? {} : { status }),
+    ...(operation === undefined ? {} : { operation: operation.value }),
+  };
+}
+
+/** The patch that shows on the hub's object what the agent could not do; the rest of the status stays. */
+export function planAgentError(hub: Application, agent: string, message: string, now: Date): MergePatch | undefined {
+  const text = `agent ${agent}: ${message}`;
+  const status = withAgentError(hub.status ?? {}, text, now);
+  const patch = mergePatchBetween(hub.status, status);
+  return patch === undefined ? undefined : { metadata: { uid: hub.metadata.uid }, status: patch };
+}
+
+/** A status that says what the agent could not do: health Degraded and a condition; an equal one keeps its time. */
+export function withAgentError(status: ApplicationStatus, message: string, now: Date): ApplicationStatus {
+  const others = (status.conditions ?? []).filter(({ type }) => type !== agentErrorCondition);
+  const same = status.conditions?.find((one) => one.type === agentErrorCondition && one.message === message);
+  const condition = same ?? {
+    type: agentErrorCondition,
+    message,
+    lastTransitionTime: now.toISOString().replace(/\.\d+Z$/, 'Z'),
+  };
+  return { ...status, health: { ...status.health, status: 'Degraded' }, conditions: [...others, condition] };
+}
+
+function reportedStatus(hub: Application, status: ApplicationStatus, context: ReportContext): ApplicationStatus {
+  const operationState = status.operationState;
+  if (
+    context.terminating &&
+    operationState?.phase === 'Running' &&
+    hub.status?.operationState?.phase === 'Terminating'
+  ) {
+    return { ...status, operationState: { ...operationState, phase: 'Terminating' } };
+  }
+  return status;
+}
+
+function operationPatch(hub: Application, report: Application, context: ReportContext): { value: unknown } | undefined {
+  if (!context.operationDelivered || isEqual(hub.operation, report.operation)) {
+    return undefined;
+  }
+  return { value: report.operation === undefined ? null : mergePatchBetween(hub.operation, report.operation) };
+}
+
+function triggerPatch(
+  hub: Application,
+  report: Application,
+  context: ReportContext,
+): Readonly<Record<string, null>> | undefined {
+  const wanted = triggersOf(hub);
+  const left = triggersOf(report);
+  const patch: Record<string, null> = {};
+  for (const key of triggerAnnotations) {
+    if (context.triggersDelivered && wanted[key] !== undefined && left[key] === undefined) {
+      patch[key] = null;
+    }
+  }
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}

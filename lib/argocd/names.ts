@@ -1,0 +1,29 @@
+/** Annotations and labels of the protocol and of Argo CD that the rules know. */
+export const annotations = {
+  /** UID of the object on the side that owns it; marks an object as mirrored. */
+  sourceUid: 'argocd.argoproj.io/source-uid',
+  /** Identity of the principal that last wrote the object. */
+  principalUid: 'argocd.argoproj.io/principal-uid',
+  /** `true`: the Application was moved from the principal's namespace into the agent's (destination-based mapping). */
+  namespaceRemapped: 'argocd.argoproj.io/namespace-remapped',
+  /** On the hub's object: `recreate` or `upsert`, above the agent's own setting. */
+  mismatchPolicy: 'argocd.argoproj.io/source-uid-mismatch-policy',
+  /** On the managed cluster's object: `always` or `never`, above the agent's own setting. */
+  adoptionPolicy: 'argocd.argoproj.io/adoption-policy',
+  /** Argo CD: look at the Application now. Argo CD's controller removes it. */
+  refresh: 'argocd.argoproj.io/refresh',
+  /** Argo CD: run the source hydrator now. Argo CD's controller removes it. */
+  hydrate: 'argocd.argoproj.io/hydrate',
+  /** State of Argo CD's notification controller on the cluster where it runs. */
+  notified: 'notified.notifications.argoproj.io',
+  /** Time of the last mirror write; written by Go principals. */
+  lastUpdated: 'argocd-agent.argoproj.io/last-updated',
+  /** kubectl's own; meaningless on another cluster. */
+  lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
+} as const;
+
+/** Label whose exact value `true` keeps an object out of all synchronisation. */
+export const skipSyncLabel = 'argocd-agent.argoproj-labs.io/ignore-sync';
+
+/** Condition type that tells on a hub Application what an agent could not do. */
+export const agentErrorCondition = 'AgentError';
