@@ -44,7 +44,7 @@ export async function keepUp(): Promise<number> {
     stdio: ['ignore', log.fd, log.fd, 'ipc'],
   });
   await log.close();
-  await writeFile(stateFile, JSON.stringify({ pid: child.pid } satisfies Partial<State>));
+  await writeFile(stateFile, JSON.stringify({ pid: child.pid ?? 0 } satisfies State));
   const interrupt = () => child.kill('SIGTERM');
   process.once('SIGINT', interrupt);
   const code = await untilReady(child);

@@ -12,7 +12,7 @@ import {
   watchObjects,
 } from '../fleet/index.ts';
 import { managedClusters } from '../ocm/index.ts';
-import { prepareTools } from '../tools/index.ts';
+import { buildTool, toolNames } from '../tools/index.ts';
 import { announceReady, relayOutput } from './detached.ts';
 import { Progress } from './progress.ts';
 
@@ -38,7 +38,10 @@ export async function runDemo({ until, detached }: DemoOptions): Promise<number>
   let code = 0;
   try {
     progress.chapter('Tools');
-    await progress.step('tools are built', () => prepareTools({ signal, log: (line) => progress.say(line) }));
+    const log = (line: string) => progress.say(line);
+    await progress.step('etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache', async () => {
+      for (const name of toolNames) await buildTool(name, { signal, log });
+    });
     progress.chapter('A hub and two managed clusters');
     fleet = await startFleet({ labels: selected, signal, step: (what, part) => progress.step(what, part) });
     await enroll(fleet, progress, signal);

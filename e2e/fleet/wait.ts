@@ -53,7 +53,7 @@ export async function watchObjects<T extends KubeObject>(
     new Promise<T[]>((resolve, reject) => {
       const end = (finish: () => void) => {
         clearTimeout(timer);
-        unsubscribe();
+        unsubscribe?.();
         signal.removeEventListener('abort', onAbort);
         finish();
       };
@@ -69,7 +69,7 @@ export async function watchObjects<T extends KubeObject>(
       }, timeoutMs);
       signal.addEventListener('abort', onAbort);
       // What is cached is looked at once, after subscribing, so that no change falls between the two.
-      let unsubscribe = () => {};
+      let unsubscribe: (() => void) | undefined;
       unsubscribe = informer.subscribe({ added: look, updated: look, deleted: look });
       look();
     });

@@ -46,7 +46,9 @@ export async function startGitServer(folder: string): Promise<GitServer> {
       await git(repository, ...author, 'commit', '--quiet', '--allow-empty', '--message', message);
       return await git(repository, 'rev-parse', 'HEAD');
     },
-    stop: () => daemon.stop(),
+    async stop() {
+      await daemon.stop();
+    },
   };
 }
 

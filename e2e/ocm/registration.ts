@@ -1,5 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Informer, isNotFound, type KubeClient, leases, parseKey, WorkQueue } from '../../lib/kube/index.ts';
+import {
+  Informer,
+  isNotFound,
+  type KubeClient,
+  leases,
+  parseKey,
+  type Requeue,
+  WorkQueue,
+} from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { applyObjects, hubObjects } from './rbac.ts';
 import { type ManagedCluster, managedClusterSets, managedClusters, manifestWorks, withCondition } from './types.ts';
@@ -33,7 +41,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
   ]);
   const clusters = new Informer({ client: hub, type: managedClusters, logger });
 
-  async function reconcile(name: string): Promise<Requeue> {
+  async function reconcile(name: string): Promise<Requeue | undefined> {
     const cluster = clusters.get({ name });
     if (!cluster) return;
     if (cluster.metadata.deletionTimestamp) return await cleanUp(cluster);
@@ -59,7 +67,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     });
   }
 
-  async function checkLease(cluster: ManagedCluster): Promise<Requeue> {
+  async function checkLease(cluster: ManagedCluster): Promise<Requeue | undefined> {
     const { name } = cluster.metadata;
     const graceMs = 5_000 * (cluster.spec?.leaseDurationSeconds ?? 60);
     const lease = await hub.get(leases, { namespace: name, name: leaseName });
@@ -96,7 +104,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
   }
 
   /** The cluster goes when its works are gone, as with OCM's resource clean-up. */
-  async function cleanUp(cluster: ManagedCluster): Promise<Requeue> {
+  async function cleanUp(cluster: ManagedCluster): Promise<Requeue | undefined> {
     const { name } = cluster.metadata;
     const works = await hub.list(manifestWorks, { namespace: name });
     for (const work of works) if (!work.metadata.deletionTimestamp) await hub.delete(manifestWorks, work.metadata);
@@ -111,6 +119,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     handler: (key) =>
       reconcile(parseKey(key).name).catch((error: unknown) => {
         if (!isNotFound(error)) throw error;
+        return undefined;
       }),
   });
   const enqueue = (cluster: ManagedCluster) => queue.add(cluster.metadata.name);
@@ -126,7 +135,8 @@ export async function runRegistrationAgent(options: {
   signal: AbortSignal;
 }): Promise<void> {
   const { hub, spoke, cluster: name, signal } = options;
-  const version = (await (await spoke.request('/version', { signal })).json()) as { gitVersion: string };
+  const { body } = await spoke.request('/version', { signal });
+  const version = JSON.parse(await body.text()) as { gitVersion: string };
   const live = await hub.get(managedClusters, { name }, signal);
   if (!live) throw new Error(`ManagedCluster ${name} was not created`);
   let conditions = live.status?.conditions;

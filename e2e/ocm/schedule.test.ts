@@ -6,7 +6,10 @@ const cluster = (name: string, labels: Record<string, string> = {}, spec: Manage
   metadata: { name, labels: { 'cluster.open-cluster-management.io/clusterset': 'default', ...labels } },
   spec,
 });
-const placement = (spec: Placement['spec']): Placement => ({ metadata: { name: 'p', namespace: 'argocd' }, spec });
+const placement = (spec: NonNullable<Placement['spec']>): Placement => ({
+  metadata: { name: 'p', namespace: 'argocd' },
+  spec,
+});
 const world = (clusters: ManagedCluster[], more: Partial<Candidates> = {}): Candidates => ({
   clusters,
   sets: [

@@ -8,7 +8,9 @@ import {
   keyOf,
   type OwnerReference,
   parseKey,
+  type Requeue,
   type ResourceType,
+  resourceType,
   WorkQueue,
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
@@ -65,7 +67,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
   const cache: ApplyCache = new Map();
   const watches = new Map<string, AbortController>();
 
-  async function reconcile(key: string): Promise<Requeue> {
+  async function reconcile(key: string): Promise<Requeue | undefined> {
     const work = works.get(parseKey(key));
     if (!work) return;
     if (work.metadata.deletionTimestamp) return await cleanUp(work);
@@ -148,8 +150,12 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
 
   /** Deletes an applied object unless somebody else owns it too; says whether it is gone. */
   async function remove(entry: AppliedResource, record: AppliedManifestWork): Promise<boolean> {
-    const type = await typeOf(entry);
-    if (!type) return true;
+    const type = resourceType({
+      ...entry,
+      kind: entry.resource,
+      plural: entry.resource,
+      namespaced: Boolean(entry.namespace),
+    });
     const key = { name: entry.name, ...(entry.namespace && { namespace: entry.namespace }) };
     const live = await spoke.get(type, key);
     if (!live || (entry.uid && live.metadata.uid !== entry.uid)) return true;
@@ -163,12 +169,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     return (await spoke.get(type, key)) === undefined;
   }
 
-  async function typeOf(entry: AppliedResource): Promise<ResourceType | undefined> {
-    const apiVersion = entry.group ? `${entry.group}/${entry.version}` : entry.version;
-    return await spoke.resolveResource(apiVersion, entry.resource);
-  }
-
-  async function cleanUp(work: ManifestWork): Promise<Requeue> {
+  async function cleanUp(work: ManifestWork): Promise<Requeue | undefined> {
     for (const [id, watch] of watches) if (id.startsWith(`${work.metadata.name}|`)) watch.abort();
     const name = recordName(work);
     const record = await spoke.get(appliedManifestWorks, { name });
@@ -269,6 +270,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
       reconcile(key).catch((error: unknown) => {
         // The work went away on the hub while it was worked on.
         if (!isNotFound(error) || works.get(parseKey(key))) throw error;
+        return undefined;
       }),
   });
   const enqueue = (work: ManifestWork) => queue.add(keyOf(work));
