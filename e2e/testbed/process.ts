@@ -12,6 +12,8 @@ export interface SpawnOptions {
   cwd?: string;
   /** Gets standard output and error, appended. Without it both are dropped. */
   logFile?: string;
+  /** Gets standard output and error as streams instead, and must read both to their end. */
+  onOutput?: (stdout: Readable, stderr: Readable) => void;
   /** Called once when the process and everything that it started has ended. */
   onExit?: (exit: ProcessExit) => void;
 }
@@ -63,12 +65,13 @@ export async function spawnSupervised(
   const supervisor = await toolPath('supervise');
   const log = options.logFile === undefined ? undefined : await open(options.logFile, 'a');
   try {
-    const output = log?.fd ?? 'ignore';
+    const output = options.onOutput ? 'pipe' : (log?.fd ?? 'ignore');
     const child = spawn(supervisor, [command, ...args], {
       env: options.env ?? process.env,
       ...(options.cwd !== undefined && { cwd: options.cwd }),
       stdio: ['pipe', output, output, 'pipe'],
     });
+    if (options.onOutput && child.stdout && child.stderr) options.onOutput(child.stdout, child.stderr);
     return await Supervised.started(command, child, options);
   } finally {
     await log?.close();

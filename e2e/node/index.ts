@@ -1,0 +1,18 @@
+export type { RestartBackoff } from './container-life.ts';
+export {
+  argoCdImage,
+  type Image,
+  type ImageFile,
+  type ImageRecipe,
+  type ImageTable,
+  type ImageUse,
+  pauseImage,
+  projectImage,
+  redisImage,
+  shellImage,
+  standardImages,
+  type ToolPath,
+  webImage,
+} from './images.ts';
+export { Node, type NodeOptions, startNode } from './node.ts';
+export type { Endpoint } from './services.ts';
