@@ -1,8 +1,8 @@
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { KubeClient, KubeObject } from '../../lib/kube/index.ts';
+import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import { applyObjects } from './rbac.ts';
-import { selfSigned } from './self-signed.ts';
 import type { ManifestWork } from './types.ts';
 
 const limitBytes = 500 * 1024;
@@ -29,7 +29,9 @@ export function refusal(work: ManifestWork): string | undefined {
  * registers itself with the hub.
  */
 export async function runWorkWebhook(hub: KubeClient, signal: AbortSignal): Promise<void> {
-  const { key, certificate } = await selfSigned('127.0.0.1');
+  const authority = await createAuthority({ commonName: 'work-webhook-ca' });
+  const request = { commonName: 'work-webhook', hosts: ['127.0.0.1'], usages: ['server'] as const };
+  const { key, certificate } = await issueCertificate({ ...request, authority });
   const server = createServer({ key, cert: certificate, minVersion: 'TLSv1.2' }, (request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -60,7 +62,7 @@ export async function runWorkWebhook(hub: KubeClient, signal: AbortSignal): Prom
         name: 'manifestworkvalidators.admission.work.open-cluster-management.io',
         clientConfig: {
           url: `https://127.0.0.1:${port}/validate-work-open-cluster-management-io-v1-manifestwork`,
-          caBundle: Buffer.from(certificate).toString('base64'),
+          caBundle: Buffer.from(authority.certificate).toString('base64'),
         },
         rules: [
           {
