@@ -24,5 +24,7 @@ export {
   type Origin,
   objectEvent,
 } from './make.ts';
+export { runWireClient } from './run-client.ts';
+export { serveWire } from './serve.ts';
 export type { ServerTls, Session, WireServer, WireServerOptions } from './server-options.ts';
 export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './stream.ts';

@@ -1,0 +1,281 @@
+import { AuthRequest as AuthRequestMessage, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
+import { PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
+import { VersionResponse } from '../../proto/gen/versionapi/version.ts';
+import { type AgentIdentity, AuthError, type AuthRequest, isAgentMode, type PeerInfo } from '../auth/index.ts';
+import { commonNameOf } from './certificate.ts';
+import { CallEventStream } from './event-stream.ts';
+import { listenGrpc, type ServerConnection } from './grpc/server.ts';
+import type { ServerCall } from './grpc/server-call.ts';
+import { GrpcError, grpcStatus } from './grpc/status.ts';
+import type { Session, WireServer, WireServerOptions } from './server-options.ts';
+import { collectUnary, paths } from './services.ts';
+import { defaultMaxMessageBytes } from './stream.ts';
+
+const defaultKeepalive = { intervalMs: 20_000, timeoutMs: 10_000 };
+/** Requests of unary calls are small: credentials and tokens. */
+const maxCredentialsBytes = 64 * 1024;
+
+/** Texts that argocd-agent's principal answers with; agents and people know them. */
+const answers = {
+  authenticationFailed: 'authentication failed',
+  invalidAuthenticationData: 'invalid authentication data',
+  versionRequired: 'agent version is required',
+} as const;
+
+/**
+ * Serves agents: login, version, event streams.
+ *
+ * The checks and answers are those of argocd-agent's principal, with these differences, which its agents do not notice:
+ * agents of any version are taken; a bad client certificate is answered with a reason; a newer stream of an agent ends
+ * the older one; a message that is no event is left out instead of ending the stream.
+ *
+ * @throws when the port cannot be taken or the TLS material is unusable
+ */
+export async function serveWire(options: WireServerOptions): Promise<WireServer> {
+  const server = new Principal(options);
+  const listener = await listenGrpc({
+    ...(options.address === undefined ? undefined : { address: options.address }),
+    port: options.port,
+    tls: options.tls,
+    maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
+    keepalive: options.keepalive ?? defaultKeepalive,
+    logger: options.logger,
+    serve: (call, connection) => server.serve(call, connection),
+  });
+  return {
+    port: listener.port,
+    setTls: (tls) => listener.setTls(tls),
+    connectedAgents: () => server.connectedAgents(),
+    disconnect: (agent, reason) => server.disconnect(agent, reason),
+    async close() {
+      server.endAll('the principal is shutting down');
+      await listener.close();
+    },
+  };
+}
+
+class Principal {
+  readonly #options: WireServerOptions;
+  /** The newest stream of each agent. */
+  readonly #sessions = new Map<string, { readonly stream: CallEventStream }>();
+
+  constructor(options: WireServerOptions) {
+    this.#options = options;
+  }
+
+  connectedAgents(): string[] {
+    return [...this.#sessions.keys()];
+  }
+
+  disconnect(agent: string, reason: string): boolean {
+    const session = this.#sessions.get(agent);
+    session?.stream.close(reason);
+    return session !== undefined;
+  }
+
+  endAll(reason: string): void {
+    for (const session of [...this.#sessions.values()]) session.stream.close(reason);
+  }
+
+  serve(call: ServerCall, connection: ServerConnection): void {
+    const problem = this.#certificateProblem(connection);
+    if (problem !== undefined) {
+      this.#options.logger.warn({ peer: connection.address, call: call.path }, `An agent is turned away: ${problem}`);
+      call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
+      return;
+    }
+    const peer = peerOf(call, connection);
+    switch (call.path) {
+      case paths.authenticate:
+        collectUnary(call, maxCredentialsBytes, (bytes) => this.#authenticate(bytes, peer));
+        break;
+      case paths.refreshToken:
+        collectUnary(call, maxCredentialsBytes, (bytes) => this.#refreshToken(bytes, peer));
+        break;
+      case paths.version:
+        collectUnary(call, maxCredentialsBytes, async () => this.#version());
+        break;
+      case paths.subscribe:
+        this.#withIdentity(call, peer, (identity) => this.#subscribe(call, identity, peer));
+        break;
+      case paths.push:
+        this.#withIdentity(call, peer, (identity) => this.#push(call, identity));
+        break;
+      case paths.ping:
+        this.#withIdentity(call, peer, () => call.finish(grpcStatus.unimplemented, 'method Ping not implemented'));
+        break;
+      default:
+        call.finish(grpcStatus.unimplemented, unknownPath(call.path));
+    }
+  }
+
+  #version(): Uint8Array {
+    return VersionResponse.encode({ version: `argocd-agent-${this.#options.version}` }).finish();
+  }
+
+  #certificateProblem(connection: ServerConnection): string | undefined {
+    const { tls } = this.#options;
+    if (tls === 'plaintext' || !tls.requireClientCertificate) return undefined;
+    return connection.certificateProblem;
+  }
+
+  async #authenticate(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
+    const { logger, tokens, version, principalNamespace } = this.#options;
+    const message = AuthRequestMessage.decode(bytes);
+    const { mode } = message;
+    if (!isAgentMode(mode)) throw new GrpcError(grpcStatus.unknown, `unknown agent mode: ${mode.slice(0, 64)}`);
+    const request: AuthRequest = { ...message, mode };
+    const about = { peer: peer.address, method: message.method, mode, version: message.version };
+    let agent: string;
+    try {
+      agent = await this.#options.authenticate(request, peer);
+    } catch (error) {
+      throw this.#refusal(error, about, answers.authenticationFailed);
+    }
+    if (message.version === '') throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
+    const identity: AgentIdentity = { agent, mode };
+    try {
+      await this.#options.authorize?.(identity, peer);
+      await this.#options.authenticated?.(identity, request, peer);
+    } catch (error) {
+      throw this.#refusal(error, { ...about, agent }, answers.authenticationFailed);
+    }
+    const pair = await tokens.issue(identity);
+    logger.info({ ...about, agent }, 'An agent has logged in');
+    return AuthResponse.encode({ ...pair, version, principalNamespace }).finish();
+  }
+
+  async #refreshToken(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
+    const { tokens } = this.#options;
+    const { refreshToken } = RefreshTokenRequest.decode(bytes);
+    try {
+      const pair = await tokens.refresh(refreshToken, (identity) => this.#options.authorize?.(identity, peer));
+      return AuthResponse.encode(
+        AuthResponse.fromPartial({ accessToken: pair.accessToken, refreshToken: pair.refreshToken ?? '' }),
+      ).finish();
+    } catch (error) {
+      throw this.#refusal(error, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
+    }
+  }
+
+  #withIdentity(call: ServerCall, peer: PeerInfo, accepted: (identity: AgentIdentity) => void): void {
+    this.#identify(call, peer).then(
+      (identity) => {
+        if (!call.isOver) accepted(identity);
+      },
+      (error: unknown) => call.fail(error),
+    );
+  }
+
+  /** The checks that argocd-agent's principal makes on every call with a token, in its order. */
+  async #identify(call: ServerCall, peer: PeerInfo): Promise<AgentIdentity> {
+    const { tokens, principalNamespace, matchCertificateSubject } = this.#options;
+    try {
+      const token = call.header('authorization');
+      if (!token) throw new AuthError('bad-token', 'The call carries no token');
+      const identity = await tokens.verifyAccess(token);
+      const { agent } = identity;
+      if (agent === principalNamespace) {
+        throw new AuthError('bad-name', `The agent is named like the principal's namespace, ${agent}`, { agent });
+      }
+      if (matchCertificateSubject && peer.encrypted) {
+        const name = peer.certificate === undefined ? undefined : commonNameOf(peer.certificate);
+        if (name !== agent) {
+          throw new AuthError(
+            'wrong-certificate',
+            `The token is of agent ${agent}, the client certificate of ${name === undefined ? 'nobody' : `"${name}"`}`,
+            { agent },
+          );
+        }
+      }
+      await this.#options.authorize?.(identity, peer);
+      return identity;
+    } catch (error) {
+      throw this.#refusal(error, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
+    }
+  }
+
+  /** Tells the log why, and the agent only that. */
+  #refusal(error: unknown, about: object, answer: string): GrpcError {
+    if (error instanceof AuthError) {
+      const agent = error.agent === undefined ? undefined : { agent: error.agent };
+      this.#options.logger.warn({ ...about, ...agent, code: error.code }, `An agent is refused: ${error.message}`);
+      return new GrpcError(grpcStatus.unauthenticated, answer);
+    }
+    if (error instanceof GrpcError) return error;
+    this.#options.logger.error({ ...about, err: error }, 'Checking an agent failed');
+    return new GrpcError(grpcStatus.unavailable, 'the principal cannot check credentials now');
+  }
+
+  #subscribe(call: ServerCall, identity: AgentIdentity, peer: PeerInfo): void {
+    const { logger } = this.#options;
+    const { agent, mode } = identity;
+    const refusal = this.#options.refuse?.(identity);
+    if (refusal !== undefined) {
+      call.finish(grpcStatus.unavailable, refusal);
+      return;
+    }
+    this.#sessions.get(agent)?.stream.close('replaced by a newer connection of this agent');
+
+    const about = { agent, mode, peer: peer.address };
+    const stream = new CallEventStream(call, {
+      maxMessageBytes: this.#options.maxMessageBytes ?? defaultMaxMessageBytes,
+      logger,
+      // Agents of the original keep reading from a stream that ends with another code than these few.
+      end: (reason) => call.finish(grpcStatus.unavailable, reason ?? 'the principal ended the stream'),
+    });
+    const entry = { stream };
+    this.#sessions.set(agent, entry);
+    const session: Session = { agent, mode, peer, stream };
+    logger.info(about, 'An agent is connected');
+    call.accept();
+    try {
+      stream.attach(this.#options.subscribe(session));
+    } catch (error) {
+      logger.error({ ...about, err: error }, 'Taking an agent failed');
+      this.#sessions.delete(agent);
+      call.finish(grpcStatus.unavailable, 'the principal cannot take this agent now');
+      return;
+    }
+    call.listen({
+      message: (bytes) => stream.received(bytes),
+      halfClose: () => call.finish(),
+      end: () => {
+        if (this.#sessions.get(agent) === entry) this.#sessions.delete(agent);
+        logger.info(about, 'An agent is disconnected');
+        stream.finished(undefined);
+      },
+    });
+  }
+
+  /** Events of a second, one-way stream; they are received as if they had come over the agent's event stream. */
+  #push(call: ServerCall, { agent }: AgentIdentity): void {
+    let received = 0;
+    call.listen({
+      message: (bytes) => {
+        received++;
+        this.#sessions.get(agent)?.stream.received(bytes);
+      },
+      halfClose: () => {
+        call.send(PushSummary.encode(PushSummary.fromPartial({ received })).finish());
+        call.finish();
+      },
+      end: () => undefined,
+    });
+  }
+}
+
+function peerOf(call: ServerCall, connection: ServerConnection): PeerInfo {
+  return {
+    address: connection.address,
+    encrypted: connection.encrypted,
+    ...(connection.certificate === undefined ? undefined : { certificate: connection.certificate }),
+    header: (name) => call.header(name),
+  };
+}
+
+function unknownPath(path: string): string {
+  const [, service = '', method = ''] = /^\/([^/]*)\/(.*)$/.exec(path) ?? [];
+  const isKnownService = Object.values(paths).some((known) => known.startsWith(`/${service}/`));
+  return isKnownService ? `unknown method ${method} for service ${service}` : `unknown service ${service}`;
+}
