@@ -1,1 +1,8 @@
+export { isProcessAlive } from './alive.ts';
+export { type Cluster, type ClusterOptions, type Identity, startCluster } from './cluster.ts';
+export type { Component } from './component.ts';
+export { kubeconfigText } from './kubeconfig.ts';
+export { Authority, type CertificateSubject, type KeyPair } from './pki.ts';
+export { freePort } from './ports.ts';
 export { type ProcessExit, SpawnError, type SpawnOptions, type SupervisedProcess, spawnSupervised } from './process.ts';
+export { startTestbed, type Testbed, type TestbedOptions } from './testbed.ts';

@@ -1,0 +1,25 @@
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isProcessAlive } from './alive.ts';
+
+/** All temporary folders of testbeds, each named after the process that made it. */
+const root = () => join(tmpdir(), `argocd-fleet-${process.getuid?.() ?? 'all'}`);
+
+/**
+ * Makes a temporary folder that only this user can read. Sweeps away those of processes that ended without doing so.
+ * Its path is short, because paths of Unix sockets must be.
+ */
+export async function workFolder(name: string): Promise<string> {
+  await mkdir(root(), { recursive: true, mode: 0o700 });
+  for (const entry of await readdir(root())) {
+    const owner = Number(entry.split('-')[0]);
+    if (owner > 0 && !isProcessAlive(owner)) await removeFolder(join(root(), entry));
+  }
+  return mkdtemp(join(root(), `${process.pid}-${name.slice(0, 12)}-`));
+}
+
+/** Removes a folder and what is in it. Something that is still being written there does not stop it. */
+export async function removeFolder(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+}
