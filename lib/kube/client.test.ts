@@ -316,13 +316,24 @@ test('a connection that is dead without being closed is noticed, and the next on
     const watch = await mine.watch(configMaps, { resourceVersion: '4' });
     await watch.next();
     const silent = watch.next().catch((e: unknown) => e);
+    server.answer(() => undefined);
+    const requests = [mine.create(configMaps, { metadata: key }), mine.get(configMaps, key)];
+    const answers = requests.map((r) => r.catch((e: unknown) => e));
+    await vi.waitFor(() => expect(server.requests).toHaveLength(3));
+    server.answer((request, response) => {
+      response.writeHead(200);
+      if (request.url.includes('watch=true')) response.write(added('5'));
+      else response.end(JSON.stringify(object));
+    });
     proxy.blackHole();
     const error = await silent;
+    expect(await answers[0]).toMatchObject({ code: 'DEAD' });
+    expect(await answers[1]).toEqual(object);
     expect(error).toMatchObject({ name: 'ConnectionError', code: 'DEAD' });
     expect(String(error)).toMatch(/is dead: silent for \d+ ms, ping unanswered/);
     const again = await mine.watch(configMaps, { resourceVersion: '4' });
     expect((await again.next()).done).toBe(false);
-    expect(proxy.accepted).toBe(2);
+    expect(proxy.accepted).toBe(5);
   } finally {
     await proxy.close();
   }

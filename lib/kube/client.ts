@@ -65,6 +65,8 @@ export interface ClientOptions {
   maxConnections?: number;
   /** Default `argocd-fleet`. */
   userAgent?: string;
+  /** Another address of the same API server than the kubeconfig names; certificates are checked as ever. */
+  server?: string;
   /** A watch's connection is pinged this often, default 5 s… */
   pingIntervalMs?: number;
   /** … and given up when the answer takes longer, default 5 s. */
@@ -99,7 +101,7 @@ export class KubeClient {
     this.#watches = new WatchConnections(credentials, {
       pingIntervalMs: options.pingIntervalMs ?? 5_000,
       pingTimeoutMs: options.pingTimeoutMs ?? 5_000,
-      onDead: () => this.#pool.renew(),
+      onDead: (reason) => this.#pool.abandon(reason),
     });
     this.#basePath = new URL(credentials.server).pathname.replace(/\/$/, '');
     this.#timeoutMs = options.requestTimeoutMs ?? 35_000;
@@ -109,17 +111,17 @@ export class KubeClient {
 
   /** A client for a kubeconfig file, and a context of it other than the current one. */
   static fromKubeconfig(path: string, context?: string, options?: ClientOptions): KubeClient {
-    return new KubeClient(new Credentials(() => kubeConfigFromFile(path, context)), options);
+    return new KubeClient(new Credentials(() => kubeConfigFromFile(path, context), options?.server), options);
   }
 
   /** A client with the pod's own service account. Throws outside of a pod. */
   static inCluster(options?: ClientOptions): KubeClient {
-    return new KubeClient(new Credentials(kubeConfigInCluster), options);
+    return new KubeClient(new Credentials(kubeConfigInCluster, options?.server), options);
   }
 
   /** The given kubeconfig, else KUBECONFIG, else the pod's service account, else ~/.kube/config. */
   static load(options: { kubeconfig?: string; context?: string } & ClientOptions = {}): KubeClient {
-    return new KubeClient(new Credentials(kubeConfigFromEnvironment(options)), options);
+    return new KubeClient(new Credentials(kubeConfigFromEnvironment(options), options.server), options);
   }
 
   /** URL of the API server. */

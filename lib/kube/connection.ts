@@ -78,6 +78,13 @@ export class ConnectionPool {
     void old?.close();
   }
 
+  /** Gives up the connections that are open now with all requests under way: nothing will come over them any more. */
+  abandon(reason: ConnectionError): void {
+    const old = this.#dispatcher;
+    this.#dispatcher = undefined;
+    void old?.destroy(reason);
+  }
+
   /** Closes everything. Requests under way fail. */
   async close(): Promise<void> {
     this.#closed = true;

@@ -43,7 +43,8 @@ export class Credentials {
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<Identity> | undefined;
 
-  constructor(load: () => KubeConfig) {
+  /** `load` reads the configuration anew each time it is called; `server` overrides the address in it. */
+  constructor(load: () => KubeConfig, server?: string) {
     this.#load = load;
     this.#config = load();
     const cluster = this.#config.getCurrentCluster();
@@ -51,7 +52,7 @@ export class Credentials {
       const context = this.#config.getCurrentContext();
       throw new Error(`kubeconfig: the current context ${JSON.stringify(context ?? '')} names no cluster`);
     }
-    this.server = cluster.server.replace(/\/+$/, '');
+    this.server = (server ?? cluster.server).replace(/\/+$/, '');
     this.proxyUrl = cluster.proxyUrl;
     this.namespace = this.#config.getContextObject(this.#config.getCurrentContext())?.namespace;
   }

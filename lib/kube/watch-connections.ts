@@ -12,7 +12,7 @@ export interface WatchConnectionOptions {
   /** Longest wait for the answer to a ping. */
   pingTimeoutMs: number;
   /** Called when a connection turned out dead. */
-  onDead: () => void;
+  onDead: (reason: ConnectionError) => void;
 }
 
 /** What the connection turned out to speak. */
@@ -250,13 +250,12 @@ class WatchSession {
   #judge(pingSentAt: number): void {
     if (this.#session.destroyed || this.#heardAt >= pingSentAt) return;
     const silentMs = Math.round(performance.now() - this.#heardAt);
-    this.destroy(
-      new ConnectionError(`connection to ${this.#server} is dead: silent for ${silentMs} ms, ping unanswered`, {
-        code: 'DEAD',
-        sent: true,
-      }),
+    const reason = new ConnectionError(
+      `connection to ${this.#server} is dead: silent for ${silentMs} ms, ping unanswered`,
+      { code: 'DEAD', sent: true },
     );
-    this.#options.onDead();
+    this.destroy(reason);
+    this.#options.onDead(reason);
   }
 }
 

@@ -10,6 +10,8 @@ export interface TcpProxy {
    * crashed middle box or a lost route looks like to both ends. Later connections work.
    */
   blackHole(): void;
+  /** Cuts all connections and lets none in until told otherwise. */
+  refuse(isRefusing: boolean): void;
   close(): Promise<void>;
 }
 
@@ -17,8 +19,13 @@ export interface TcpProxy {
 export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const pairs = new Set<[Socket, Socket]>();
   let accepted = 0;
+  let isRefusing = false;
   const server = createServer((client) => {
     accepted++;
+    if (isRefusing) {
+      client.destroy();
+      return;
+    }
     const upstream = connect(target, '127.0.0.1');
     const pair: [Socket, Socket] = [client, upstream];
     pairs.add(pair);
@@ -32,6 +39,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     for (const socket of pair) socket.on('error', end).on('close', end);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const cut = () => {
+    for (const pair of pairs) for (const socket of pair) socket.destroy();
+  };
   return {
     port: (server.address() as AddressInfo).port,
     get accepted() {
@@ -43,8 +53,12 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
         upstream.unpipe(client).pause();
       }
     },
+    refuse(isNow) {
+      isRefusing = isNow;
+      if (isNow) cut();
+    },
     async close() {
-      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      cut();
       await new Promise<void>((resolve) => server.close(() => resolve()));
     },
   };
