@@ -1,0 +1,19 @@
+import { benchPropagation } from './propagation.ts';
+
+const benchmarks: Record<string, { summary: string; run: (args: string[]) => Promise<void> }> = {
+  propagation: {
+    summary: 'latency of a change each way, and a burst of creations, next to the floor',
+    run: benchPropagation,
+  },
+};
+
+const [name = '', ...args] = process.argv.slice(2);
+const benchmark = benchmarks[name];
+if (benchmark) await benchmark.run(args);
+else {
+  const list = Object.entries(benchmarks).map(([key, { summary }]) => `  ${key.padEnd(14)}${summary}`);
+  process.stdout.write(
+    `Usage: npm run bench -- NAME [--help]\n\nFigures, never a pass or a fail:\n${list.join('\n')}\n`,
+  );
+  process.exitCode = name === '' || name === '--help' ? 0 : 1;
+}
