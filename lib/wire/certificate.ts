@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import type { X509Certificate } from 'node:crypto';
 import { X509Certificate as ParsedCertificate } from '@peculiar/x509';
 

@@ -63,7 +63,10 @@ export async function listenGrpc(options: {
 }): Promise<GrpcListener> {
   const { logger, tls } = options;
   const sessions = new Set<ServerHttp2Session>();
-  const called = new WeakSet<ServerHttp2Session>();
+  const sockets = new Set<Socket>();
+  /** Addresses of open connections that made a call. */
+  const called = new Set<string>();
+  let isClosing = false;
   const connections = new WeakMap<ServerHttp2Session, ServerConnection>();
   const common = {
     settings: { initialWindowSize: streamWindowBytes, maxConcurrentStreams },
@@ -77,6 +80,20 @@ export async function listenGrpc(options: {
 
   // Both kinds of server emit the same events; their types differ only in the options.
   const events = server as Http2Server;
+  events.on('connection', (socket: Socket) => {
+    const peer = addressOf(socket);
+    sockets.add(socket);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      // A client that does not like the server's certificate just leaves. Probes of load balancers send nothing.
+      if (!called.delete(peer) && tls !== 'plaintext' && socket.bytesRead > 0 && !isClosing) {
+        logger.info(
+          { peer },
+          "A client left without a call; it may not trust this principal's certificate or not find its name in it",
+        );
+      }
+    });
+  });
   events.on('session', (session) => {
     sessions.add(session);
     session.setLocalWindowSize(connectionWindowBytes);
@@ -86,18 +103,12 @@ export async function listenGrpc(options: {
       logger.warn({ peer: connection.address }, 'A connection does not answer any more and is cut off'),
     );
     session.on('error', (error) => logger.debug({ peer: connection.address, err: error }, 'A connection broke'));
-    session.once('stream', () => called.add(session));
+    session.once('stream', () => called.add(connection.address));
     session.on('close', () => {
       stop();
       sessions.delete(session);
-      // TLS 1.3 lets a client finish the handshake and leave when it does not like what it saw.
-      if (!called.has(session) && connection.encrypted) {
-        logger.info(
-          { peer: connection.address },
-          "A client left without a call; it may not trust this principal's certificate or not find its name in it",
-        );
-      }
     });
+    if (isClosing) session.destroy();
   });
   events.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
     const connection = stream.session === undefined ? undefined : connections.get(stream.session as ServerHttp2Session);
@@ -136,15 +147,21 @@ export async function listenGrpc(options: {
       (server as Http2SecureServer).setSecureContext({ ...secureContextOptions(next) });
     },
     async close() {
+      isClosing = true;
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       for (const session of sessions) session.close();
       const force = setTimeout(() => {
         for (const session of sessions) session.destroy();
+        for (const socket of sockets) socket.destroy();
       }, shutdownGraceMs);
       await closed;
       clearTimeout(force);
     },
   };
+}
+
+function addressOf(socket: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined }) {
+  return `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
 }
 
 function verification(tls: ServerTls) {
@@ -158,7 +175,7 @@ function isGrpc(headers: IncomingHttpHeaders): boolean {
 
 function describe(session: ServerHttp2Session): ServerConnection {
   const { socket } = session;
-  const address = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
+  const address = addressOf(socket);
   // The socket of a session is a proxy that passes on the type of the socket behind it.
   if (!(socket instanceof TLSSocket)) return { address, encrypted: false };
   const certificate = socket.getPeerX509Certificate();
@@ -195,16 +212,13 @@ function certificateProblem(code: string, certificate: X509Certificate): string 
 
 function logTlsTrouble(server: Http2SecureServer, logger: WireLogger): void {
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
-    const peer = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
-    // Load balancers and port scans connect and leave.
+    const peer = addressOf(socket);
+    // Reported when the socket closes.
     if (error.code === 'ECONNRESET') logger.debug({ peer }, 'A client left during the TLS handshake');
     else logger.warn({ peer, code: error.code }, `A TLS handshake failed: ${tlsFailure(error)}`);
   });
   server.on('unknownProtocol', (socket: Socket) => {
-    logger.warn(
-      { peer: `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}` },
-      'A client does not speak HTTP/2 (ALPN h2) and is turned away',
-    );
+    logger.warn({ peer: addressOf(socket) }, 'A client does not speak HTTP/2 (ALPN h2) and is turned away');
     socket.destroy();
   });
 }
