@@ -145,9 +145,7 @@ export class ContainerLife {
   }
 
   #began(run: ContainerRun): void {
-    if (this.#attempt > 0 || this.#restartCount > 0) {
-      if (this.#lastState.terminated) this.#restartCount++;
-    }
+    if (this.#lastState.terminated) this.#restartCount++;
     this.#attempt++;
     this.#run = run;
     this.#logs = [...this.#logs.slice(-1), run.log];
@@ -226,10 +224,13 @@ export class ContainerLife {
 
   #watchProbes(run: ContainerRun): void {
     const { startupProbe } = this.container;
-    if (!startupProbe) return this.#watchRunning(run);
+    if (!startupProbe) {
+      this.#watchRunning(run);
+      return;
+    }
     this.#probe(run, startupProbe, false, (passed, message) => {
-      if (!passed) return this.#unhealthy(run, 'Startup', message);
-      if (this.#started) return;
+      if (!passed) this.#unhealthy(run, 'Startup', message);
+      if (!passed || this.#started) return;
       this.#started = true;
       this.#ready = this.container.readinessProbe === undefined;
       this.#endProbes();

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import type { LogQuery } from './logs.ts';
 import type { PodRunner } from './pod-runner.ts';
 
@@ -8,11 +7,17 @@ import type { PodRunner } from './pod-runner.ts';
 export const kubeletPort = 10250;
 
 /**
- * The kubelet's own HTTPS server, which the API server calls for `kubectl logs`. It is created without a certificate,
- * because its address is found by listening: call `certify` before anything is told of it.
+ * The kubelet's own HTTPS server, which the API server calls for `kubectl logs`. Whoever calls
+ * must have a client certificate of the cluster's authority. The server's own certificate comes later, by
+ * `setSecureContext`, because its address is found by listening.
+ *
+ * @param ca the cluster's authority, PEM
  */
-export function createKubeletServer(find: (namespace: string, name: string) => PodRunner | undefined): Server {
-  const server = createServer((request, response) => {
+export function createKubeletServer(
+  ca: string,
+  find: (namespace: string, name: string) => PodRunner | undefined,
+): Server {
+  const server = createServer({ requestCert: true, rejectUnauthorized: true, ca }, (request, response) => {
     const url = new URL(request.url ?? '/', 'https://kubelet');
     const [what = '', ...rest] = url.pathname.slice(1).split('/').map(decodeURIComponent);
     const [namespace = '', name = '', container] = rest;
@@ -33,19 +38,6 @@ export function createKubeletServer(find: (namespace: string, name: string) => P
     void send(response, log.read(queryOf(url.searchParams), stop.signal));
   });
   return server;
-}
-
-/** Gives the server a certificate for its address. */
-export async function certify(server: Server, address: string): Promise<void> {
-  const authority = await createAuthority({ commonName: 'process node' });
-  const { certificate, key } = await issueCertificate({
-    authority,
-    algorithm: 'p256',
-    commonName: 'process node',
-    hosts: [address],
-    usages: ['server'],
-  });
-  server.setSecureContext({ cert: certificate, key });
 }
 
 function queryOf(parameters: URLSearchParams): LogQuery {

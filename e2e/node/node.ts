@@ -1,4 +1,5 @@
 import { mkdir } from 'node:fs/promises';
+import type { Server } from 'node:https';
 import { join } from 'node:path';
 import {
   configMaps,
@@ -18,11 +19,12 @@ import {
   services,
   WorkQueue,
 } from '../../lib/kube/index.ts';
+import type { Cluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
 import { type AddressBlock, claimBlock, loopbackAddress } from './addresses.ts';
 import type { RestartBackoff } from './container-life.ts';
 import { type ImageTable, standardImages } from './images.ts';
-import { certify, createKubeletServer, kubeletPort } from './kubelet-server.ts';
+import { createKubeletServer, kubeletPort } from './kubelet-server.ts';
 import { PodRunner } from './pod-runner.ts';
 import { keepNode, type NodeIdentity, registerNode } from './registration.ts';
 import { bind, unschedulable } from './scheduler.ts';
@@ -32,7 +34,7 @@ import { type Pod, pods } from './types.ts';
 /** How to start a node. */
 export interface NodeOptions {
   /** The cluster that the node joins, with a client that may do everything. */
-  cluster: { name: string; client: KubeClient };
+  cluster: Pick<Cluster, 'name' | 'client' | 'ca' | 'issueCertificate'>;
   /** Default: the cluster's name and `-node`. */
   name?: string;
   /** The images that can be pulled. Default: `standardImages`. */
@@ -78,7 +80,7 @@ export class Node {
   readonly #folder: string;
   readonly #images: ImageTable;
   readonly #pods: Informer<Pod>;
-  readonly #server = createKubeletServer((namespace, name) => this.#runner(namespace, name));
+  readonly #server: Server;
   readonly #running: Promise<unknown>[] = [];
   readonly #schedule: WorkQueue;
   #block: AddressBlock | undefined;
@@ -93,6 +95,7 @@ export class Node {
     this.#images = options.images ?? standardImages(toolPath);
     this.#logger = options.logger ?? silent;
     this.#folder = join(options.dir, this.name);
+    this.#server = createKubeletServer(options.cluster.ca, (namespace, name) => this.#runner(namespace, name));
     this.#pods = new Informer({ client: this.#client, type: pods, logger: this.#logger });
     this.#schedule = new WorkQueue({
       name: 'scheduler',
@@ -111,7 +114,12 @@ export class Node {
     const before = addresses.find(({ type }) => type === 'InternalIP')?.address;
     const block = await claimBlock(this.#server, kubeletPort, before);
     this.#block = block;
-    await certify(this.#server, block.node);
+    const { certificate, key } = await this.#options.cluster.issueCertificate({
+      commonName: `system:node:${this.name}`,
+      organizations: ['system:nodes'],
+      hosts: [block.node, this.name],
+    });
+    this.#server.setSecureContext({ cert: certificate, key, ca: this.#options.cluster.ca });
     this.#recorder = new EventRecorder({
       client: this.#client,
       component: 'kubelet',

@@ -1,4 +1,4 @@
-import { open, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isConflict, isNotFound, type KubeClient, type KubeLogger, rfc3339 } from '../../lib/kube/index.ts';
 import { ContainerLife, type RestartBackoff } from './container-life.ts';
@@ -239,6 +239,7 @@ export class PodRunner {
     if (text === this.#hosts) return;
     const path = this.#hostsFile;
     if (this.#hosts === '') {
+      await mkdir(this.#around.folder, { recursive: true });
       await writeFile(path, text, { mode: 0o644 });
     } else {
       // In place, because containers have this very file; never shorter than it must be in between.
