@@ -1,20 +1,15 @@
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { stringify } from 'yaml';
 import { type GitServer, startGitServer } from '../git/index.ts';
-import { installHubArgoCd } from '../hub/index.ts';
+import { addonChart, helm, installCrds, installHubArgoCd, ocmCrds } from '../hub/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { type Membership, type Ocm, startOcm } from '../ocm/index.ts';
 import { type Cluster, startTestbed, type Testbed } from '../testbed/index.ts';
-import { toolPath } from '../tools/index.ts';
 
 export * from './kinds.ts';
 export * from './wait.ts';
 
-const run = promisify(execFile);
-const chart = new URL('../../charts/argocd-agent-addon', import.meta.url).pathname;
 const release = 'argocd-agent-addon';
 
 /** The namespace that the README's Helm command installs into. */
@@ -93,21 +88,21 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     await step(`${count} ManagedClusters registered`, () =>
       Promise.all(testbed.managed.map((cluster, i) => enlist(cluster, nodes[i + 1] as Node, labels))),
     );
-    const helm = helmAgainst(testbed.hub);
+    const hubHelm = (...args: string[]) => helm(args, { kubeconfig: testbed.hub.kubeconfig, signal });
     return {
       hub: testbed.hub,
       hubNode,
       members,
       git,
       folder: testbed.dir,
-      helm,
+      helm: hubHelm,
       async install(values = {}) {
         const file = join(testbed.dir, 'values.yaml');
         await writeFile(file, stringify(values));
-        return await helm(
+        return await hubHelm(
           'install',
           release,
-          chart,
+          addonChart,
           '--namespace',
           releaseNamespace,
           '--create-namespace',
@@ -139,13 +134,6 @@ async function startNodeOf(cluster: Cluster, testbed: Testbed, signal: AbortSign
 }
 
 async function startHubOcm(hub: Cluster, signal: AbortSignal): Promise<Ocm> {
+  await installCrds(hub.client, await ocmCrds('hub'), signal);
   return await startOcm(hub, { signal });
-}
-
-function helmAgainst(hub: Cluster) {
-  return async (...args: string[]) => {
-    const helm = await toolPath('helm');
-    const { stdout } = await run(helm, args, { env: { ...process.env, KUBECONFIG: hub.kubeconfig } });
-    return stdout;
-  };
 }

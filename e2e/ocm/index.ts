@@ -1,4 +1,5 @@
 import { Informer, KubeClient } from '../../lib/kube/index.ts';
+import { installCrds, ocmCrds } from '../hub/index.ts';
 import type { Cluster } from '../testbed/index.ts';
 import { runWorkWebhook } from './admission.ts';
 import { runPlacementController } from './placement.ts';
@@ -63,6 +64,7 @@ async function joinHub(
   signal: AbortSignal,
 ): Promise<Membership> {
   const { name } = cluster;
+  await installCrds(cluster.client, await ocmCrds('managed'), signal);
   await applyObjects(cluster.client, spokeObjects());
   await hub.client.apply(
     managedClusters,
