@@ -17,6 +17,8 @@ export const keys = {
   gitOpsCluster: 'apps.open-cluster-management.io/gitopscluster',
   ownerName: 'gitopscluster.apps.open-cluster-management.io/name',
   ownerNamespace: 'gitopscluster.apps.open-cluster-management.io/namespace',
+  /** Annotation: the GitOpsCluster as `namespace/name`, in full. */
+  owner: 'apps.open-cluster-management.io/gitopscluster-owner',
   clusterName: 'apps.open-cluster-management.io/cluster-name',
   /** Which of the works it is: crds, argocd or agent. */
   part: 'apps.open-cluster-management.io/argocd-addon-part',

@@ -1,0 +1,142 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { type KubeClient, type KubeObject, keyOf, type ResourceType } from '../lib/kube/index.ts';
+import { fieldManager, keys, managedBy } from './names.ts';
+
+/** An object of a name that the controller needs belongs to someone else. */
+export class ForeignObjectError extends Error {
+  override readonly name = 'ForeignObjectError';
+  readonly code = 'FOREIGN_OBJECT';
+
+  constructor(type: ResourceType, object: KubeObject) {
+    super(
+      `${type.kind} ${keyOf(object)} exists and was not made by this controller (it lacks the label ${keys.managedBy}=${managedBy}); rename or delete it, or add the label to hand it over`,
+    );
+  }
+}
+
+/** Whether the controller made an object. */
+export function isOurs(object: KubeObject): boolean {
+  return object.metadata.labels?.[keys.managedBy] === managedBy;
+}
+
+/**
+ * Writes objects only when they differ from what is there.
+ *
+ * Reads its own writes: an object just written counts as present before the cache has seen it. What the API server made
+ * of a written object (defaults, fields that its schema does not know) is remembered, so that such a difference does not
+ * lead to the same write for ever.
+ */
+export class Applier {
+  readonly #client: Pick<KubeClient, 'apply' | 'get' | 'delete'>;
+  readonly #written = new Map<string, KubeObject>();
+  readonly #settled = new Map<string, { desired: string; live: string }>();
+  #writes = 0;
+
+  constructor(client: Pick<KubeClient, 'apply' | 'get' | 'delete'>) {
+    this.#client = client;
+  }
+
+  /** Number of writes so far. */
+  get writes(): number {
+    return this.#writes;
+  }
+
+  /** The newest known state of an object: the cache's, or what was written after it; asks the server when neither has it. */
+  async current<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: { namespace?: string; name: string },
+    cached: T | undefined,
+    signal?: AbortSignal,
+  ): Promise<T | undefined> {
+    const id = `${type.plural}/${keyOf(key)}`;
+    const written = this.#written.get(id) as T | undefined;
+    if (cached && (written === undefined || !isNewer(written, cached))) {
+      this.#written.delete(id);
+      return cached;
+    }
+    if (cached && written) return written;
+    const live = await this.#client.get(type, key, signal);
+    if (live === undefined) this.#written.delete(id);
+    return live;
+  }
+
+  /**
+   * Brings an object into the desired state by server-side apply.
+   *
+   * Labels, annotations and fields that others added are left alone, except in the top-level fields of `exact`, which
+   * must be equal.
+   * @throws ForeignObjectError when an object of that name is not ours
+   */
+  async ensure<T extends KubeObject>(
+    type: ResourceType<T>,
+    desired: T,
+    cached: T | undefined,
+    options: { exact?: readonly (keyof T & string)[]; signal?: AbortSignal | undefined } = {},
+  ): Promise<{ object: T; changed: boolean }> {
+    const id = `${type.plural}/${keyOf(desired)}`;
+    const live = await this.current(type, desired.metadata, cached, options.signal);
+    if (live) {
+      if (!isOurs(live)) throw new ForeignObjectError(type, live);
+      const exact = options.exact ?? [];
+      if (covers(live, desired, exact)) return { object: live, changed: false };
+      const settled = this.#settled.get(id);
+      if (settled && settled.desired === digest(desired) && settled.live === digest(contentOf(live))) {
+        return { object: live, changed: false };
+      }
+    }
+    this.#writes += 1;
+    const object = await this.#client.apply(type, desired, { fieldManager, force: true, signal: options.signal });
+    delete object.metadata.managedFields;
+    this.#written.set(id, object);
+    this.#settled.set(id, { desired: digest(desired), live: digest(contentOf(object)) });
+    return { object, changed: true };
+  }
+
+  /** Deletes an object if it is ours and not on its way out already. */
+  async remove<T extends KubeObject>(type: ResourceType<T>, object: T, signal?: AbortSignal): Promise<void> {
+    const id = `${type.plural}/${keyOf(object)}`;
+    this.#written.delete(id);
+    this.#settled.delete(id);
+    if (object.metadata.deletionTimestamp) return;
+    this.#writes += 1;
+    await this.#client.delete(type, object.metadata, { uid: object.metadata.uid, signal });
+  }
+}
+
+/** Resource versions count up; a newer one is longer or, at the same length, greater. */
+function isNewer(a: KubeObject, b: KubeObject): boolean {
+  const [x, y] = [a.metadata.resourceVersion ?? '', b.metadata.resourceVersion ?? ''];
+  return x.length === y.length ? x > y : x.length > y.length;
+}
+
+/** Whether everything desired is there already. */
+function covers(live: KubeObject, desired: KubeObject, exact: readonly string[]): boolean {
+  return Object.entries(desired).every(([field, value]) => {
+    const there = (live as unknown as Record<string, unknown>)[field];
+    if (exact.includes(field)) return isDeepStrictEqual(there, value);
+    return field === 'apiVersion' || field === 'kind' || includes(there, value);
+  });
+}
+
+function includes(live: unknown, desired: unknown): boolean {
+  if (Array.isArray(desired)) {
+    return Array.isArray(live) && live.length === desired.length && desired.every((one, i) => includes(live[i], one));
+  }
+  if (typeof desired === 'object' && desired !== null) {
+    if (typeof live !== 'object' || live === null) return Object.keys(desired).length === 0;
+    return Object.entries(desired).every(([key, value]) => includes((live as Record<string, unknown>)[key], value));
+  }
+  return live === desired;
+}
+
+/** What of an object the controller may be interested in: not status, not the server's bookkeeping. */
+function contentOf(object: KubeObject): object {
+  const { metadata, status: _, ...rest } = object as KubeObject & { status?: unknown };
+  const { labels, annotations } = metadata;
+  return { ...rest, labels, annotations };
+}
+
+function digest(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('base64');
+}

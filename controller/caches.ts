@@ -1,0 +1,156 @@
+import {
+  configMaps,
+  crds,
+  deployments,
+  Informer,
+  type InformerOptions,
+  type KubeClient,
+  type KubeLogger,
+  type KubeObject,
+  leases,
+  type Secret,
+  type Service,
+  secrets,
+  services,
+} from '../lib/kube/index.ts';
+import { principalServices } from './discovery.ts';
+import { addOnName, hubNames, keys, managedBy } from './names.ts';
+import { deliverableCrd } from './render/crds.ts';
+import {
+  addOnDeploymentConfigs,
+  clusterManagementAddOns,
+  gitOpsClusters,
+  managedClusterAddOns,
+  managedClusters,
+  manifestWorks,
+  placementDecisions,
+  placements,
+} from './resources.ts';
+
+/** CRDs that managed clusters may get. */
+export const deliveredCrds = ['applications.argoproj.io', 'appprojects.argoproj.io', 'applicationsets.argoproj.io'];
+
+const ours = `${keys.managedBy}=${managedBy}`;
+const named = (name: string) => `metadata.name=${name}`;
+const byOwner = { owner: (object: KubeObject) => [object.metadata.annotations?.[keys.owner] ?? ''] };
+const byCluster = { cluster: (object: KubeObject) => [object.metadata.labels?.[keys.clusterName] ?? ''] };
+
+/** Everything that the controller reads, as caches that follow the hub's API server. */
+export class Caches {
+  readonly gitOpsClusters;
+  readonly placements;
+  readonly decisions;
+  readonly managedClusters;
+  readonly addOns;
+  readonly works;
+  readonly configs;
+  readonly addOnRegistrations;
+  readonly ownSecrets;
+  readonly bundles;
+  readonly connections;
+  readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
+  readonly #principals: readonly Informer<Service>[];
+  readonly #crds;
+  readonly #argoCd;
+  readonly #all: readonly Informer<KubeObject>[];
+
+  constructor(client: KubeClient, logger?: KubeLogger) {
+    const all: Informer<KubeObject>[] = [];
+    const follow = <T extends KubeObject>(options: Omit<InformerOptions<T>, 'client'>): Informer<T> => {
+      const informer = new Informer<T>({ client, logger, ...options });
+      all.push(informer as unknown as Informer<KubeObject>);
+      return informer;
+    };
+    this.gitOpsClusters = follow({ type: gitOpsClusters });
+    this.placements = follow({ type: placements });
+    this.decisions = follow({
+      type: placementDecisions,
+      indexers: {
+        placement: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[keys.placement] ?? ''}`],
+      },
+    });
+    this.managedClusters = follow({ type: managedClusters });
+    this.addOns = follow({ type: managedClusterAddOns, fieldSelector: named(addOnName), indexers: byOwner });
+    this.works = follow({ type: manifestWorks, labelSelector: ours, indexers: byOwner });
+    this.configs = follow({ type: addOnDeploymentConfigs });
+    this.addOnRegistrations = follow({ type: clusterManagementAddOns, fieldSelector: named(addOnName) });
+    this.ownSecrets = follow({ type: secrets, labelSelector: ours, indexers: { ...byOwner, ...byCluster } });
+    this.bundles = follow({ type: configMaps, labelSelector: ours });
+    this.connections = follow({
+      type: leases,
+      labelSelector: 'app.kubernetes.io/part-of=argocd-agent,app.kubernetes.io/component=connection',
+      indexers: { agent: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[keys.agentName] ?? ''}`] },
+    });
+    // Secrets of these names may be the users' own, without our label.
+    const shared = [hubNames.authority, hubNames.principalTls, hubNames.resourceProxyTls, hubNames.jwt];
+    this.#sharedSecrets = Object.fromEntries(
+      shared.map((name) => [name, follow({ type: secrets, fieldSelector: named(name) })]),
+    );
+    this.#principals = principalServices.map((name) => follow({ type: services, fieldSelector: named(name) }));
+    this.#crds = deliveredCrds.map((name) =>
+      follow({ type: crds, fieldSelector: named(name), transform: deliverableCrd }),
+    );
+    this.#argoCd = ['argocd-server', 'argocd-redis'].map((name) =>
+      follow({ type: deployments, fieldSelector: named(name) }),
+    );
+    this.#all = all;
+  }
+
+  /** A Secret of one of the shared names. */
+  sharedSecret(namespace: string, name: string): Secret | undefined {
+    return this.#sharedSecrets[name]?.get({ namespace, name });
+  }
+
+  /** The principal's Service in a namespace. */
+  principalService(namespace: string): Service | undefined {
+    return this.#principals.flatMap((informer) => informer.list(namespace))[0];
+  }
+
+  /** A CRD of the hub in its deliverable form. */
+  crd(name: string) {
+    return this.#crds.map((informer) => informer.get({ name })).find(Boolean);
+  }
+
+  /** The image that the hub's own Argo CD runs in a Deployment (`argocd-server` or `argocd-redis`). */
+  hubImage(namespace: string, name: string): string | undefined {
+    const [deployment] = this.#argoCd.flatMap((informer) => informer.get({ namespace, name }) ?? []);
+    return deployment?.spec?.template?.spec?.containers[0]?.image;
+  }
+
+  /** Hears of every object of the kinds that concern a whole namespace of the hub: Secrets, Services, images. */
+  onNamespaceChange(changed: (namespace: string) => void): void {
+    const informers = [...Object.values(this.#sharedSecrets), ...this.#principals, ...this.#argoCd, this.bundles];
+    for (const informer of informers as unknown as Informer<KubeObject>[]) {
+      const hear = ({ metadata }: KubeObject) => changed(metadata.namespace ?? '');
+      informer.subscribe({ added: hear, updated: (_, now) => hear(now), deleted: hear });
+    }
+  }
+
+  /** Hears when a delivered CRD changes. */
+  onCrdChange(changed: () => void): void {
+    for (const informer of this.#crds) {
+      informer.subscribe({
+        added: changed,
+        updated: (old, now) => {
+          if (JSON.stringify(old.spec) !== JSON.stringify(now.spec)) changed();
+        },
+        deleted: changed,
+      });
+    }
+  }
+
+  /** Follows the server until aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#all.map((informer) => informer.run(signal)));
+  }
+
+  /** Resolves when every cache is complete. */
+  async synced(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#all.map((informer) => informer.synced(signal)));
+  }
+
+  /** Kinds whose cache is not complete yet. */
+  missing(): string[] {
+    return [...new Set(this.#all.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind))];
+  }
+}

@@ -1,0 +1,103 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Condition, findCondition, setCondition } from '../lib/kube/index.ts';
+import { isOurs } from './applier.ts';
+import type { ClusterContext } from './cluster.ts';
+import { availability, configHash, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
+import { configReferenceOf } from './cluster-works.ts';
+import { addOnName, fieldManager, keys } from './names.ts';
+import { type ManagedClusterAddOn, managedClusterAddOns } from './resources.ts';
+
+/** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
+export async function ensureAddOn(context: ClusterContext): Promise<void> {
+  const { cluster, applier, caches, client, signal } = context;
+  const key = { namespace: cluster, name: addOnName };
+  const cached = caches.addOns.get(key);
+  const base = context.ownerMetadata('addon');
+  const live = await applier.current(managedClusterAddOns, key, cached, signal);
+  if (live?.metadata.deletionTimestamp) {
+    throw new Error(`ManagedClusterAddOn ${cluster}/${addOnName} is being deleted; it is made again when it is gone`);
+  }
+  if (live && (!isOurs(live) || live.metadata.annotations?.[keys.detaching])) {
+    const annotations = { ...base.annotations, [keys.detaching]: null };
+    await client.mergePatch(
+      managedClusterAddOns,
+      key,
+      { metadata: { labels: base.labels, annotations } },
+      { fieldManager, signal },
+    );
+    return;
+  }
+  const desired: ManagedClusterAddOn = { metadata: { ...key, ...base }, spec: {} };
+  await applier.ensure(managedClusterAddOns, desired, cached, { signal });
+}
+
+/** Writes the add-on's conditions and configuration references, in one patch and only if they changed. */
+export async function writeAddOnStatus(
+  context: ClusterContext,
+  problem: string | undefined,
+): Promise<{ isAvailable: boolean; isConnected: boolean }> {
+  const { cluster, caches, foundation, client, signal, now } = context;
+  const works = caches.works
+    .list(cluster)
+    .filter(({ metadata }) => metadata.annotations?.[keys.owner] === foundation.key);
+  const [lease] = caches.connections.byIndex('agent', `${foundation.namespace}/${cluster}`);
+  const key = { namespace: cluster, name: addOnName };
+  const addOn = await context.applier.current(managedClusterAddOns, key, caches.addOns.get(key), signal);
+  const before = addOn?.status?.conditions;
+  const verdicts: Verdict[] = [
+    { type: 'Configured', status: 'True', reason: 'ConfigurationsConfigured', message: 'Configurations configured' },
+    manifestApplied(works, problem),
+    availability(works, caches.managedClusters.get({ name: cluster }), findCondition(before, 'Available')),
+    progress(works, problem),
+    connection(lease),
+  ];
+  const result = {
+    isAvailable: verdicts.some(({ type, status }) => type === 'Available' && status === 'True'),
+    isConnected: verdicts.some(({ type, status }) => type === 'AgentConnected' && status === 'True'),
+  };
+  if (addOn === undefined) return result;
+  let conditions: Condition[] = before ?? [];
+  for (const verdict of verdicts) conditions = setCondition(conditions, verdict, now);
+  const completed = verdicts.some(({ type, reason }) => type === 'Progressing' && reason === 'Completed');
+  const status: ManagedClusterAddOn['status'] = {
+    ...addOn.status,
+    conditions,
+    // What the work agent reports counts; nobody renews a lease for this add-on.
+    healthCheck: { mode: 'Customized' },
+    namespace: works.length > 0 ? namespaceOf(works) : (addOn.status?.namespace ?? 'argocd'),
+    ...configStatus(context, addOn, completed),
+  };
+  if (!isDeepStrictEqual(status, addOn.status)) {
+    const { resourceVersion } = addOn.metadata;
+    await client.mergePatch(
+      managedClusterAddOns,
+      key,
+      { metadata: { resourceVersion }, status },
+      { subresource: 'status', fieldManager, signal },
+    );
+  }
+  return result;
+}
+
+function namespaceOf(
+  works: readonly { spec: { workload: { manifests: { kind?: string; metadata: { name: string } }[] } } }[],
+) {
+  const manifests = works.flatMap(({ spec }) => spec.workload.manifests);
+  return manifests.find(({ kind }) => kind === 'Namespace')?.metadata.name ?? 'argocd';
+}
+
+function configStatus(context: ClusterContext, addOn: ManagedClusterAddOn, completed: boolean) {
+  const reference = configReferenceOf(context, addOn);
+  const config = reference && context.caches.configs.get({ namespace: reference.namespace, name: reference.name });
+  if (!reference || !config) return { configReferences: [] };
+  const { group = '', resource, name, namespace } = reference;
+  const named = { name, ...(namespace ? { namespace } : {}) };
+  const desiredConfig = { ...named, specHash: configHash(config) };
+  const previous = addOn.status?.configReferences?.find((one) => one.resource === resource && one.name === name);
+  const lastAppliedConfig = completed ? desiredConfig : previous?.lastAppliedConfig;
+  return {
+    configReferences: [
+      { group, resource, ...named, desiredConfig, ...(lastAppliedConfig ? { lastAppliedConfig } : {}) },
+    ],
+  };
+}

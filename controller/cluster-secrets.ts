@@ -1,0 +1,131 @@
+import { randomBytes } from 'node:crypto';
+import { type Secret, secrets } from '../lib/kube/index.ts';
+import {
+  type CertificateRequest,
+  inspectCertificate,
+  issueCertificate,
+  type KeyCertificate,
+  reasonToReissue,
+  renewalTime,
+  textOf,
+  tlsSecretData,
+} from '../lib/pki/index.ts';
+import type { ClusterContext } from './cluster.ts';
+import { keyCertificateOf } from './hub-certificates.ts';
+import { agentSubject, clusterClientName, clusterSecretName, deliveredSecretName, keys, labelValue } from './names.ts';
+
+/** What was generated for one cluster and is delivered to it. */
+export interface DeliveredSecrets {
+  readonly clientCertificate: KeyCertificate;
+  readonly redisPassword: string;
+  readonly serverSecretKey: string;
+}
+
+/** How Argo CD on the hub reaches the resource proxy: argocd-agent's own default. */
+const resourceProxy = 'argocd-agent-resource-proxy:9090';
+
+/** Makes or renews the agent's client certificate and what else is generated once per cluster. */
+export async function ensureDelivered(context: ClusterContext): Promise<DeliveredSecrets> {
+  const { cluster } = context;
+  const name = deliveredSecretName(cluster);
+  const cached = context.caches.ownSecrets.get({ namespace: context.foundation.namespace, name });
+  const live = await context.applier.current(
+    secrets,
+    { namespace: context.foundation.namespace, name },
+    cached,
+    context.signal,
+  );
+  const certificate = await certificateFor(context, live, { ...agentSubject(cluster), usages: ['client'] }, name);
+  const redisPassword = textOf(live?.data, 'redis-password') ?? randomBytes(24).toString('base64url');
+  const serverSecretKey = textOf(live?.data, 'server.secretkey') ?? randomBytes(32).toString('base64');
+  const encode = (text: string) => Buffer.from(text).toString('base64');
+  const desired: Secret = {
+    metadata: metadataOf(context, name, 'agent-credentials'),
+    type: 'Opaque',
+    data: {
+      ...tlsSecretData(certificate),
+      'redis-password': encode(redisPassword),
+      'server.secretkey': encode(serverSecretKey),
+    },
+  };
+  await context.applier.ensure(secrets, desired, cached, { exact: ['data'], signal: context.signal });
+  return { clientCertificate: certificate, redisPassword, serverSecretKey };
+}
+
+/** Makes the cluster known to the hub's Argo CD: its client certificate and its cluster Secret. */
+export async function ensureImported(context: ClusterContext): Promise<void> {
+  const { cluster, applier, caches, foundation, signal } = context;
+  const { namespace } = foundation;
+  const name = clusterClientName(cluster);
+  const cached = caches.ownSecrets.get({ namespace, name });
+  const live = await applier.current(secrets, { namespace, name }, cached, signal);
+  const certificate = await certificateFor(context, live, { commonName: cluster, usages: ['client'] }, name);
+  const client: Secret = {
+    metadata: metadataOf(context, name, 'cluster-client'),
+    type: 'kubernetes.io/tls',
+    data: tlsSecretData(certificate),
+  };
+  await applier.ensure(secrets, client, cached, { exact: ['data'], signal });
+  const encode = (text: string) => Buffer.from(text).toString('base64');
+  const metadata = metadataOf(context, clusterSecretName(cluster), 'cluster');
+  const secret: Secret = {
+    metadata: {
+      ...metadata,
+      labels: {
+        ...metadata.labels,
+        [keys.secretType]: 'cluster',
+        [keys.agentName]: cluster,
+        'placement-name': labelValue(foundation.placement),
+      },
+      // Argo CD on the hub shows the cluster, its application controller (if there is one) leaves it alone.
+      annotations: {
+        ...metadata.annotations,
+        'managed-by': 'argocd-agent',
+        'argocd.argoproj.io/skip-reconcile': 'true',
+      },
+    },
+    type: 'Opaque',
+    data: {
+      name: encode(cluster),
+      server: encode(`https://${resourceProxy}?agentName=${cluster}`),
+      config: encode(
+        JSON.stringify({
+          tlsClientConfig: {
+            insecure: false,
+            certData: encode(certificate.certificate),
+            keyData: encode(certificate.key),
+            caData: encode(foundation.authorities),
+          },
+        }),
+      ),
+    },
+  };
+  await applier.ensure(secrets, secret, caches.ownSecrets.get(secret.metadata as { namespace: string; name: string }), {
+    exact: ['data'],
+    signal,
+  });
+}
+
+async function certificateFor(
+  context: ClusterContext,
+  live: Secret | undefined,
+  request: CertificateRequest,
+  name: string,
+): Promise<KeyCertificate> {
+  const { authority, authorities } = context.foundation;
+  const current = keyCertificateOf(live);
+  const reason = reasonToReissue(current, request, authorities, context.now);
+  let certificate = current as KeyCertificate;
+  if (reason !== undefined) {
+    certificate = await issueCertificate({ ...request, authority, algorithm: 'p256', now: context.now });
+    context.logger.info({ cluster: context.cluster, secret: name, reason }, 'issued a client certificate');
+  }
+  const renewal = renewalTime(inspectCertificate(certificate.certificate, `Secret ${name}`));
+  context.renewAt = Math.min(context.renewAt, renewal.getTime());
+  return certificate;
+}
+
+function metadataOf(context: ClusterContext, name: string, component: string) {
+  const base = context.ownerMetadata(component);
+  return { namespace: context.foundation.namespace, name, ...base };
+}

@@ -1,0 +1,104 @@
+import { type KubeClient, type KubeLogger, type ObjectMeta, parseKey } from '../lib/kube/index.ts';
+import type { Applier } from './applier.ts';
+import type { Caches } from './caches.ts';
+import { ensureAddOn, writeAddOnStatus } from './cluster-addon.ts';
+import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
+import { ensureWorks, renderCluster } from './cluster-works.ts';
+import type { ClusterReport, DeliverySettings, Foundation } from './fleet-state.ts';
+import { keys, labelValue, managedBy } from './names.ts';
+import type { Templates } from './render/templates.ts';
+import type { ManagedCluster } from './resources.ts';
+import type { ClusterConcern } from './steps.ts';
+
+/** What the reconcile of one cluster works with. */
+export interface ClusterContext {
+  readonly cluster: string;
+  readonly foundation: Foundation;
+  readonly caches: Caches;
+  readonly client: KubeClient;
+  readonly applier: Applier;
+  readonly templates: Templates;
+  readonly delivery: DeliverySettings;
+  readonly logger: KubeLogger;
+  readonly now: Date;
+  readonly signal: AbortSignal;
+  /** Labels and annotations that say whose and what for an object is. */
+  readonly ownerMetadata: (component: string) => Pick<ObjectMeta, 'labels' | 'annotations'> & {
+    labels: Record<string, string>;
+    annotations: Record<string, string>;
+  };
+  /** Earliest time when a certificate must be renewed, in milliseconds since the epoch. */
+  renewAt: number;
+}
+
+/** Labels and annotations of everything that is made for a cluster. */
+export function ownerMetadataOf(owner: string, cluster: string): ClusterContext['ownerMetadata'] {
+  const { namespace = '', name } = parseKey(owner);
+  return (component) => ({
+    labels: {
+      [keys.managedBy]: managedBy,
+      [keys.component]: component,
+      [keys.ownerName]: labelValue(name),
+      [keys.ownerNamespace]: labelValue(namespace),
+      [keys.clusterName]: labelValue(cluster),
+    },
+    annotations: { [keys.owner]: owner },
+  });
+}
+
+/**
+ * Brings one cluster into the state that its GitOpsCluster asks for. Each concern is tried whatever became of the
+ * others.
+ * @returns what the GitOpsCluster's status needs, and the errors that call for another try
+ */
+export async function ensureCluster(context: ClusterContext): Promise<{ report: ClusterReport; errors: unknown[] }> {
+  const problems: Partial<Record<ClusterConcern, string>> = {};
+  const errors: unknown[] = [];
+  const attempt = async <T>(concern: ClusterConcern, work: () => Promise<T>): Promise<T | undefined> => {
+    try {
+      return await work();
+    } catch (error) {
+      context.signal.throwIfAborted();
+      problems[concern] ??= (error as Error).message;
+      // What only a change of some object can put right is not tried again before: that change leads here by itself.
+      if (!isLasting(error)) errors.push(error);
+      return undefined;
+    }
+  };
+  const [, delivered] = await Promise.all([
+    attempt('import', () => ensureImported(context)),
+    attempt('works', () => ensureDelivered(context)),
+    attempt('addOn', () => ensureAddOn(context)),
+  ]);
+  if (delivered) await attempt('works', async () => ensureWorks(context, renderCluster(context, delivered)));
+  const health = await attempt('addOn', () => writeAddOnStatus(context, problems.works));
+  return {
+    report: {
+      cluster: context.cluster,
+      owner: context.foundation.key,
+      problems,
+      isAvailable: health?.isAvailable ?? false,
+      isConnected: health?.isConnected ?? false,
+    },
+    errors,
+  };
+}
+
+/** Codes of errors that stay until someone changes an object that is watched. */
+const lasting = new Set(['NOT_DELIVERABLE', 'OVERSIZED_MANIFEST']);
+
+function isLasting(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && lasting.has(String(error.code));
+}
+
+/**
+ * Why a managed cluster must not get an Argo CD from here: it is the hub.
+ * @param hubId the UID of the hub's namespace kube-system
+ */
+export function reasonToSkip(cluster: ManagedCluster, hubId: string | undefined): string | undefined {
+  const { name, labels } = cluster.metadata;
+  if (name === 'local-cluster' || labels?.['local-cluster'] === 'true') return 'it is the hub itself';
+  const id = cluster.status?.clusterClaims?.find((claim) => claim.name === 'id.k8s.io')?.value;
+  if (id !== undefined && id === hubId) return 'it is the hub itself (its claim id.k8s.io is that of the hub)';
+  return undefined;
+}

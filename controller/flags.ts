@@ -1,0 +1,88 @@
+import { boolFlag, durationFlag, intFlag, listFlag, stringFlag } from '../lib/ops/index.ts';
+
+const kube = {
+  kubeconfig: stringFlag({
+    usage: "file that says how to reach the hub's API server; default: KUBECONFIG, else the pod's own account",
+  }),
+  kubecontext: stringFlag({ usage: 'context of the kubeconfig' }),
+};
+const log = {
+  'log-level': listFlag({ usage: 'log level: fatal, error, warning, info, debug or trace', default: ['info'] }),
+  'log-format': stringFlag({ usage: 'log format: text or json', default: 'text' }),
+};
+const images = {
+  'agent-image': stringFlag({ usage: 'image of the agent on managed clusters', env: 'CONTROLLER_IMAGE' }),
+  'argocd-image': stringFlag({
+    usage: "image of Argo CD on managed clusters; default: the hub's",
+    env: 'ARGOCD_IMAGE',
+  }),
+  'redis-image': stringFlag({ usage: "image of Redis on managed clusters; default: the hub's", env: 'REDIS_IMAGE' }),
+  'image-pull-policy': stringFlag({
+    usage: 'pull policy of the images on managed clusters',
+    default: 'IfNotPresent',
+    env: 'IMAGE_PULL_POLICY',
+    check: (value) =>
+      ['Always', 'IfNotPresent', 'Never'].includes(value) ? undefined : 'must be Always, IfNotPresent or Never',
+  }),
+};
+
+/** Flags of `gitops-controller controller`: names and defaults of the original's manager, and a few of our own. */
+export const controllerFlags = {
+  ...kube,
+  ...log,
+  ...images,
+  mode: stringFlag({
+    usage: 'what to run: controller',
+    default: 'controller',
+    check: (value) =>
+      value === 'controller'
+        ? undefined
+        : `${JSON.stringify(value)} is not supported by this version; only: controller`,
+  }),
+  'metrics-bind-address': stringFlag({
+    usage: 'address of the metrics server, for instance :8080; 0 for none',
+    default: '0',
+  }),
+  'metrics-secure': boolFlag({ usage: 'accepted for compatibility; metrics are plain HTTP', default: true }),
+  'health-probe-bind-address': stringFlag({ usage: 'address of the health server', default: ':8081' }),
+  'leader-elect': boolFlag({ usage: 'let only one of several controllers work' }),
+  'leader-election-namespace': stringFlag({
+    usage: "namespace of the leader's Lease; default: the pod's own",
+    env: 'POD_NAMESPACE',
+  }),
+  'leader-election-lease-duration': durationFlag({
+    usage: 'how long others wait for a silent leader',
+    default: 15_000,
+  }),
+  'leader-election-renew-deadline': durationFlag({ usage: 'how long the leader tries to renew', default: 10_000 }),
+  'leader-election-retry-period': durationFlag({ usage: 'time between tries', default: 2_000 }),
+  'argocd-namespace': stringFlag({
+    usage: 'accepted for compatibility; the namespace of the GitOpsCluster counts',
+    default: 'argocd',
+  }),
+  concurrency: intFlag({
+    usage: 'clusters worked on at the same time',
+    default: 16,
+    check: (value) => (value > 0 ? undefined : 'must be greater than 0'),
+  }),
+  'enable-http2': boolFlag({ usage: 'accepted for compatibility', hidden: true }),
+};
+
+/** Flags of `gitops-controller render`. */
+export const renderFlags = {
+  ...kube,
+  ...images,
+  cluster: stringFlag({ usage: 'name of the managed cluster' }),
+  namespace: stringFlag({ usage: 'namespace of the GitOpsCluster', short: 'n', default: 'argocd' }),
+  name: stringFlag({ usage: 'name of the GitOpsCluster; default: the only one of the namespace' }),
+  file: stringFlag({ usage: 'file with a GitOpsCluster to use instead of the one on the hub', short: 'f' }),
+  'show-secrets': boolFlag({ usage: 'print the values of Secrets' }),
+};
+
+/** Flags of `gitops-controller uninstall`. */
+export const uninstallFlags = {
+  ...kube,
+  namespace: stringFlag({ usage: 'namespace of the GitOpsCluster', short: 'n', default: 'argocd' }),
+  name: stringFlag({ usage: 'name of the GitOpsCluster', default: 'gitops-cluster' }),
+  timeout: durationFlag({ usage: 'how long to wait until its clusters are cleaned up', default: 300_000 }),
+};

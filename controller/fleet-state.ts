@@ -1,0 +1,48 @@
+import type { KeyCertificate } from '../lib/pki/index.ts';
+import type { Endpoint } from './discovery.ts';
+import type { GitOpsCluster } from './resources.ts';
+import type { AddOnSettings } from './spec.ts';
+import type { ClusterConcern } from './steps.ts';
+
+/** What a GitOpsCluster's clusters are made from; complete once its foundation steps are done. */
+export interface Foundation {
+  /** `namespace/name`. */
+  readonly key: string;
+  readonly gitOpsCluster: GitOpsCluster;
+  readonly namespace: string;
+  readonly placement: string;
+  readonly authority: KeyCertificate;
+  readonly authorities: string;
+  readonly addOn: AddOnSettings;
+  /** Undefined until the server is discovered: nothing can be delivered before. */
+  readonly endpoint: Endpoint | undefined;
+}
+
+/** What the reconcile of one cluster found; GitOpsClusters sum these up. */
+export interface ClusterReport {
+  readonly cluster: string;
+  /** The GitOpsCluster that it counts for. */
+  readonly owner: string;
+  /** Why nothing is done for it, though it is selected. */
+  readonly skipped?: string;
+  /** What its departure waits for. */
+  readonly leaving?: string;
+  readonly problems: Readonly<Partial<Record<ClusterConcern, string>>>;
+  readonly isAvailable: boolean;
+  readonly isConnected: boolean;
+}
+
+/** Settings of the controller that reach into what it delivers. */
+export interface DeliverySettings {
+  readonly agentImage: string;
+  readonly pullPolicy: string;
+  /** Undefined: what the hub runs. */
+  readonly argoCdImage: string | undefined;
+  readonly redisImage: string | undefined;
+}
+
+/** What is delivered when neither the settings nor the hub say anything. */
+export const defaultImages = {
+  argoCd: 'quay.io/argoproj/argocd:v3.2.6',
+  redis: 'docker.io/library/redis:8.2.2-alpine',
+} as const;

@@ -1,0 +1,156 @@
+import { keyOf } from '../lib/kube/index.ts';
+import type { Caches } from './caches.ts';
+import { reasonToSkip } from './cluster.ts';
+import type { ClusterReport } from './fleet-state.ts';
+import { currentOwnerOf } from './leave.ts';
+import type { GitOpsCluster } from './resources.ts';
+import { type Candidate, type Ownership, ownershipOf, type Selection, selectionOf } from './selection.ts';
+import { type FleetSpec, parseGitOpsCluster } from './spec.ts';
+import type { ClusterConcern, ClusterSummary } from './steps.ts';
+
+/** A cluster that was selected and no longer is must stay so for this long: OCM rewrites decisions page by page. */
+const settleMs = 2_000;
+
+/**
+ * Who selects what, who has what, and how it goes: worked out of the caches whenever asked, so that there is nothing to
+ * keep in step. Only the reports of the clusters' reconciles and the time since when a cluster is unselected are held.
+ */
+export class Fleets {
+  readonly #caches: Caches;
+  readonly #settleMs: number;
+  readonly #reports = new Map<string, ClusterReport>();
+  readonly #unselectedSince = new Map<string, number>();
+  readonly #cleanedUp = new Map<string, number>();
+  /** Identity of the hub: the UID of its namespace kube-system. */
+  hubId: string | undefined;
+
+  constructor(caches: Caches, options: { settleMs?: number | undefined } = {}) {
+    this.#caches = caches;
+    this.#settleMs = options.settleMs ?? settleMs;
+  }
+
+  /** What a GitOpsCluster selects. */
+  selectionOf(gitOpsCluster: GitOpsCluster, spec: FleetSpec = parseGitOpsCluster(gitOpsCluster)): Selection {
+    if (spec.placement.problem !== undefined) return { known: false, error: true, problem: spec.placement.problem };
+    const reference = { namespace: gitOpsCluster.metadata.namespace ?? '', name: spec.placement.value };
+    const decisions = this.#caches.decisions.byIndex('placement', keyOf(reference));
+    return selectionOf(reference, this.#caches.placements.get(reference), decisions);
+  }
+
+  /** Who has a cluster, and who would like to. */
+  ownershipOf(cluster: string): Ownership {
+    return ownershipOf(cluster, this.#candidates(), currentOwnerOf(cluster, this.#caches));
+  }
+
+  /**
+   * How long a cluster must still be left alone although nobody selects it; 0 when it may be left now. Call it whenever
+   * the cluster is looked at: it starts and stops the clock.
+   */
+  graceOf(cluster: string, isSelected: boolean, now: number): number {
+    if (isSelected) {
+      this.#unselectedSince.delete(cluster);
+      return 0;
+    }
+    const since = this.#unselectedSince.get(cluster) ?? now;
+    this.#unselectedSince.set(cluster, since);
+    return Math.max(0, since + this.#settleMs - now);
+  }
+
+  /** Why a cluster is skipped, if it is. */
+  reasonToSkip(cluster: string): string | undefined {
+    const found = this.#caches.managedClusters.get({ name: cluster });
+    if (found === undefined) return `there is no ManagedCluster ${cluster}`;
+    if (found.metadata.deletionTimestamp) return `ManagedCluster ${cluster} is being deleted`;
+    return reasonToSkip(found, this.hubId);
+  }
+
+  /** Every cluster that is selected or that something of ours is left of. */
+  clusters(): Set<string> {
+    const all = new Set<string>();
+    for (const { selection } of this.#candidates()) {
+      if (selection.known) for (const cluster of selection.clusters) all.add(cluster);
+    }
+    for (const { metadata } of [...this.#caches.addOns.list(), ...this.#caches.works.list()]) {
+      if (metadata.annotations?.['apps.open-cluster-management.io/gitopscluster-owner'])
+        all.add(metadata.namespace ?? '');
+    }
+    for (const { metadata } of this.#caches.ownSecrets.list()) {
+      const cluster = metadata.labels?.['apps.open-cluster-management.io/cluster-name'];
+      if (cluster) all.add(cluster);
+    }
+    return all;
+  }
+
+  /** Takes note of a cluster's reconcile. Returns the GitOpsClusters whose status that may change. */
+  report(cluster: string, report: ClusterReport | undefined): string[] {
+    const before = this.#reports.get(cluster);
+    if (report) this.#reports.set(cluster, report);
+    else this.#reports.delete(cluster);
+    if (before?.leaving !== undefined && report?.leaving === undefined && report?.owner !== before.owner) {
+      this.#cleanedUp.set(before.owner, (this.#cleanedUp.get(before.owner) ?? 0) + 1);
+    }
+    if (JSON.stringify(before) === JSON.stringify(report)) return [];
+    return [...new Set([before?.owner, report?.owner].filter((owner) => owner !== undefined))];
+  }
+
+  /** Whether anything made for a GitOpsCluster's clusters is left. */
+  hasRemains(key: string): boolean {
+    const { addOns, works, ownSecrets } = this.#caches;
+    return [addOns, works, ownSecrets].some((cache) => cache.byIndex('owner', key).length > 0);
+  }
+
+  /** Sums up the clusters of one GitOpsCluster. */
+  summaryOf(key: string, selection: Selection): ClusterSummary {
+    const candidates = this.#candidates();
+    const clusters: string[] = [];
+    const skipped: ClusterSummary['skipped'][number][] = [];
+    const lost: ClusterSummary['lost'][number][] = [];
+    const selected = new Set(selection.known ? selection.clusters : []);
+    for (const cluster of this.#retained(key)) selected.add(cluster);
+    for (const cluster of [...selected].sort()) {
+      const { owner } = ownershipOf(cluster, candidates, currentOwnerOf(cluster, this.#caches));
+      if (owner !== key) {
+        if (owner !== undefined && selection.known && selection.clusters.has(cluster)) lost.push({ cluster, owner });
+        continue;
+      }
+      const why = this.reasonToSkip(cluster);
+      if (why === undefined) clusters.push(cluster);
+      else skipped.push({ cluster, why });
+    }
+    const reports = clusters.map((cluster) => this.#reports.get(cluster)).filter((report) => report?.owner === key);
+    const of = (concern: ClusterConcern) =>
+      reports.flatMap((report) => {
+        const why = report?.problems[concern];
+        return report && why !== undefined ? [{ cluster: report.cluster, why }] : [];
+      });
+    const names = (test: (report: ClusterReport) => boolean) =>
+      reports.flatMap((report) => (report && test(report) ? [report.cluster] : []));
+    const reported = new Set(names(() => true));
+    return {
+      clusters,
+      skipped,
+      lost,
+      pending: clusters.filter((cluster) => !reported.has(cluster)),
+      failed: { import: of('import'), works: of('works'), addOn: of('addOn') },
+      available: names(({ isAvailable }) => isAvailable),
+      connected: names(({ isConnected }) => isConnected),
+      leaving: [...this.#reports.values()]
+        .filter(({ owner, leaving }) => owner === key && leaving !== undefined)
+        .map(({ cluster, leaving }) => ({ cluster, waitingFor: leaving ?? '' })),
+      cleanedUp: this.#cleanedUp.get(key) ?? 0,
+    };
+  }
+
+  #retained(key: string): string[] {
+    return this.#caches.addOns.byIndex('owner', key).map(({ metadata }) => metadata.namespace ?? '');
+  }
+
+  #candidates(): Candidate[] {
+    return this.#caches.gitOpsClusters.list().map((one) => ({
+      key: keyOf(one),
+      createdAt: one.metadata.creationTimestamp ?? '',
+      isLeaving: one.metadata.deletionTimestamp !== undefined,
+      selection: this.selectionOf(one),
+    }));
+  }
+}

@@ -1,0 +1,84 @@
+import type { Condition, KubeClient, KubeLogger, Service } from '../lib/kube/index.ts';
+import type { KeyCertificate } from '../lib/pki/index.ts';
+import type { Applier } from './applier.ts';
+import type { Caches } from './caches.ts';
+import type { Endpoint } from './discovery.ts';
+import type { GitOpsCluster } from './resources.ts';
+import type { Selection } from './selection.ts';
+import type { FleetSpec } from './spec.ts';
+
+/** What one step says: the status of its condition. Undefined leaves the condition as it is. */
+export type StepResult =
+  | { readonly status: Condition['status']; readonly reason: StepReason; readonly message: string }
+  | undefined;
+
+/** Reasons of the original. */
+export type StepReason = 'Success' | 'Failed' | 'InProgress' | 'ServerNotDiscovered' | 'NoClusters';
+
+/** What the steps of one reconcile share: the object, the caches, and what earlier steps found for later ones. */
+export interface StepContext {
+  readonly gitOpsCluster: GitOpsCluster;
+  /** `namespace/name`. */
+  readonly key: string;
+  readonly namespace: string;
+  readonly spec: FleetSpec;
+  readonly caches: Caches;
+  readonly client: KubeClient;
+  readonly applier: Applier;
+  readonly logger: KubeLogger;
+  readonly now: Date;
+  readonly signal: AbortSignal;
+  readonly selection: Selection;
+  readonly clusters: ClusterSummary;
+  /** The principal's Service, if there is one. */
+  readonly service: Service | undefined;
+  /** Earliest time when something must be looked at again, in milliseconds since the epoch. */
+  renewAt: number;
+  endpoint: Endpoint | undefined;
+  /** Certificate and key; the key is missing when a user supplied only certificates. */
+  authority: KeyCertificate | undefined;
+  /** Certificates of all authorities to trust, PEM. */
+  authorities: string | undefined;
+}
+
+/** A step: owns one condition. */
+export interface Step {
+  readonly condition: string;
+  /** Used as `Failed to <purpose>: <error>` when the step throws. */
+  readonly purpose: string;
+  readonly run: (context: StepContext) => Promise<StepResult> | StepResult;
+}
+
+/** How the clusters of one GitOpsCluster fare, from the reports of their own reconciles. */
+export interface ClusterSummary {
+  /** Clusters that the GitOpsCluster has, without those skipped. */
+  readonly clusters: readonly string[];
+  readonly skipped: readonly { cluster: string; why: string }[];
+  /** Selected, but another GitOpsCluster has them. */
+  readonly lost: readonly { cluster: string; owner: string }[];
+  /** Not reconciled yet. */
+  readonly pending: readonly string[];
+  readonly failed: Readonly<Record<ClusterConcern, readonly { cluster: string; why: string }[]>>;
+  readonly available: readonly string[];
+  readonly connected: readonly string[];
+  readonly leaving: readonly { cluster: string; waitingFor: string }[];
+  /** Clusters cleaned up since the controller started. */
+  readonly cleanedUp: number;
+}
+
+/** What can go wrong with a cluster, each owned by one condition. */
+export type ClusterConcern = 'import' | 'works' | 'addOn';
+
+/** A step that found its input missing or wrong. */
+export const failed = (message: string, reason: StepReason = 'Failed'): StepResult => ({
+  status: 'False',
+  reason,
+  message,
+});
+
+/** A step that did what it is for. */
+export const succeeded = (message: string, reason: StepReason = 'Success'): StepResult => ({
+  status: 'True',
+  reason,
+  message,
+});
