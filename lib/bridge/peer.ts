@@ -43,6 +43,7 @@ export function peerOnStream(options: {
   });
   const send = (event: WireEvent) => {
     options.sent();
+    logger.debug(brief(event), 'event sent');
     return stream.send(event);
   };
   return {
@@ -56,6 +57,7 @@ export function peerOnStream(options: {
     },
     event: (event) => {
       options.received();
+      logger.debug(brief(event), 'event received');
       if (isAcknowledgement(event)) {
         listener.acknowledged(event);
         return;

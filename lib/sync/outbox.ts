@@ -198,6 +198,9 @@ export class Outbox<T> {
       return false;
     }
     settle(entry, entry.flight.outcome);
+    if (!this.#sendsDeletes) {
+      entry.copies.clear();
+    }
     this.#endFlight(entry, entry.flight);
     entry.timeouts = 0;
     this.#queue.add(entry);

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  application,
+  applications,
+  giveAgentCredentials,
+  mapAgent,
+  namespace,
+  type Pair,
+  putTls,
+  startPair,
+  until,
+} from '../e2e/pair/index.ts';
+import { leases, secrets } from '../lib/kube/index.ts';
+import { createAuthority, issueCertificate } from '../lib/pki/index.ts';
+
+let pair: Pair;
+const logs = () => ({
+  details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
+});
+
+beforeAll(async () => {
+  pair = await startPair({
+    principalArgs: ['--destination-based-mapping'],
+    agentArgs: ['--destination-based-mapping', '--create-namespace', '--allowed-namespaces=*'],
+  });
+});
+afterAll(async () => {
+  await pair?.stop();
+});
+
+/** Starts another agent with material of its own and returns what it says of its first failure. */
+async function refusal(material: (put: typeof giveAgentCredentials) => Promise<void>): Promise<string> {
+  await material(giveAgentCredentials);
+  const agent = await pair.otherAgent([]);
+  agent.start();
+  const [line] = await agent.says(/time=.*level=(warning|error).*retry.*\n/i);
+  await agent.stop('SIGKILL');
+  return line;
+}
+
+test('with destination-based mapping Applications keep their namespace, which is created', async () => {
+  const { hub, managed } = pair;
+  await hub.client.create(
+    applications,
+    application({ name: 'here', namespace, spec: { destination: { name: pair.name } } }),
+  );
+  await until('it arrives', () => managed.client.get(applications, { name: 'here', namespace }), logs());
+  await hub.client.create(
+    applications,
+    application({ name: 'else', namespace, spec: { destination: { name: 'in-cluster' } } }),
+  );
+  await hub.client.apply(
+    { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false },
+    { metadata: { name: 'team' } },
+    { fieldManager: 'test' },
+  );
+  await hub.client.create(
+    applications,
+    application({ name: 'there', namespace: 'team', spec: { destination: { name: pair.name } } }),
+  );
+  await until('it arrives', () => managed.client.get(applications, { name: 'there', namespace: 'team' }), logs());
+  expect(await managed.client.get(applications, { name: 'else', namespace })).toBeUndefined();
+  await hub.client.mergePatch(
+    applications,
+    { name: 'here', namespace },
+    { spec: { destination: { name: 'another' } } },
+  );
+  await until(
+    'it leaves with its destination',
+    async () => (await managed.client.get(applications, { name: 'here', namespace })) === undefined || undefined,
+    logs(),
+  );
+});
+
+test('an agent gets its Applications when its cluster Secret appears', async () => {
+  const { hub, managed } = pair;
+  await hub.client.delete(secrets, { name: `cluster-${pair.name}`, namespace });
+  await pair.principal.says(/no longer mapped/);
+  await hub.client.create(
+    applications,
+    application({ name: 'early', namespace, spec: { destination: { name: pair.name } } }),
+  );
+  await mapAgent(hub.client, pair.name);
+  await until('it arrives', () => managed.client.get(applications, { name: 'early', namespace }), logs());
+});
+
+test('the connection is recorded', async () => {
+  const key = { name: `argocd-agent-${pair.name}`, namespace };
+  const connected = async () =>
+    (await pair.hub.client.get(leases, key))?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
+  await until('it says connected', async () => (await connected()) === 'true' || undefined, logs());
+  await pair.agent.stop();
+  await until('it says disconnected', async () => (await connected()) === 'false' || undefined, logs());
+  pair.agent.start();
+  await until('it says connected again', async () => (await connected()) === 'true' || undefined, logs());
+});
+
+test('a new principal certificate is served without a restart', async () => {
+  const said = pair.principal.output.length;
+  const certificate = await issueCertificate({
+    authority: pair.authority,
+    commonName: 'renewed',
+    hosts: ['127.0.0.1'],
+    usages: ['server'],
+  });
+  await putTls(pair.hub.client, 'argocd-agent-principal-tls', certificate);
+  await pair.principal.says(/credentials changed and were reloaded/, { after: said });
+  const before = pair.agent.output.length;
+  await pair.agent.stop();
+  pair.agent.start();
+  await pair.agent.says(/connected to the principal/, { after: before });
+});
+
+test('refused agents are told why', async () => {
+  const { managed, authority } = pair;
+  const stranger = await createAuthority({ commonName: 'another authority' });
+  const wrongCa = await refusal((put) => put(managed.client, stranger, pair.name, { trust: authority }));
+  expect(wrongCa).toMatch(/certificate/i);
+  expect(pair.principal.output).toMatch(/certificate/i);
+
+  const untrusted = await refusal((put) => put(managed.client, authority, pair.name, { trust: stranger }));
+  expect(untrusted).toMatch(/certificate/i);
+
+  const badName = await refusal((put) => put(managed.client, authority, 'Not_A_Name'));
+  expect(badName).toMatch(/authenticat/i);
+  await pair.principal.says(/Not_A_Name/);
+
+  await giveAgentCredentials(managed.client, authority, pair.name);
+});
+
+test('an expired client certificate is named', async () => {
+  const { managed, authority } = pair;
+  const now = new Date(Date.now() - 3 * 24 * 3_600_000);
+  await giveAgentCredentials(managed.client, authority, pair.name, { lifetimeMs: 3_600_000, now });
+  const agent = await pair.otherAgent([]);
+  agent.start();
+  await agent.says(/argocd-agent-client-tls.*expired at/);
+  await giveAgentCredentials(managed.client, authority, pair.name);
+  await agent.says(/connected to the principal/);
+  await agent.stop('SIGKILL');
+});

@@ -1,0 +1,169 @@
+import { hostname } from 'node:os';
+import { type Application, PrincipalSync } from '../lib/argocd/index.ts';
+import {
+  applications,
+  appProjects,
+  kubeClient,
+  kubeStore,
+  persistently,
+  startInformer,
+  syncSelector,
+} from '../lib/bridge/index.ts';
+import { type Informer, type KubeObject, leases, secrets } from '../lib/kube/index.ts';
+import {
+  type CommandContext,
+  createLogger,
+  createRegistry,
+  FatalError,
+  serveHealth,
+  serveMetrics,
+  versionInfo,
+} from '../lib/ops/index.ts';
+import { MappedAgents } from './agents.ts';
+import { ConnectionRecords, connectionLabels } from './connections.ts';
+import { principalCredentials } from './credentials.ts';
+import type { PrincipalFlags, principalFlags } from './flags.ts';
+import { ensurePrincipalUid } from './identity.ts';
+import { type PrincipalMetrics, principalMetrics } from './metrics.ts';
+import { mtlsMethod } from './mtls.ts';
+import { principalOptions } from './options.ts';
+import { ownership } from './ownership.ts';
+import { serveAgents } from './server.ts';
+import { Sessions } from './sessions.ts';
+
+/**
+ * Runs the principal until aborted.
+ * @throws FatalError when it cannot start, with what to do
+ */
+export async function runPrincipal(
+  flags: PrincipalFlags,
+  context: CommandContext<typeof principalFlags>,
+): Promise<void> {
+  const settings = principalOptions(flags);
+  const logger = createLogger({ name: 'principal', level: flags['log-level'], format: flags['log-format'] });
+  for (const warning of context.parsed.warnings) logger.warn(warning);
+  if (context.ignored.length > 0) {
+    logger.warn({ settings: context.ignored }, 'settings of features that this version does not have are ignored');
+  }
+  const { namespace } = flags;
+  const client = kubeClient(flags);
+  const failure = new AbortController();
+  const signal = AbortSignal.any([context.signal, failure.signal]);
+  const shared = { client, logger, signal, failed: (error: unknown) => failure.abort(error) };
+  logger.info({ version: versionInfo().version, namespace, server: client.server }, 'principal starts');
+
+  let waitingFor: string | undefined = 'the API server';
+  const health = await serveHealth({
+    port: flags['healthz-port'],
+    healthz: () => ({
+      ok: waitingFor === undefined,
+      text: waitingFor === undefined ? '' : `waiting for ${waitingFor}`,
+    }),
+  });
+
+  const secretCache = startInformer({ ...shared, type: secrets, namespace });
+  const credentials = principalCredentials(settings, { secrets: secretCache, logger, signal });
+  const agents = new MappedAgents(logger);
+  agents.follow(secretCache);
+  const labelSelector = syncSelector(flags['label-selector']);
+  const applicationCache = startInformer({ ...shared, type: applications, labelSelector });
+  const projectCache = startInformer({ ...shared, type: appProjects, namespace, labelSelector });
+  const leaseCache = startInformer({
+    ...shared,
+    type: leases,
+    namespace,
+    labelSelector: Object.entries(connectionLabels)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(','),
+  });
+  const principalUid = await persistently(
+    'establish the identity',
+    () => ensurePrincipalUid(client, namespace, signal),
+    {
+      signal,
+      logger,
+      isFinal: (error) => error instanceof FatalError,
+    },
+  );
+  const slow = setTimeout(() => {
+    logger.warn({ waitingFor }, "still waiting: are Argo CD's CRDs installed, and may the principal list them?");
+  }, 30_000);
+  for (const [what, cache] of [
+    ['Secrets', secretCache],
+    ['Applications', applicationCache],
+    ['AppProjects', projectCache],
+  ] as const) {
+    waitingFor = `the list of ${what}`;
+    await cache.synced(signal);
+  }
+  clearTimeout(slow);
+
+  const sync = new PrincipalSync({
+    applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
+    principalUid,
+    agentOf: ownership({
+      namespace,
+      allowedNamespaces: flags['allowed-namespaces'],
+      destinationBasedMapping: flags['destination-based-mapping'],
+      isMapped: (agent) => agents.has(agent),
+    }),
+    concurrency: flags['event-processors'],
+    log: logger,
+  });
+  sync.start(signal);
+
+  const records = new ConnectionRecords({
+    client,
+    namespace,
+    identity: process.env.POD_NAME ?? hostname(),
+    informer: leaseCache,
+    logger,
+  });
+  const registry = createRegistry();
+  const metrics = principalMetrics(registry, () =>
+    sessions.agents().map((agent) => [agent, sync.stats(agent).pending] as const),
+  );
+  countChanges(metrics, applicationCache, 'applications');
+  countChanges(metrics, projectCache, 'app_projects');
+  const sessions = new Sessions({ sync, isMapped: (agent) => agents.has(agent), records, metrics, logger });
+  agents.subscribe(sessions);
+  const metricsServer =
+    flags['metrics-port'] > 0 ? await serveMetrics({ port: flags['metrics-port'], registry }) : undefined;
+  const recording = records.run(signal).catch(shared.failed);
+
+  waitingFor = 'the key material (Secrets or files)';
+  const server = await serveAgents({
+    settings,
+    credentials,
+    method: mtlsMethod(settings.auth),
+    sessions,
+    logger,
+    signal,
+  });
+  waitingFor = undefined;
+  logger.info({ port: server.port, namespace, principalUid }, 'principal serves agents');
+
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve());
+  });
+  logger.info('principal stops');
+  await records.close();
+  await server.close();
+  await Promise.all([recording, health.close(), metricsServer?.close()]);
+  if (failure.signal.aborted) throw failure.signal.reason;
+}
+
+const fieldManager = 'argocd-agent-principal';
+
+function countChanges(
+  metrics: PrincipalMetrics,
+  informer: Informer<KubeObject>,
+  kind: 'applications' | 'app_projects',
+): void {
+  informer.subscribe({
+    added: () => metrics.changed(kind, 'created'),
+    updated: () => metrics.changed(kind, 'updated'),
+    deleted: () => metrics.changed(kind, 'deleted'),
+  });
+}

@@ -1,0 +1,92 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { type AuthMethod, TokenAuthority } from '../lib/auth/index.ts';
+import type { Logger } from '../lib/ops/index.ts';
+import { versionInfo } from '../lib/ops/index.ts';
+import { type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
+import type { PrincipalCredentials } from './credentials.ts';
+import type { PrincipalOptions } from './options.ts';
+import type { Sessions } from './sessions.ts';
+
+/** How long the key material's Secrets may take to appear at the start. */
+const credentialsTimeoutMs = 300_000;
+
+/**
+ * Waits for the key material, then serves agents; certificates, CA and token key are taken over when they change.
+ * @throws FatalError that names what is missing and what to do
+ */
+export async function serveAgents(options: {
+  settings: PrincipalOptions;
+  credentials: PrincipalCredentials;
+  method: AuthMethod;
+  sessions: Sessions;
+  logger: Logger;
+  signal: AbortSignal;
+}): Promise<WireServer> {
+  const { settings, credentials, method, sessions, logger, signal } = options;
+  const { flags } = settings;
+  const wait = { timeoutMs: credentialsTimeoutMs, signal };
+  const flag = (name: string) => `Create it, or name another one with --${name}`;
+  await credentials.server?.ready({ ...wait, advice: flag('tls-secret-name or --tls-cert and --tls-key') });
+  await credentials.clientTrust?.ready({ ...wait, advice: flag('tls-ca-secret-name or --root-ca-path') });
+  await credentials.signingKey?.ready({ ...wait, advice: flag('jwt-secret-name or --jwt-key') });
+
+  const tls = serverTls(settings, credentials);
+  if (tls === 'plaintext') logger.warn('serving without TLS: everything, tokens included, can be read on the way');
+  const server = await serveWire({
+    address: flags['listen-host'] || '0.0.0.0',
+    port: flags['listen-port'],
+    tls,
+    version: versionInfo().version,
+    principalNamespace: flags.namespace,
+    tokens: tokenAuthority(credentials)(),
+    authenticate: (request, peer) => method.authenticate(request, peer),
+    authenticated: (identity, request) => sessions.introduced(identity, request),
+    matchCertificateSubject: flags['client-cert-subject-match'],
+    refuse: ({ mode }) => (mode === 'managed' ? undefined : `agents of mode ${mode} are not supported by this version`),
+    subscribe: (session) => sessions.subscribe(session),
+    maxMessageBytes: flags['grpc-max-message-size'],
+    logger,
+  });
+  const reload = () => {
+    const material = serverTls(settings, credentials);
+    if (material === 'plaintext') return;
+    try {
+      server.setTls(material);
+    } catch (error) {
+      logger.error({ error }, 'the new certificates cannot be served with, the former ones stay in use');
+    }
+  };
+  credentials.server?.subscribe(reload);
+  credentials.clientTrust?.subscribe(reload);
+  return server;
+}
+
+function serverTls({ flags, tls }: PrincipalOptions, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
+  const pair = credentials.server?.value;
+  if (tls === 'plaintext' || pair === undefined) return 'plaintext';
+  const clientCa = credentials.clientTrust?.value;
+  return {
+    ...pair,
+    ...(clientCa === undefined ? {} : { clientCa }),
+    requireClientCertificate: tls.requireClientCertificate,
+    minVersion: flags['tls-min-version'] === 'tls1.2' ? 'TLSv1.2' : 'TLSv1.3',
+    maxVersion: flags['tls-max-version'] === 'tls1.2' ? 'TLSv1.2' : 'TLSv1.3',
+  };
+}
+
+/** The token authority of the key that is current whenever it is asked for. */
+function tokenAuthority({ signingKey }: PrincipalCredentials): () => TokenAuthority {
+  const generated = signingKey === undefined ? generateKey() : '';
+  let current: { pem: string; authority: TokenAuthority } | undefined;
+  return () => {
+    const pem = signingKey?.value ?? generated;
+    if (current?.pem !== pem) current = { pem, authority: TokenAuthority.fromPem(pem) };
+    return current.authority;
+  };
+}
+
+function generateKey(): string {
+  return generateKeyPairSync('rsa', { modulusLength: 2048 })
+    .privateKey.export({ type: 'pkcs8', format: 'pem' })
+    .toString();
+}

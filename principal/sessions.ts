@@ -1,0 +1,121 @@
+import type { PrincipalSync } from '../lib/argocd/index.ts';
+import type { AgentIdentity, AuthRequest } from '../lib/auth/index.ts';
+import { type Peer, peerOnStream } from '../lib/bridge/index.ts';
+import type { Logger } from '../lib/ops/index.ts';
+import { principalSource, type Session, type SessionHandlers, type WireEvent } from '../lib/wire/index.ts';
+import type { ConnectionRecords } from './connections.ts';
+import type { PrincipalMetrics } from './metrics.ts';
+
+/** How many events of an agent without a cluster Secret are kept until it has one; agents send the others again. */
+const maxHeld = 1_000;
+
+interface Current {
+  readonly session: Session;
+  readonly peer: Peer;
+  /** What the agent said before it was mapped; undefined once the engine has the connection. */
+  held: WireEvent[] | undefined;
+}
+
+/**
+ * The agents' streams: puts each on the engine and records who is connected. An agent that has no cluster Secret stays
+ * connected but is told nothing and gets no answers: "you should have nothing" would make it delete what it has.
+ */
+export class Sessions {
+  readonly #sync: PrincipalSync;
+  readonly #isMapped: (agent: string) => boolean;
+  readonly #records: ConnectionRecords;
+  readonly #metrics: PrincipalMetrics;
+  readonly #logger: Logger;
+  /** What agents said about themselves when they last authenticated. */
+  readonly #introductions = new Map<string, { version: string; namespace: string }>();
+  readonly #current = new Map<string, Current>();
+
+  constructor(options: {
+    sync: PrincipalSync;
+    isMapped: (agent: string) => boolean;
+    records: ConnectionRecords;
+    metrics: PrincipalMetrics;
+    logger: Logger;
+  }) {
+    this.#sync = options.sync;
+    this.#isMapped = options.isMapped;
+    this.#records = options.records;
+    this.#metrics = options.metrics;
+    this.#logger = options.logger;
+  }
+
+  /** Remembers what an agent said about itself. */
+  introduced(identity: AgentIdentity, request: AuthRequest): void {
+    this.#introductions.set(identity.agent, { version: request.version, namespace: request.agentNamespace });
+  }
+
+  /** The agents that are connected. */
+  agents(): string[] {
+    return [...this.#current.keys()];
+  }
+
+  /** The agent has got a cluster Secret. */
+  mapped(agent: string): void {
+    const current = this.#current.get(agent);
+    if (current !== undefined) this.#attach(agent, current);
+  }
+
+  /** The agent's last cluster Secret is gone: the engine forgets it, and its stream ends. */
+  unmapped(agent: string): void {
+    this.#sync.forgetAgent(agent);
+    this.#current.get(agent)?.session.stream.close('the agent is no longer mapped to a cluster');
+  }
+
+  /** Takes over a new stream. */
+  subscribe(session: Session): SessionHandlers {
+    const { agent, mode, stream } = session;
+    const sync = this.#sync;
+    const { version = '' } = this.#introductions.get(agent) ?? {};
+    const peer = peerOnStream({
+      stream,
+      source: principalSource,
+      logger: this.#logger.child({ agent }),
+      listener: {
+        receive: (message) => sync.receive(agent, message),
+        acknowledged: (ids) => sync.acknowledged(agent, ids),
+        writable: () => sync.writable(agent),
+      },
+      received: () => this.#metrics.eventsReceived.inc(),
+      sent: () => this.#metrics.eventsSent.inc(),
+    });
+    const current: Current = { session, peer, held: [] };
+    this.#current.set(agent, current);
+    this.#metrics.connections.inc({ agent_name: agent });
+    this.#metrics.connectedAgents.set(this.#current.size);
+    this.#logger.info({ agent, mode, version, remoteAddr: session.peer.address }, 'agent connected');
+    this.#records.connected(agent, { mode, version });
+    if (this.#isMapped(agent)) this.#attach(agent, current);
+    else {
+      this.#logger.warn(
+        { agent },
+        'the agent has no cluster Secret (label argocd-agent.argoproj-labs.io/agent-name) and gets nothing until it has one',
+      );
+    }
+    return {
+      event: (event) => {
+        if (current.held === undefined) peer.event(event);
+        else if (current.held.length < maxHeld) current.held.push(event);
+      },
+      closed: (error) => {
+        sync.disconnected(agent, peer.connection);
+        if (this.#current.get(agent) !== current) return;
+        this.#current.delete(agent);
+        this.#metrics.connectedAgents.set(this.#current.size);
+        this.#logger.info({ agent, ...(error ? { reason: error.message } : {}) }, 'agent disconnected');
+        this.#records.disconnected(agent);
+      },
+    };
+  }
+
+  #attach(agent: string, current: Current): void {
+    const held = current.held ?? [];
+    current.held = undefined;
+    this.#sync.connected(agent, current.peer.connection);
+    for (const event of held) current.peer.event(event);
+  }
+}
