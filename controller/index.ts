@@ -1,0 +1,3 @@
+export { controllerCommand } from './main.ts';
+export { renderCommand } from './preview.ts';
+export { uninstallCommand } from './uninstall.ts';
