@@ -67,7 +67,7 @@ export interface ClientOptions {
   userAgent?: string;
   /** Another address of the same API server than the kubeconfig names; certificates are checked as ever. */
   server?: string;
-  /** A watch's connection is pinged this often, default 5 s… */
+  /** A watch's connection is pinged this often, default 3 s… */
   pingIntervalMs?: number;
   /** … and given up when the answer takes longer, default 5 s. */
   pingTimeoutMs?: number;
@@ -99,7 +99,7 @@ export class KubeClient {
     this.#credentials = credentials;
     this.#pool = new ConnectionPool(credentials, options.maxConnections ?? 64);
     this.#watches = new WatchConnections(credentials, {
-      pingIntervalMs: options.pingIntervalMs ?? 5_000,
+      pingIntervalMs: options.pingIntervalMs ?? 3_000,
       pingTimeoutMs: options.pingTimeoutMs ?? 5_000,
       onDead: (reason) => this.#pool.abandon(reason),
     });

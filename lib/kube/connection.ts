@@ -75,21 +75,22 @@ export class ConnectionPool {
   renew(): void {
     const old = this.#dispatcher;
     this.#dispatcher = undefined;
-    void old?.close();
+    old?.close().catch(ignoreLateError);
   }
 
   /** Gives up the connections that are open now with all requests under way: nothing will come over them any more. */
   abandon(reason: ConnectionError): void {
     const old = this.#dispatcher;
     this.#dispatcher = undefined;
-    void old?.destroy(reason);
+    old?.destroy(reason).catch(ignoreLateError);
   }
 
   /** Closes everything. Requests under way fail. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#dispatcher?.destroy();
+    const old = this.#dispatcher;
     this.#dispatcher = undefined;
+    await old?.destroy();
   }
 
   #dispatcherFor(identity: Identity): Dispatcher {
@@ -186,7 +187,7 @@ function bodyOf(body: Dispatcher.ResponseData['body'], request: HttpRequest): Ht
   };
 }
 
-/** The reader has turned away; that the connection breaks now is of no interest to anyone. */
+/** Whoever used the connection has turned away; how it ends is of no interest to anyone. */
 function ignoreLateError(): undefined {
   return undefined;
 }

@@ -1,12 +1,15 @@
-import { setTimeout } from 'node:timers/promises';
-
 /** Resolves after the time, or as soon as the signal is aborted; never rejects. */
 export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const onAbort = () => resolve();
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener('abort', onAbort, { once: true });
   try {
-    await setTimeout(ms, undefined, { signal });
-  } catch (error) {
-    if (!signal.aborted) throw error;
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
   }
 }
 
@@ -35,7 +38,7 @@ export async function withDeadline<T>(
   const onTime = () => deadline.abort(new DOMException(`no answer within ${Math.round(ms)} ms`, 'TimeoutError'));
   if (signal.aborted) onAbort();
   signal.addEventListener('abort', onAbort, { once: true });
-  const timer = globalThis.setTimeout(onTime, ms);
+  const timer = setTimeout(onTime, ms);
   try {
     return await run(deadline.signal);
   } finally {

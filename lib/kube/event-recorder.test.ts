@@ -1,0 +1,101 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ApiError, ConnectionError } from './errors.ts';
+import { EventRecorder } from './event-recorder.ts';
+import type { KubeEvent } from './resources.ts';
+import type { KubeObject, ObjectKey, ResourceType } from './types.ts';
+
+class Sink {
+  readonly created: KubeEvent[] = [];
+  readonly patches: unknown[] = [];
+  failures: Error[] = [];
+
+  async create<T extends KubeObject>(_type: ResourceType<T>, object: T): Promise<T> {
+    const failure = this.failures.shift();
+    if (failure) throw failure;
+    this.created.push(object as KubeObject as KubeEvent);
+    return object;
+  }
+
+  async mergePatch<T extends KubeObject>(_type: ResourceType<T>, key: ObjectKey, patch: object): Promise<T> {
+    const failure = this.failures.shift();
+    if (failure) throw failure;
+    this.patches.push(patch);
+    return { metadata: key } as KubeObject as T;
+  }
+}
+
+let sink: Sink;
+let recorder: EventRecorder;
+const about = { apiVersion: 'v1', kind: 'Thing', metadata: { namespace: 'ns', name: 'a', uid: 'u' } };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  sink = new Sink();
+  recorder = new EventRecorder({ client: sink, component: 'c', instance: 'i', capacity: 3 });
+});
+afterEach(async () => {
+  await recorder.close();
+  vi.useRealTimers();
+});
+
+const after = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000);
+
+test('repetitions are written as one series, at most once per interval', async () => {
+  recorder.normal(about, 'Synced', 'all is well');
+  await after(0);
+  for (let i = 0; i < 100; i++) recorder.normal(about, 'Synced', 'all is well');
+  await after(29);
+  expect(sink.patches).toHaveLength(0);
+  await after(2);
+  expect(sink.created).toHaveLength(1);
+  expect(sink.patches).toMatchObject([{ series: { count: 101 } }]);
+});
+
+test('what differs is an event of its own; cluster-scoped objects have theirs in default', async () => {
+  recorder.normal(about, 'Synced', 'one');
+  recorder.warning(about, 'Synced', 'one');
+  recorder.warning({ kind: 'Node', metadata: { name: 'n' } }, 'Lost', 'x'.repeat(5000));
+  await after(0);
+  expect(sink.created.map((e) => [e.type, e.metadata.namespace])).toEqual([
+    ['Normal', 'ns'],
+    ['Warning', 'ns'],
+    ['Warning', 'default'],
+  ]);
+  expect(sink.created[2]?.note).toHaveLength(1024);
+});
+
+test('after minutes of quiet a repetition is a new event', async () => {
+  recorder.normal(about, 'Synced', 'one');
+  await after(400);
+  recorder.normal(about, 'Synced', 'one');
+  await after(1);
+  expect(sink.created).toHaveLength(2);
+});
+
+test('an event that the server has forgotten is written anew', async () => {
+  recorder.normal(about, 'Synced', 'one');
+  await after(0);
+  sink.failures = [new ApiError({ status: 404, message: 'gone' })];
+  recorder.normal(about, 'Synced', 'one');
+  await after(31);
+  expect(sink.created).toHaveLength(2);
+  expect(sink.created[1]?.series?.count).toBe(2);
+});
+
+test('trouble is retried, refusal is given up, and nobody is told by a throw', async () => {
+  sink.failures = [new ConnectionError('down', { code: 'X', sent: false })];
+  recorder.normal(about, 'Synced', 'one');
+  await after(5);
+  expect(sink.created).toHaveLength(1);
+  sink.failures = [new ApiError({ status: 403, message: 'no' })];
+  recorder.normal(about, 'Other', 'one');
+  await after(60);
+  expect(sink.created).toHaveLength(1);
+  expect(recorder.dropped).toBe(1);
+});
+
+test('the number of events that wait is bounded', async () => {
+  sink.failures = Array.from({ length: 1000 }, () => new ConnectionError('down', { code: 'X', sent: false }));
+  for (let i = 0; i < 100; i++) recorder.normal(about, `Reason${i}`, 'one');
+  expect(recorder.dropped).toBe(97);
+});

@@ -1,0 +1,189 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ApiError } from './errors.ts';
+import { LeadershipLostError, type LeaseOptions, runWithLease } from './lease.ts';
+import type { Lease } from './resources.ts';
+import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from './types.ts';
+
+/** A store of leases with optimistic locking. */
+class Leases {
+  readonly objects = new Map<string, KubeObject>();
+  /** Thrown by every request while set. */
+  failure: Error | undefined;
+  #version = 0;
+
+  async get<T extends KubeObject>(_type: ResourceType<T>, key: ObjectKey): Promise<T | undefined> {
+    if (this.failure) throw this.failure;
+    return structuredClone(this.objects.get(keyOf(key))) as T | undefined;
+  }
+
+  async create<T extends KubeObject>(_type: ResourceType<T>, object: T): Promise<T> {
+    if (this.failure) throw this.failure;
+    if (this.objects.has(keyOf(object)))
+      throw new ApiError({ status: 409, reason: 'AlreadyExists', message: 'exists' });
+    return this.put(object);
+  }
+
+  async replace<T extends KubeObject>(_type: ResourceType<T>, object: T): Promise<T> {
+    if (this.failure) throw this.failure;
+    const current = this.objects.get(keyOf(object));
+    if (!current) throw new ApiError({ status: 404, message: 'not found' });
+    if (current.metadata.resourceVersion !== object.metadata.resourceVersion) {
+      throw new ApiError({ status: 409, reason: 'Conflict', message: 'modified' });
+    }
+    return this.put(object);
+  }
+
+  put<T extends KubeObject>(object: T): T {
+    const stored = structuredClone(object);
+    stored.metadata.resourceVersion = String(++this.#version);
+    this.objects.set(keyOf(stored), stored);
+    return structuredClone(stored);
+  }
+
+  get spec(): Lease['spec'] {
+    return (this.objects.get('ns/l') as Lease | undefined)?.spec;
+  }
+}
+
+let store: Leases;
+beforeEach(() => {
+  vi.useFakeTimers();
+  store = new Leases();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function candidate(identity: string, options: Partial<LeaseOptions> = {}) {
+  const stop = new AbortController();
+  const seen = { leading: false, result: undefined as unknown };
+  const lead = async (signal: AbortSignal) => {
+    seen.leading = true;
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    seen.leading = false;
+  };
+  const done = runWithLease({
+    client: store,
+    namespace: 'ns',
+    name: 'l',
+    identity,
+    signal: stop.signal,
+    lead,
+    ...options,
+  }).then(
+    () => {
+      seen.result = 'ended';
+    },
+    (error: unknown) => {
+      seen.result = error;
+    },
+  );
+  return { stop, seen, done };
+}
+
+const after = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000);
+
+test('one leads, the others wait, and a release lets the next begin within a retry period', async () => {
+  const a = candidate('a');
+  const b = candidate('b');
+  await after(60);
+  expect([a.seen.leading, b.seen.leading]).toEqual([true, false]);
+  a.stop.abort();
+  await after(3);
+  expect([a.seen.leading, b.seen.leading]).toEqual([false, true]);
+  expect(a.seen.result).toBe('ended');
+  expect(store.spec).toMatchObject({ holderIdentity: 'b', leaseTransitions: 1, leaseDurationSeconds: 15 });
+  b.stop.abort();
+  await b.done;
+});
+
+test('a vanished leader is followed once its lease was seen unchanged for its duration', async () => {
+  const spec = { holderIdentity: 'gone', leaseDurationSeconds: 20, renewTime: '2001-01-01T00:00:00.000000Z' };
+  store.put({ metadata: { namespace: 'ns', name: 'l' }, spec } as Lease);
+  const a = candidate('a');
+  await after(19);
+  expect(a.seen.leading).toBe(false);
+  await after(4);
+  expect(a.seen.leading).toBe(true);
+  a.stop.abort();
+  await a.done;
+});
+
+test('a leader that cannot renew gives up before others may begin', async () => {
+  const a = candidate('a');
+  await after(5);
+  store.failure = new Error('down');
+  await after(7);
+  expect(a.seen.leading).toBe(true);
+  await after(5);
+  expect(a.seen.leading).toBe(false);
+  expect(a.seen.result).toBeInstanceOf(LeadershipLostError);
+  expect(String(a.seen.result)).toContain('could not be renewed for 10000 ms');
+});
+
+test('a short outage costs nothing', async () => {
+  const a = candidate('a');
+  await after(5);
+  store.failure = new Error('down');
+  await after(6);
+  store.failure = undefined;
+  await after(60);
+  expect(a.seen.leading).toBe(true);
+  a.stop.abort();
+  await a.done;
+  expect(store.spec?.holderIdentity).toBe('');
+});
+
+test('a lease that someone else took is never taken back while leading', async () => {
+  const a = candidate('a');
+  await after(5);
+  const current = store.objects.get('ns/l') as Lease;
+  store.put({ ...current, spec: { ...current.spec, holderIdentity: 'thief', leaseDurationSeconds: 0 } });
+  await after(3);
+  expect(a.seen.leading).toBe(false);
+  expect(String(a.seen.result)).toContain('was taken by "thief"');
+  expect(store.spec?.holderIdentity).toBe('thief');
+});
+
+test('work that ends or fails by itself releases the lease', async () => {
+  const a = candidate('a', { lead: async () => undefined });
+  await a.done;
+  expect(a.seen.result).toBe('ended');
+  expect(store.spec?.holderIdentity).toBe('');
+  const b = candidate('b', { lead: () => Promise.reject(new Error('broken')) });
+  await b.done;
+  expect(b.seen.result).toMatchObject({ message: 'broken' });
+  expect(store.spec?.holderIdentity).toBe('');
+});
+
+test('work that throws the reason of its end has ended well', async () => {
+  const lead = (signal: AbortSignal) =>
+    new Promise<void>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  const a = candidate('a', { lead });
+  await after(1);
+  a.stop.abort();
+  await a.done;
+  expect(a.seen.result).toBe('ended');
+});
+
+test('the lease is kept while the work winds down', async () => {
+  const end = Promise.withResolvers<void>();
+  const a = candidate('a', { lead: () => end.promise });
+  const b = candidate('b');
+  await after(1);
+  a.stop.abort();
+  await after(60);
+  expect(store.spec?.holderIdentity).toBe('a');
+  expect(b.seen.leading).toBe(false);
+  end.resolve();
+  await after(3);
+  expect(b.seen.leading).toBe(true);
+  b.stop.abort();
+  await b.done;
+});
+
+test('times that cannot work are refused', async () => {
+  const a = candidate('a', { renewDeadlineMs: 15_000 });
+  await a.done;
+  expect(String(a.seen.result)).toContain('leaseDuration > renewDeadline > 1.2 × retryPeriod');
+});
