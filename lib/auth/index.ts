@@ -1,4 +1,6 @@
+export { type AuthChoice, checkPairing, parseAuth } from './choice.ts';
 export { AuthError, type AuthErrorCode } from './errors.ts';
+export { headerMethod } from './header.ts';
 export {
   type AgentIdentity,
   type AgentMode,
@@ -8,4 +10,8 @@ export {
   type PeerInfo,
 } from './identity.ts';
 export type { AuthMethod } from './method.ts';
+export { mtlsMethod } from './mtls.ts';
+export { authenticateWith, createAuthMethod } from './registry.ts';
+export { commonNameOf, fingerprintOf, subjectOf, urisOf } from './subject.ts';
 export { TokenAuthority, type TokenPair, tokenIssuer } from './tokens.ts';
+export { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';

@@ -1,8 +1,14 @@
 import { AuthRequest as AuthRequestMessage, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../proto/gen/versionapi/version.ts';
-import { type AgentIdentity, AuthError, type AuthRequest, isAgentMode, type PeerInfo } from '../auth/index.ts';
-import { commonNameOf } from './certificate.ts';
+import {
+  type AgentIdentity,
+  AuthError,
+  type AuthRequest,
+  commonNameOf,
+  isAgentMode,
+  type PeerInfo,
+} from '../auth/index.ts';
 import { CallEventStream } from './event-stream.ts';
 import { listenGrpc, type ServerConnection } from './grpc/server.ts';
 import type { ServerCall } from './grpc/server-call.ts';

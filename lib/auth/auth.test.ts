@@ -1,0 +1,321 @@
+import 'reflect-metadata';
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { X509CertificateGenerator } from '@peculiar/x509';
+import { hash } from 'bcryptjs';
+import { SignJWT } from 'jose';
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  AuthError,
+  type AuthRequest,
+  authenticateWith,
+  checkPairing,
+  createAuthMethod,
+  fingerprintOf,
+  isDnsLabel,
+  mtlsMethod,
+  type PeerInfo,
+  parseAuth,
+  parseUserDatabase,
+  subjectOf,
+  TokenAuthority,
+  userpassMethod,
+} from './index.ts';
+
+const request: AuthRequest = {
+  method: 'mtls',
+  credentials: {},
+  mode: 'managed',
+  version: '1',
+  agentNamespace: 'argocd',
+};
+
+function peer(options: { certificate?: X509Certificate; headers?: Record<string, string> } = {}): PeerInfo {
+  const { certificate, headers } = options;
+  return {
+    address: '127.0.0.1:1',
+    encrypted: true,
+    ...(certificate === undefined ? undefined : { certificate }),
+    header: (name) => headers?.[name],
+  };
+}
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+
+async function certificateOf(subject: Record<string, string[]>[], uris: string[] = []): Promise<X509Certificate> {
+  const { SubjectAlternativeNameExtension } = await import('@peculiar/x509');
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    name: subject,
+    keys,
+    signingAlgorithm: algorithm,
+    extensions:
+      uris.length === 0 ? [] : [new SubjectAlternativeNameExtension(uris.map((value) => ({ type: 'url', value })))],
+  });
+  return new X509Certificate(certificate.toString('pem'));
+}
+
+const refusal = (code: string) => expect.objectContaining({ name: 'AuthError', code });
+
+describe('--auth', () => {
+  test.each([
+    ['mtls:subject:CN=([^,]+)', { method: 'mtls', source: 'subject', pattern: /CN=([^,]+)/ }],
+    ['mtls:CN=([^,]+)', { method: 'mtls', source: 'subject', pattern: /CN=([^,]+)/ }],
+    ['mtls:uri:spiffe://[^/]+/(.+)', { method: 'mtls', source: 'uri', pattern: /spiffe:\/\/[^/]+\/(.+)/ }],
+    [
+      'mtls:(?i)cn=(?P<name>[[:alnum:]-]+)\\z',
+      { method: 'mtls', source: 'subject', pattern: /cn=(?<name>[A-Za-z0-9-]+)$/i },
+    ],
+    ['userpass:/etc/users:x', { method: 'userpass', file: '/etc/users:x' }],
+    ['header: X-Forwarded-User : ^(.*)$', { method: 'header', header: 'x-forwarded-user', pattern: /^(.*)$/ }],
+  ])('%s', (text, choice) => {
+    expect(parseAuth(text)).toEqual(choice);
+  });
+
+  test.each([
+    ['', 'invalid auth string'],
+    ['mtls', 'invalid auth string'],
+    ['oidc:x', 'unknown auth method: oidc'],
+    ['mtls:CN=[', 'is not a regular expression'],
+    ['mtls:', 'no group'],
+    ['mtls:subject:CN=.*', 'no group'],
+    ['header:name', 'header:<name>:<re>'],
+    ['userpass:', 'path of a file'],
+  ])('%s is refused', (text, message) => {
+    expect(() => parseAuth(text)).toThrow(
+      expect.objectContaining({ code: 'configuration', message: expect.stringContaining(message) }),
+    );
+  });
+
+  test('a method must fit the listener', () => {
+    expect(() => checkPairing(parseAuth('mtls:(.*)'), { plaintext: true })).toThrow(AuthError);
+    expect(() => checkPairing(parseAuth('header:a:(.*)'), { plaintext: false })).toThrow(AuthError);
+    expect(() => checkPairing(parseAuth('userpass:f'), { plaintext: true })).not.toThrow();
+  });
+});
+
+describe('client certificates', () => {
+  test('the subject reads as Go prints it', async () => {
+    const certificate = await certificateOf([
+      { C: ['DE'] },
+      { '1.2.3.4': ['odd'] },
+      { O: ['A, B'] },
+      { CN: ['first'] },
+      { O: ['C'] },
+      { OU: [' x#'] },
+      { CN: ['cluster1'] },
+      { '2.5.4.5': ['7'] },
+    ]);
+    expect(subjectOf(certificate)).toBe('SERIALNUMBER=7,CN=cluster1,OU=\\ x#,O=A\\, B+O=C,C=DE,1.2.3.4=#13036f6464');
+  });
+
+  test('the first group of the expression is the agent', async () => {
+    const certificate = await certificateOf([{ O: ['fleet'] }, { CN: ['cluster1'] }], ['https://x/', 'spiffe://td/c2']);
+    const bySubject = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+),O=fleet/ });
+    expect(await bySubject.authenticate(request, peer({ certificate }))).toBe('cluster1');
+    const byUri = mtlsMethod({ source: 'uri', pattern: /^spiffe:\/\/td\/(.+)$/ });
+    expect(await byUri.authenticate(request, peer({ certificate }))).toBe('c2');
+    await expect(bySubject.authenticate(request, peer())).rejects.toEqual(refusal('no-credentials'));
+    const elsewhere = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+),O=other/ });
+    await expect(elsewhere.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('bad-credentials'));
+    const whole = mtlsMethod({ source: 'subject', pattern: /(.*)/ });
+    await expect(whole.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('bad-name'));
+  });
+
+  test('a blocked certificate is refused', async () => {
+    const certificate = await certificateOf([{ CN: ['cluster1'] }]);
+    const blocked = new Set([fingerprintOf(certificate)]);
+    expect([...blocked][0]).toMatch(/^[0-9A-F]{64}$/);
+    const method = mtlsMethod({
+      source: 'subject',
+      pattern: /CN=([^,]+)/,
+      isRevoked: (fingerprint) => blocked.has(fingerprint),
+    });
+    await expect(method.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('revoked'));
+    blocked.clear();
+    expect(await method.authenticate(request, peer({ certificate }))).toBe('cluster1');
+  });
+
+  test('another method than the configured one is refused', async () => {
+    const method = await createAuthMethod(parseAuth('mtls:CN=(.*)'));
+    await expect(authenticateWith(method, { ...request, method: 'userpass' }, peer())).rejects.toEqual(
+      refusal('unknown-method'),
+    );
+  });
+});
+
+describe('names and passwords', () => {
+  let good: string;
+  beforeAll(async () => {
+    good = await hash('secret', 4);
+  });
+
+  test('the database keeps good lines and says what is wrong with others', () => {
+    const users = parseUserDatabase(
+      `# x\n// y\n\ncluster1:${good}\nnocolon\nBad_Name:${good}\nplain:secret\ncluster1:${good}\n`,
+    );
+    expect([...users.hashes.keys()]).toEqual(['cluster1']);
+    expect(users.warnings).toEqual([
+      'line 5 has no colon',
+      'line 6: "Bad_Name" is no DNS label',
+      'line 7: the password of "plain" is no bcrypt hash',
+      'line 8: "cluster1" was there before, the last one counts',
+    ]);
+  });
+
+  test('right, wrong and missing credentials', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'users-'));
+    try {
+      await writeFile(join(folder, 'users'), `cluster1:${good}\n`);
+      const method = await createAuthMethod({ method: 'userpass', file: join(folder, 'users') });
+      const login = (credentials: Record<string, string>) => method.authenticate({ ...request, credentials }, peer());
+      expect(await login({ clientid: 'cluster1', clientsecret: 'secret' })).toBe('cluster1');
+      await expect(login({ clientid: 'cluster1', clientsecret: 'wrong' })).rejects.toEqual(refusal('bad-credentials'));
+      await expect(login({ clientid: 'nobody', clientsecret: 'secret' })).rejects.toEqual(refusal('bad-credentials'));
+      await expect(login({})).rejects.toEqual(refusal('no-credentials'));
+      await expect(createAuthMethod({ method: 'userpass', file: join(folder, 'none') })).rejects.toEqual(
+        refusal('configuration'),
+      );
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test('an unknown name costs a comparison too', async () => {
+    const method = userpassMethod({ hashes: new Map(), warnings: [] });
+    const began = performance.now();
+    await method.authenticate({ ...request, credentials: { clientid: 'x', clientsecret: 'y' } }, peer()).catch(() => 0);
+    expect(performance.now() - began).toBeGreaterThan(5);
+  });
+});
+
+test('a header that a proxy sets', async () => {
+  const method = await createAuthMethod(parseAuth('header:X-Client:^agent-(.+)$'));
+  expect(await method.authenticate(request, peer({ headers: { 'x-client': 'agent-c1' } }))).toBe('c1');
+  await expect(method.authenticate(request, peer())).rejects.toEqual(refusal('no-credentials'));
+  await expect(method.authenticate(request, peer({ headers: { 'x-client': 'c1' } }))).rejects.toEqual(
+    refusal('bad-credentials'),
+  );
+  await expect(method.authenticate(request, peer({ headers: { 'x-client': 'agent-C1' } }))).rejects.toEqual(
+    refusal('bad-name'),
+  );
+});
+
+test.each([
+  ['a', true],
+  ['a-1', true],
+  ['-a', false],
+  ['a.b', false],
+  ['A', false],
+  ['', false],
+  ['a'.repeat(64), false],
+])('DNS label %s: %s', (name, is) => {
+  expect(isDnsLabel(name)).toBe(is);
+});
+
+describe('tokens', () => {
+  const pem = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    .privateKey.export({ type: 'pkcs8', format: 'pem' })
+    .toString();
+  const identity = { agent: 'agent-managed', mode: 'managed' } as const;
+  let now = new Date('2026-08-21T00:00:00.900Z');
+  const authority = TokenAuthority.fromPem(pem, { now: () => now });
+  const at = (text: string) => {
+    now = new Date(text);
+  };
+  const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+  const headerOf = (token: string) => JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString());
+
+  test('have the form of the originals', async () => {
+    at('2026-08-21T00:00:00.900Z');
+    const { accessToken, refreshToken } = await authority.issue(identity);
+    const seconds = Date.parse('2026-08-21T00:00:00Z') / 1000;
+    expect(headerOf(accessToken)).toEqual({ alg: 'RS512', typ: 'JWT' });
+    expect(claimsOf(accessToken)).toEqual({
+      iss: 'argocd-agent-server',
+      sub: '{"clientID":"agent-managed","mode":"managed"}',
+      aud: ['argocd-agent-server-access'],
+      exp: seconds + 300,
+      nbf: seconds,
+      iat: seconds,
+      jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect(claimsOf(refreshToken)).toMatchObject({ aud: ['argocd-agent-server-refresh'], exp: seconds + 86_400 });
+    const proxy = await authority.issueResourceProxy('agent-managed');
+    expect(claimsOf(proxy)).toMatchObject({ sub: 'agent-managed', aud: ['argocd-agent-server-resource-proxy'] });
+    expect(claimsOf(proxy).exp).toBeUndefined();
+    expect(await authority.verifyResourceProxy(proxy)).toBe('agent-managed');
+    expect(await authority.verifyAccess(accessToken)).toEqual(identity);
+  });
+
+  test('end when they say, and are good for one purpose', async () => {
+    at('2026-08-21T00:00:00Z');
+    const { accessToken, refreshToken } = await authority.issue(identity);
+    at('2026-08-21T00:04:59Z');
+    await authority.verifyAccess(accessToken);
+    await expect(authority.verifyAccess(refreshToken)).rejects.toEqual(refusal('bad-token'));
+    await expect(authority.refresh(accessToken)).rejects.toEqual(refusal('bad-token'));
+    await expect(authority.verifyResourceProxy(accessToken)).rejects.toEqual(refusal('bad-token'));
+    at('2026-08-21T00:05:00Z');
+    await expect(authority.verifyAccess(accessToken)).rejects.toThrow('it has expired');
+    at('2026-08-20T23:59:59Z');
+    await expect(authority.verifyAccess(accessToken)).rejects.toEqual(refusal('bad-token'));
+  });
+
+  test('a refresh token is replaced near its end only', async () => {
+    at('2026-08-21T00:00:00Z');
+    const { refreshToken } = await authority.issue(identity);
+    at('2026-08-21T23:49:59Z');
+    const first = await authority.refresh(refreshToken);
+    expect(first.refreshToken).toBeUndefined();
+    expect(await authority.verifyAccess(first.accessToken)).toEqual(identity);
+    at('2026-08-21T23:50:01Z');
+    expect((await authority.refresh(refreshToken)).refreshToken).toBeDefined();
+    const revoked = new AuthError('revoked', 'gone');
+    await expect(authority.refresh(refreshToken, () => Promise.reject(revoked))).rejects.toBe(revoked);
+  });
+
+  test('forged ones are refused', async () => {
+    at('2026-08-21T00:00:00Z');
+    const other = TokenAuthority.fromPem(
+      generateKeyPairSync('rsa', { modulusLength: 2048 })
+        .privateKey.export({ type: 'pkcs8', format: 'pem' })
+        .toString(),
+      { now: () => now },
+    );
+    const { accessToken } = await other.issue(identity);
+    await expect(authority.verifyAccess(accessToken)).rejects.toThrow('its signature is not of this principal');
+    const [header, payload] = (await authority.issue(identity)).accessToken.split('.');
+    const none = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${payload}.`;
+    for (const token of ['', 'x', `${header}.${payload}.`, none]) {
+      await expect(authority.verifyAccess(token), token).rejects.toEqual(refusal('bad-token'));
+    }
+    const sign = (subject: string) =>
+      new SignJWT()
+        .setProtectedHeader({ alg: 'RS512' })
+        .setIssuer('argocd-agent-server')
+        .setAudience('argocd-agent-server-access')
+        .setExpirationTime(new Date('2026-08-21T00:01:00Z'))
+        .setSubject(subject)
+        .sign(createPrivateKey(pem));
+    await expect(authority.verifyAccess(await sign('cluster1'))).rejects.toThrow('is not an agent and its mode');
+    await expect(authority.verifyAccess(await sign('{"clientID":"a","mode":"x"}'))).rejects.toEqual(
+      refusal('bad-token'),
+    );
+    expect(await authority.verifyAccess(await sign('{"clientID":"a","mode":"managed"}'))).toMatchObject({ agent: 'a' });
+  });
+
+  test('a key that cannot sign is refused at once, without being quoted', () => {
+    const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({
+      type: 'pkcs8',
+      format: 'pem',
+    });
+    const curve = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
+    for (const key of [small.toString(), curve.toString(), 'secret nonsense']) {
+      expect(() => TokenAuthority.fromPem(key)).toThrow(refusal('configuration'));
+    }
+    expect(() => TokenAuthority.fromPem('secret nonsense')).toThrow(expect.not.stringContaining('secret nonsense'));
+  });
+});

@@ -1,0 +1,40 @@
+import { AuthError } from './errors.ts';
+import { isDnsLabel } from './identity.ts';
+import type { AuthMethod } from './method.ts';
+import { fingerprintOf, subjectOf, urisOf } from './subject.ts';
+
+/**
+ * The agent is who its verified client certificate says: the first group of an expression over the subject (as Go
+ * prints it) or over each URI among the alternative names.
+ *
+ * @param isRevoked whether a certificate is blocked, by its fingerprint (`fingerprintOf`)
+ */
+export function mtlsMethod(options: {
+  readonly source: 'subject' | 'uri';
+  readonly pattern: RegExp;
+  isRevoked?(fingerprint: string): boolean;
+}): AuthMethod {
+  const { source, pattern } = options;
+  return {
+    name: 'mtls',
+    async authenticate(_request, { certificate }) {
+      if (certificate === undefined) {
+        throw new AuthError('no-credentials', 'The agent showed no client certificate that holds');
+      }
+      const subject = subjectOf(certificate);
+      const texts = source === 'subject' ? [subject] : urisOf(certificate);
+      const name = texts.map((text) => pattern.exec(text)?.[1]).find((found) => found !== undefined && found !== '');
+      const about = `The client certificate of "${subject}"${source === 'uri' ? ` (URIs: ${texts.join(' ') || 'none'})` : ''}`;
+      if (name === undefined) {
+        throw new AuthError('bad-credentials', `${about} does not match ${pattern}, so it names no agent`);
+      }
+      if (!isDnsLabel(name)) {
+        throw new AuthError('bad-name', `${about} names the agent "${name}", which is no DNS label`, { agent: name });
+      }
+      if (options.isRevoked?.(fingerprintOf(certificate))) {
+        throw new AuthError('revoked', `${about} is on the blocklist`, { agent: name });
+      }
+      return name;
+    },
+  };
+}

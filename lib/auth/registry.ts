@@ -1,0 +1,50 @@
+import { readFile } from 'node:fs/promises';
+import type { AuthChoice } from './choice.ts';
+import { AuthError } from './errors.ts';
+import { headerMethod } from './header.ts';
+import type { AuthRequest, PeerInfo } from './identity.ts';
+import type { AuthMethod } from './method.ts';
+import { mtlsMethod } from './mtls.ts';
+import { parseUserDatabase, userpassMethod } from './userpass.ts';
+
+/**
+ * Sets up the method that `--auth` asks for.
+ *
+ * @param options.isRevoked whether a client certificate is blocked; only `mtls` asks
+ * @param options.warn takes what is wrong with a user database
+ * @throws AuthError `configuration` when the user database cannot be read
+ */
+export async function createAuthMethod(
+  choice: AuthChoice,
+  options: { isRevoked?(fingerprint: string): boolean; warn?(message: string): void } = {},
+): Promise<AuthMethod> {
+  const { isRevoked } = options;
+  switch (choice.method) {
+    case 'mtls':
+      return mtlsMethod({ ...choice, ...(isRevoked === undefined ? undefined : { isRevoked }) });
+    case 'header':
+      return headerMethod(choice);
+    case 'userpass': {
+      const { file } = choice;
+      const text = await readFile(file, 'utf8').catch((cause: unknown) => {
+        throw new AuthError('configuration', `The user database ${file} cannot be read`, { cause });
+      });
+      const users = parseUserDatabase(text);
+      for (const warning of users.warnings) options.warn?.(`User database ${file}: ${warning}`);
+      return userpassMethod(users);
+    }
+  }
+}
+
+/**
+ * Lets the one configured method decide.
+ *
+ * @throws AuthError `unknown-method` when the agent uses another one
+ */
+export async function authenticateWith(method: AuthMethod, request: AuthRequest, peer: PeerInfo): Promise<string> {
+  if (request.method !== method.name) {
+    const used = request.method === '' ? 'no method' : `the method "${request.method.slice(0, 32)}"`;
+    throw new AuthError('unknown-method', `The agent uses ${used}; this principal takes ${method.name} only`);
+  }
+  return method.authenticate(request, peer);
+}
