@@ -1,3 +1,10 @@
+export {
+  type ChecksummedObject,
+  canonicalJson,
+  type ListedResource,
+  resourceListChecksum,
+  specChecksum,
+} from './canonical-json.ts';
 export type { ClientTls, PrincipalInfo, WireClientOptions } from './client-options.ts';
 export { type CloudEvent, decodeEvent, encodeEvent } from './codec.ts';
 export { WireError, type WireErrorCode } from './errors.ts';
