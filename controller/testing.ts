@@ -1,0 +1,191 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Condition,
+  findCondition,
+  type KubeClient,
+  type KubeObject,
+  namespaces,
+  type ResourceType,
+  rfc3339,
+} from '../lib/kube/index.ts';
+import { createLogger } from '../lib/ops/index.ts';
+import { Controller, type ControllerOptions } from './controller.ts';
+import {
+  type GitOpsCluster,
+  gitOpsClusters,
+  type ManifestWork,
+  managedClusters,
+  manifestWorks,
+  placementDecisions,
+  placements,
+} from './resources.ts';
+
+/** Waits until a condition holds, by asking again; says what it was waiting for when it does not. */
+export async function eventually<T>(
+  what: string,
+  probe: () => Promise<T | undefined | false>,
+  ms = 20_000,
+): Promise<T> {
+  const deadline = Date.now() + ms;
+  let last: unknown;
+  for (;;) {
+    try {
+      const value = await probe();
+      if (value !== undefined && value !== false) return value;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > deadline) {
+      throw new Error(`not within ${ms} ms: ${what}${last ? ` (${(last as Error).message})` : ''}`);
+    }
+    await delay(50);
+  }
+}
+
+/** A hub's objects as a user and OCM's controllers would write them. */
+export class HubFixture {
+  readonly client: KubeClient;
+
+  constructor(client: KubeClient) {
+    this.client = client;
+  }
+
+  async namespace(name: string): Promise<void> {
+    await this.put(namespaces, { metadata: { name } });
+  }
+
+  async put<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<T> {
+    return this.client.apply(type, object, { fieldManager: 'test', force: true });
+  }
+
+  /** A registered, available cluster with its namespace. */
+  async managedCluster(name: string, labels: Record<string, string> = {}): Promise<void> {
+    await this.namespace(name);
+    await this.put(managedClusters, { metadata: { name, labels } });
+    await this.clusterAvailable(name, 'True');
+  }
+
+  async clusterAvailable(name: string, status: 'True' | 'Unknown'): Promise<void> {
+    const condition = { type: 'ManagedClusterConditionAvailable', status, reason: 'Test', message: 'test' };
+    const conditions = [{ ...condition, lastTransitionTime: rfc3339(new Date()) }] as Condition[];
+    await this.client.mergePatch(managedClusters, { name }, { status: { conditions } }, { subresource: 'status' });
+  }
+
+  /** A Placement whose decisions are these clusters, in pages of the given size. */
+  async placement(namespace: string, name: string, clusters: readonly string[], pageSize = 100): Promise<void> {
+    const annotations = { 'cluster.open-cluster-management.io/experimental-scheduling-disable': 'true' };
+    await this.put(placements, { metadata: { namespace, name, annotations }, spec: {} });
+    const pages = Math.max(1, Math.ceil(clusters.length / pageSize));
+    for (let page = 0; page < pages; page++) {
+      const key = { namespace, name: `${name}-decision-${page + 1}` };
+      const labels = {
+        'cluster.open-cluster-management.io/placement': name,
+        'cluster.open-cluster-management.io/decision-group-index': '0',
+      };
+      await this.put(placementDecisions, { metadata: { ...key, labels } });
+      const decisions = clusters
+        .slice(page * pageSize, (page + 1) * pageSize)
+        .map((clusterName) => ({ clusterName, reason: '' }));
+      await this.client.mergePatch(placementDecisions, key, { status: { decisions } }, { subresource: 'status' });
+    }
+  }
+
+  async gitOpsCluster(
+    namespace: string,
+    name: string,
+    placement: string,
+    addOn: object = {},
+    reference: object = {},
+  ): Promise<GitOpsCluster> {
+    return this.put(gitOpsClusters, {
+      metadata: { namespace, name },
+      spec: {
+        placementRef: { kind: 'Placement', name: placement, ...reference },
+        argoCDAgentAddon: { principalServerAddress: 'principal.example.com', principalServerPort: '443', ...addOn },
+      },
+    });
+  }
+
+  async condition(namespace: string, name: string, type: string): Promise<Condition | undefined> {
+    const found = await this.client.get(gitOpsClusters, { namespace, name });
+    return findCondition(found?.status?.conditions, type);
+  }
+
+  /** Waits for a condition of a GitOpsCluster. */
+  async conditionIs(
+    [namespace, name]: readonly [string, string],
+    type: string,
+    status: string,
+    message: RegExp = /./,
+  ): Promise<Condition> {
+    let seen: Condition | undefined;
+    try {
+      return await eventually(`${type} ${status} ${message}`, async () => {
+        seen = await this.condition(namespace, name, type);
+        return seen?.status === status && message.test(seen.message) && seen;
+      });
+    } catch (error) {
+      throw new Error(`${(error as Error).message}; it is ${JSON.stringify(seen)}`);
+    }
+  }
+
+  /** Reports a work as the work agent would: applied, with these ready replicas. */
+  async reportWork(cluster: string, name: string, ready = 1): Promise<void> {
+    const work = await this.client.get(manifestWorks, { namespace: cluster, name });
+    if (!work) throw new Error(`no ManifestWork ${cluster}/${name}`);
+    const now = rfc3339(new Date());
+    const conditions = ['Applied', 'Available'].map((type) => ({
+      type,
+      status: 'True' as const,
+      reason: 'Test',
+      message: '',
+      lastTransitionTime: now,
+      observedGeneration: work.metadata.generation ?? 0,
+    }));
+    const integer = (field: string, value: number) => ({
+      name: field,
+      fieldValue: { type: 'Integer', integer: value },
+    });
+    const manifests = work.spec.workload.manifests.map((object, ordinal) => ({
+      resourceMeta: { ordinal, kind: object.kind ?? '', name: object.metadata.name },
+      conditions: [],
+      ...(object.kind === 'Deployment' || object.kind === 'StatefulSet'
+        ? { statusFeedback: { values: [integer('Replicas', 1), integer('ReadyReplicas', ready)] } }
+        : {}),
+    }));
+    const status: ManifestWork['status'] = { conditions, resourceStatus: { manifests } };
+    await this.client.mergePatch(manifestWorks, work.metadata, { status }, { subresource: 'status' });
+  }
+}
+
+/** A controller in this process. */
+export interface RunningController {
+  readonly controller: Controller;
+  stop(): Promise<void>;
+}
+
+/** Starts a controller in this process. */
+export function startController(client: KubeClient, options: Partial<ControllerOptions> = {}): RunningController {
+  const stop = new AbortController();
+  const controller = new Controller({
+    client,
+    logger: createLogger({ level: process.env.TEST_LOG ?? 'fatal', name: 'gitops-controller' }),
+    instance: 'test',
+    delivery: {
+      agentImage: 'quay.io/open-cluster-management/argocd-fleet:test',
+      pullPolicy: 'IfNotPresent',
+      argoCdImage: undefined,
+      redisImage: undefined,
+    },
+    settleMs: 200,
+    ...options,
+  });
+  const running = controller.run(stop.signal);
+  return {
+    controller,
+    stop: async () => {
+      stop.abort();
+      await running;
+    },
+  };
+}
