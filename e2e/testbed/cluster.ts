@@ -8,7 +8,7 @@ import { applyCrds } from './crds.ts';
 import { removeFolder, workFolder } from './folders.ts';
 import { type Credential, kubeconfigText } from './kubeconfig.ts';
 import { Authority, type CertificateSubject, type KeyPair, serviceAccountKeys } from './pki.ts';
-import { freePort } from './ports.ts';
+import { freePort, releasePort } from './ports.ts';
 
 /** How to make a cluster. */
 export interface ClusterOptions {
@@ -51,7 +51,10 @@ export interface Cluster {
   issueCertificate(subject: CertificateSubject): Promise<KeyPair>;
   /** Applies CRDs from YAML files and folders of them, and waits until they are served. */
   applyCrds(paths: string | readonly string[], signal?: AbortSignal): Promise<void>;
-  /** Makes etcd forget all history: watches and continued lists from older resource versions get 410 Gone from it. */
+  /**
+   * Makes etcd forget all history. The API server answers 410 Gone to lists and watches of older resource versions once
+   * it has forgotten them too: at once after its restart.
+   */
   compactHistory(): Promise<void>;
   /** Ends everything and, if the folder is a temporary one, removes it. */
   stop(): Promise<void>;
@@ -67,10 +70,11 @@ const serviceCidr = '10.96.0.0/16';
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const { name = 'cluster', signal } = options;
   const dir = options.dir ?? (await workFolder(name));
+  const port = await freePort();
   const started: Component[] = [];
   const stop = async () => {
-    // The last started goes first: none has to put up with the loss of what it depends on.
-    for (const component of started.toReversed()) await component.stop();
+    await Promise.all(started.map((component) => component.kill()));
+    releasePort(port);
     if (options.dir === undefined) await removeFolder(dir);
   };
   try {
@@ -78,11 +82,11 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     const layout = {
       dir,
       pki,
-      port: await freePort(),
+      port,
       kubeconfig: join(dir, 'controller-manager.kubeconfig'),
       serviceCidr,
     };
-    const server = `https://127.0.0.1:${layout.port}`;
+    const server = `https://127.0.0.1:${port}`;
     await mkdir(pki, { recursive: true });
 
     const store = await etcd(layout, signal);

@@ -76,7 +76,8 @@ export class Component {
 
   async #isReady(signal: AbortSignal): Promise<boolean> {
     try {
-      return await this.#options.isReady(signal);
+      // An answer that never comes must not keep the next question from being asked.
+      return await this.#options.isReady(AbortSignal.any([signal, AbortSignal.timeout(3000)]));
     } catch {
       // Refused connections and half-made state are what "not yet" looks like; the deadline tells what is wrong.
       return false;

@@ -34,6 +34,9 @@ export async function etcd(layout: ControlPlaneLayout, signal?: AbortSignal): Pr
       `--initial-advertise-peer-urls=${nowhere}`,
       `--initial-cluster=default=${nowhere}`,
       '--unsafe-no-fsync',
+      // Alone, it need not wait for others before it leads.
+      '--heartbeat-interval=20',
+      '--election-timeout=200',
       '--log-level=warn',
     ],
     logFile: join(layout.dir, 'etcd.log'),

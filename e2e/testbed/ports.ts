@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isProcessAlive } from './alive.ts';
 
 // Below the range that Linux takes the source ports of connections from (32768 and up): a port that is reserved here
@@ -9,7 +9,7 @@ import { isProcessAlive } from './alive.ts';
 const lowest = 12_000;
 const highest = 29_999;
 
-const reserved = new Set<string>();
+const reserved = new Set<number>();
 
 /**
  * A TCP port that is free on 127.0.0.1 and stays reserved for this process, among all that use this function on this
@@ -18,37 +18,39 @@ const reserved = new Set<string>();
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt++) {
     const port = lowest + Math.floor(Math.random() * (highest - lowest + 1));
-    const reservation = reserve(port);
-    if (!reservation) continue;
+    if (!reserve(port)) continue;
     if (await canListen(port)) return port;
-    release(reservation);
+    releasePort(port);
   }
   throw new Error(`no free port found between ${lowest} and ${highest}`);
 }
 
+/** Gives a reserved port back. */
+export function releasePort(port: number): void {
+  reserved.delete(port);
+  rmSync(reservationOf(port), { force: true });
+}
+
 /** Claims a port by creating a file that names this process; a claim of a process that is gone counts for nothing. */
-function reserve(port: number): string | undefined {
-  const folder = join(tmpdir(), `argocd-fleet-ports-${process.getuid?.() ?? 'all'}`);
-  const file = join(folder, String(port));
+function reserve(port: number): boolean {
+  const file = reservationOf(port);
   try {
-    mkdirSync(folder, { recursive: true });
+    mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, String(process.pid), { flag: 'wx' });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     const holder = holderOf(file);
     // Not taken over but swept away: whoever comes next finds it free, and no two can believe it theirs.
     if (holder > 0 && !isProcessAlive(holder)) rmSync(file, { force: true });
-    return undefined;
+    return false;
   }
-  if (reserved.size === 0) process.once('exit', () => reserved.forEach(release));
-  reserved.add(file);
-  return file;
+  if (reserved.size === 0) process.once('exit', () => reserved.forEach(releasePort));
+  reserved.add(port);
+  return true;
 }
 
-function release(reservation: string): void {
-  rmSync(reservation, { force: true });
-  reserved.delete(reservation);
-}
+const reservationOf = (port: number) =>
+  join(tmpdir(), `argocd-fleet-ports-${process.getuid?.() ?? 'all'}`, String(port));
 
 function canListen(port: number): Promise<boolean> {
   const server = createServer();
