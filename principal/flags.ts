@@ -111,7 +111,8 @@ export const principalFlags = {
     ...env('JWT_ALLOW_GENERATE'),
   }),
   auth: stringFlag({
-    usage: 'how agents prove who they are: mtls:subject:<regular expression> or mtls:uri:<regular expression>',
+    usage:
+      'how agents prove who they are: mtls:subject:<expression>, mtls:uri:<expression>, userpass:<file> or header:<name>:<expression>',
     ...env('AUTH'),
   }),
   'keepalive-min-interval': durationFlag({

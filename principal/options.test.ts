@@ -19,12 +19,11 @@ test('an expression alone is about the subject; uri names the other source', () 
 
 test.each([
   [['--namespace='], /set --namespace \(ARGOCD_PRINCIPAL_NAMESPACE\)/],
-  [[], /invalid auth string "": set --auth \(ARGOCD_PRINCIPAL_AUTH\)/],
+  [[], /--auth \(ARGOCD_PRINCIPAL_AUTH\): invalid auth string ""/],
   [['--auth=magic:x'], /unknown auth method: magic/],
-  [['--auth=userpass:/x'], /the method userpass is not supported by this version/],
   [['--auth=mtls:CN=.+'], /has no group that captures the agent's name/],
-  [['--auth=mtls:CN=('], /--auth: Invalid regular expression/],
-  [['--auth=mtls:CN=(.+)', '--insecure-plaintext'], /mtls needs TLS/],
+  [['--auth=mtls:CN=('], /is not a regular expression/],
+  [['--auth=mtls:CN=(.+)', '--insecure-plaintext'], /mtls authentication cannot be used with --insecure-plaintext/],
   [['--auth=mtls:CN=(.+)', '--tls-cert=/x'], /Both --tls-cert and --tls-key have to be given/],
   [
     ['--auth=mtls:CN=(.+)', '--tls-max-version=tls1.2'],

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { type Application, PrincipalSync } from '../lib/argocd/index.ts';
+import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
 import {
   applications,
   appProjects,
@@ -9,24 +10,25 @@ import {
   startInformer,
   syncSelector,
 } from '../lib/bridge/index.ts';
-import { type Informer, type KubeObject, leases, secrets } from '../lib/kube/index.ts';
+import { configMaps, type Informer, type KubeObject, leases, secrets } from '../lib/kube/index.ts';
 import {
   type CommandContext,
   createLogger,
   createRegistry,
   FatalError,
+  type Logger,
   serveHealth,
   serveMetrics,
   versionInfo,
 } from '../lib/ops/index.ts';
 import { MappedAgents } from './agents.ts';
+import { Blocklist, blocklistName } from './blocklist.ts';
 import { ConnectionRecords, connectionLabels } from './connections.ts';
 import { principalCredentials } from './credentials.ts';
 import type { PrincipalFlags, principalFlags } from './flags.ts';
 import { ensurePrincipalUid } from './identity.ts';
 import { type PrincipalMetrics, principalMetrics } from './metrics.ts';
-import { mtlsMethod } from './mtls.ts';
-import { principalOptions } from './options.ts';
+import { type PrincipalOptions, principalOptions } from './options.ts';
 import { ownership } from './ownership.ts';
 import { serveAgents } from './server.ts';
 import { Sessions } from './sessions.ts';
@@ -76,6 +78,14 @@ export async function runPrincipal(
       .map(([key, value]) => `${key}=${value}`)
       .join(','),
   });
+  const configCache = startInformer({
+    ...shared,
+    type: configMaps,
+    namespace,
+    fieldSelector: `metadata.name=${blocklistName}`,
+  });
+  const blocklist = new Blocklist(logger);
+  const method = await authMethod(settings, blocklist, logger);
   const principalUid = await persistently(
     'establish the identity',
     () => ensurePrincipalUid(client, namespace, signal),
@@ -92,6 +102,7 @@ export async function runPrincipal(
     ['Secrets', secretCache],
     ['Applications', applicationCache],
     ['AppProjects', projectCache],
+    ['blocked certificates', configCache],
   ] as const) {
     waitingFor = `the list of ${what}`;
     await cache.synced(signal);
@@ -107,6 +118,9 @@ export async function runPrincipal(
       destinationBasedMapping: flags['destination-based-mapping'],
       isMapped: (agent) => agents.has(agent),
     }),
+    ...(flags['destination-based-mapping']
+      ? { namespaceOf: (agent, local) => (local === sessions.namespaceOf(agent) ? namespace : local) }
+      : {}),
     concurrency: flags['event-processors'],
     log: logger,
   });
@@ -127,6 +141,7 @@ export async function runPrincipal(
   countChanges(metrics, projectCache, 'app_projects');
   const sessions = new Sessions({ sync, isMapped: (agent) => agents.has(agent), records, metrics, logger });
   agents.subscribe(sessions);
+  blocklist.follow(configCache, () => sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)));
   const metricsServer =
     flags['metrics-port'] > 0 ? await serveMetrics({ port: flags['metrics-port'], registry }) : undefined;
   const recording = records.run(signal).catch(shared.failed);
@@ -135,7 +150,8 @@ export async function runPrincipal(
   const server = await serveAgents({
     settings,
     credentials,
-    method: mtlsMethod(settings.auth),
+    method,
+    blocklist,
     sessions,
     logger,
     signal,
@@ -152,6 +168,17 @@ export async function runPrincipal(
   await server.close();
   await Promise.all([recording, health.close(), metricsServer?.close()]);
   if (failure.signal.aborted) throw failure.signal.reason;
+}
+
+async function authMethod(settings: PrincipalOptions, blocklist: Blocklist, logger: Logger): Promise<AuthMethod> {
+  try {
+    return await createAuthMethod(settings.auth, {
+      isRevoked: (fingerprint) => blocklist.has(fingerprint),
+      warn: (message) => logger.warn(message),
+    });
+  } catch (error) {
+    throw new FatalError(`--auth (ARGOCD_PRINCIPAL_AUTH): ${(error as Error).message}`, { cause: error });
+  }
 }
 
 const fieldManager = 'argocd-agent-principal';

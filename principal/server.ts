@@ -1,8 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { type AuthMethod, TokenAuthority } from '../lib/auth/index.ts';
+import { AuthError, type AuthMethod, authenticateWith, fingerprintOf, TokenAuthority } from '../lib/auth/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
 import { versionInfo } from '../lib/ops/index.ts';
 import { type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
+import type { Blocklist } from './blocklist.ts';
 import type { PrincipalCredentials } from './credentials.ts';
 import type { PrincipalOptions } from './options.ts';
 import type { Sessions } from './sessions.ts';
@@ -18,11 +19,12 @@ export async function serveAgents(options: {
   settings: PrincipalOptions;
   credentials: PrincipalCredentials;
   method: AuthMethod;
+  blocklist: Blocklist;
   sessions: Sessions;
   logger: Logger;
   signal: AbortSignal;
 }): Promise<WireServer> {
-  const { settings, credentials, method, sessions, logger, signal } = options;
+  const { settings, credentials, method, blocklist, sessions, logger, signal } = options;
   const { flags } = settings;
   const wait = { timeoutMs: credentialsTimeoutMs, signal };
   const flag = (name: string) => `Create it, or name another one with --${name}`;
@@ -39,8 +41,12 @@ export async function serveAgents(options: {
     version: versionInfo().version,
     principalNamespace: flags.namespace,
     tokens: tokenAuthority(credentials)(),
-    authenticate: (request, peer) => method.authenticate(request, peer),
+    authenticate: (request, peer) => authenticateWith(method, request, peer),
     authenticated: (identity, request) => sessions.introduced(identity, request),
+    authorize: ({ agent }, { certificate }) => {
+      if (certificate === undefined || !blocklist.has(fingerprintOf(certificate))) return;
+      throw new AuthError('revoked', 'the client certificate is on the blocklist', { agent });
+    },
     matchCertificateSubject: flags['client-cert-subject-match'],
     refuse: ({ mode }) => (mode === 'managed' ? undefined : `agents of mode ${mode} are not supported by this version`),
     subscribe: (session) => sessions.subscribe(session),

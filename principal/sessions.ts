@@ -1,5 +1,5 @@
 import type { PrincipalSync } from '../lib/argocd/index.ts';
-import type { AgentIdentity, AuthRequest } from '../lib/auth/index.ts';
+import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
 import { type Peer, peerOnStream } from '../lib/bridge/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
 import { principalSource, type Session, type SessionHandlers, type WireEvent } from '../lib/wire/index.ts';
@@ -49,9 +49,24 @@ export class Sessions {
     this.#introductions.set(identity.agent, { version: request.version, namespace: request.agentNamespace });
   }
 
+  /** The namespace of Argo CD on the agent's cluster, as the agent said. */
+  namespaceOf(agent: string): string | undefined {
+    return this.#introductions.get(agent)?.namespace;
+  }
+
   /** The agents that are connected. */
   agents(): string[] {
     return [...this.#current.keys()];
+  }
+
+  /** Ends the streams of agents whose certificate is blocked. */
+  disconnectBlocked(isBlocked: (fingerprint: string) => boolean): void {
+    for (const [agent, { session }] of this.#current) {
+      const { certificate } = session.peer;
+      if (certificate === undefined || !isBlocked(fingerprintOf(certificate))) continue;
+      this.#logger.warn({ agent }, 'the certificate of a connected agent was blocked');
+      session.stream.close('the client certificate is on the blocklist');
+    }
   }
 
   /** The agent has got a cluster Secret. */
@@ -70,7 +85,7 @@ export class Sessions {
   subscribe(session: Session): SessionHandlers {
     const { agent, mode, stream } = session;
     const sync = this.#sync;
-    const { version = '' } = this.#introductions.get(agent) ?? {};
+    const version = this.#introductions.get(agent)?.version ?? '';
     const peer = peerOnStream({
       stream,
       source: principalSource,
@@ -87,7 +102,6 @@ export class Sessions {
     this.#current.set(agent, current);
     this.#metrics.connections.inc({ agent_name: agent });
     this.#metrics.connectedAgents.set(this.#current.size);
-    this.#logger.info({ agent, mode, version, remoteAddr: session.peer.address }, 'agent connected');
     this.#records.connected(agent, { mode, version });
     if (this.#isMapped(agent)) this.#attach(agent, current);
     else {

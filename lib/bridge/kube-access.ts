@@ -23,6 +23,7 @@ export function startInformer<T extends KubeObject>(options: {
   type: ResourceType<T>;
   namespace?: string | undefined;
   labelSelector?: string;
+  fieldSelector?: string;
   logger: KubeLogger;
   signal: AbortSignal;
   failed(error: unknown): void;
