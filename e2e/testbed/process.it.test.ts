@@ -3,22 +3,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { SpawnError, spawnSupervised } from './index.ts';
+import { isProcessAlive, SpawnError, spawnSupervised } from './index.ts';
 
 let dir = '';
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'process-'));
 });
 afterAll(() => rm(dir, { recursive: true }));
-
-const isAlive = (pid: number) => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 /** Runs a shell script and waits until it has written process ids, one a line, to its log. */
 async function runScript(name: string, script: string, lines: number) {
@@ -59,15 +50,23 @@ describe('spawnSupervised', () => {
 
   it('takes grandchildren along, also those that left the process group', async () => {
     const { child, pids } = await runScript('tree', 'sleep 1000 & echo $!; setsid sleep 1000 & echo $!; sleep 1000', 2);
-    expect(pids.map(isAlive)).toEqual([true, true]);
+    expect(pids.map(isProcessAlive)).toEqual([true, true]);
     await child.kill();
-    expect(pids.map(isAlive)).toEqual([false, false]);
+    expect(pids.map(isProcessAlive)).toEqual([false, false]);
   });
 
   it('leaves nothing behind a command that ends by itself', async () => {
     const { child, pids } = await runScript('daemon', '(setsid sleep 1000 & echo $!; echo $$)', 2);
     await child.exited;
-    expect(pids.map(isAlive)).toEqual([false, false]);
+    expect(pids.map(isProcessAlive)).toEqual([false, false]);
+  });
+
+  it.runIf(process.platform === 'linux')('ends with its supervisor', async () => {
+    const child = await spawnSupervised('sleep', ['1000']);
+    const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
+    process.kill(Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]), 'SIGKILL');
+    expect(await child.exited).toEqual({ code: null, signal: 'SIGKILL' });
+    await vi.waitFor(() => expect(isProcessAlive(child.pid)).toBe(false), { timeout: 10_000 });
   });
 
   it('survives nobody: all is gone after SIGKILL of the process that started it', async () => {
@@ -86,8 +85,8 @@ describe('spawnSupervised', () => {
       expect(found).toHaveLength(2);
       return [pid, ...found];
     });
-    expect(pids.map(isAlive)).toEqual([true, true, true]);
+    expect(pids.map(isProcessAlive)).toEqual([true, true, true]);
     runner.kill('SIGKILL');
-    await vi.waitFor(() => expect(pids.map(isAlive)).toEqual([false, false, false]), { timeout: 5000 });
+    await vi.waitFor(() => expect(pids.map(isProcessAlive)).toEqual([false, false, false]), { timeout: 10_000 });
   });
 });
