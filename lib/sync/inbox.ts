@@ -17,6 +17,11 @@ export interface InboxOptions<M> {
   readonly idOf: (message: M) => string;
   /** Whether the older of two messages of a lane need not be done when the newer one is. */
   readonly supersedes: (newer: M, older: M) => boolean;
+  /**
+   * Whether a message must not be done twice although it is safe to repeat: a copy on a later connection is then
+   * acknowledged without doing it. Default: none.
+   */
+  readonly once?: (message: M) => boolean;
   readonly onError?: (error: unknown, message: M, attempt: number) => void;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -73,6 +78,7 @@ export class Inbox<M> {
   readonly #known = new Set<string>();
   /** Ids that were processed, oldest first. */
   readonly #done = new Set<string>();
+  readonly #doneOnce = new Set<string>();
   #working = 0;
   #backingOff = 0;
   #evaluating = false;
@@ -105,13 +111,21 @@ export class Inbox<M> {
     return this.#backingOff;
   }
 
+  /**
+   * A new connection: what its sender says again, it has a reason to say again, so ids of an earlier connection do not
+   * count as processed, except those of messages that are done once.
+   */
+  reconnected(): void {
+    this.#done.clear();
+  }
+
   /** Takes a message. False when it was dropped because too much waits. */
   receive(message: M): boolean {
     if (this.#signal.aborted) {
       return false;
     }
     const id = this.#options.idOf(message);
-    if (this.#done.has(id)) {
+    if (this.#done.has(id) || this.#doneOnce.has(id)) {
       this.#options.acknowledge(message);
       return true;
     }
@@ -199,7 +213,7 @@ export class Inbox<M> {
     this.#ready.add(lane);
     for (const { id, message } of [...item.superseded, item]) {
       this.#known.delete(id);
-      this.#remember(id);
+      remember(this.#options.once?.(message) ? this.#doneOnce : this.#done, id, this.#remembered);
       this.#options.acknowledge(message);
     }
   }
@@ -222,16 +236,6 @@ export class Inbox<M> {
     });
   }
 
-  #remember(id: string): void {
-    this.#done.add(id);
-    if (this.#done.size > this.#remembered) {
-      for (const oldest of this.#done) {
-        this.#done.delete(oldest);
-        break;
-      }
-    }
-  }
-
   #stop(): void {
     for (const lane of this.#lanes.values()) {
       lane.cancelRetry?.();
@@ -239,5 +243,15 @@ export class Inbox<M> {
     this.#lanes.clear();
     this.#ready.clear();
     this.#known.clear();
+  }
+}
+
+function remember(ids: Set<string>, id: string, most: number): void {
+  ids.add(id);
+  if (ids.size > most) {
+    for (const oldest of ids) {
+      ids.delete(oldest);
+      break;
+    }
   }
 }

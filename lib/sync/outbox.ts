@@ -31,7 +31,7 @@ interface Intent {
 
 /** What an acknowledgement of a flight would tell. */
 type Outcome =
-  | { readonly is: 'held'; readonly copy: PeerCopy; readonly version: string }
+  | { readonly is: 'held'; readonly copy: PeerCopy; readonly version: string; readonly mark: string }
   | { readonly is: 'gone'; readonly uid: string }
   | { readonly is: 'intent'; readonly name: string; readonly intent: Intent };
 
@@ -52,8 +52,8 @@ interface Entry {
   /** Uid → last sent version of every incarnation that the peer may have. */
   readonly copies: Map<string, string>;
   readonly intents: Map<string, Intent>;
-  /** Tell the peer the state even if it acknowledged the same before. */
-  repeat: boolean;
+  /** Sets the event ids of a state that is told anew apart from those under which the peer has heard it before. */
+  mark: string;
   flight: Flight | undefined;
   /** How often the event named by `unanswered` ran out of time on this link. */
   timeouts: number;
@@ -129,13 +129,11 @@ export class Outbox<T> {
   }
 
   /**
-   * Tells the peer the present state once more, after what is in flight, even if it acknowledged the same before. For a
-   * peer that needs to hear it at a later moment than it did.
+   * Tells the peer the present state once more, whatever it acknowledged: it needs to hear it at a later moment, or it may
+   * have lost it. What is in flight does not count as told.
    */
   repeat(key: ResourceKey): void {
-    const entry = this.#entry(key);
-    entry.repeat = true;
-    this.#outOfStep(entry);
+    this.#forget(this.#entry(key));
     this.#evaluate();
   }
 
@@ -215,6 +213,7 @@ export class Outbox<T> {
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
     const entry = this.#entry(key);
     if (entry.flight === undefined) {
+      this.#forget(entry);
       entry.held = copy?.digest === undefined ? undefined : copy;
       entry.copies.clear();
     }
@@ -225,11 +224,10 @@ export class Outbox<T> {
     this.#evaluate();
   }
 
-  /** The peer may have lost or changed what it acknowledged (it restarted): all of it is out of step. */
-  forgetAcknowledged(): void {
+  /** Repeats everything: the peer may have lost or changed what it acknowledged. */
+  repeatAll(): void {
     for (const entry of this.#entries.values()) {
-      entry.held = undefined;
-      this.#outOfStep(entry);
+      this.#forget(entry);
     }
     this.#evaluate();
   }
@@ -305,13 +303,16 @@ export class Outbox<T> {
       // Else it was acknowledged on the spot, and is queued to be looked at again.
       this.#queue.delete(entry);
     }
-    if (next.outcome.is === 'held') {
-      entry.repeat = false;
-      if (this.#sendsDeletes) {
-        entry.copies.set(next.outcome.copy.uid, next.outcome.version);
-      }
+    if (next.outcome.is === 'held' && this.#sendsDeletes) {
+      entry.copies.set(next.outcome.copy.uid, next.outcome.version);
     }
     this.#wakeAt(flight.dueAt);
+  }
+
+  #forget(entry: Entry): void {
+    entry.held = undefined;
+    entry.mark = `_${Math.floor(this.#random() * 2 ** 40).toString(36)}`;
+    this.#outOfStep(entry);
   }
 
   #outOfStep(entry: Entry): void {
@@ -383,7 +384,7 @@ export class Outbox<T> {
         held: undefined,
         copies: new Map(),
         intents: new Map(),
-        repeat: false,
+        mark: '',
         flight: undefined,
         timeouts: 0,
         unanswered: '',
@@ -409,13 +410,12 @@ interface Next<T> {
 function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefined {
   if (now === undefined) {
     entry.intents.clear();
-    entry.repeat = false;
     entry.held = undefined;
     const [copy] = entry.copies;
     return copy === undefined ? undefined : deletion(entry.key, copy[0], copy[1]);
   }
-  if (entry.repeat || entry.held?.uid !== now.uid || entry.held.digest !== now.digest) {
-    return state(entry.key, entry.held?.uid === now.uid ? 'update' : 'create', now);
+  if (entry.held?.uid !== now.uid || entry.held.digest !== now.digest) {
+    return state(entry, now);
   }
   for (const [name, intent] of entry.intents) {
     if (intent.uid === now.uid) {
@@ -426,11 +426,12 @@ function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefi
   return undefined;
 }
 
-function state<T>(key: ResourceKey, type: 'create' | 'update', now: Snapshot<T>): Next<T> {
+function state<T>({ key, held, mark }: Entry, now: Snapshot<T>): Next<T> {
   const resourceId = `${key.name}_${now.uid}`;
+  const eventId = `${resourceId}_${now.version}${mark}`;
   return {
-    delivery: { key, type, resourceId, eventId: `${resourceId}_${now.version}`, snapshot: now },
-    outcome: { is: 'held', copy: { uid: now.uid, digest: now.digest }, version: now.version },
+    delivery: { key, type: held?.uid === now.uid ? 'update' : 'create', resourceId, eventId, snapshot: now },
+    outcome: { is: 'held', copy: { uid: now.uid, digest: now.digest }, version: now.version, mark },
   };
 }
 
@@ -458,7 +459,11 @@ function oneShot<T>(key: ResourceKey, name: string, intent: Intent, now: Snapsho
 function settle(entry: Entry, outcome: Outcome): void {
   switch (outcome.is) {
     case 'held':
-      entry.held = outcome.copy;
+      // It was told before it was forgotten; what is to be told again is not told yet.
+      if (outcome.mark === entry.mark) {
+        entry.held = outcome.copy;
+        entry.mark = '';
+      }
       entry.copies.clear();
       entry.copies.set(outcome.copy.uid, outcome.version);
       break;

@@ -124,7 +124,7 @@ export class AgentSync {
   readonly #errands: Errands;
   #inbox: Inbox<Work> | undefined;
   #connection: PeerConnection | undefined;
-  #announced = false;
+  #announcedOn: PeerConnection | undefined;
 
   constructor(options: AgentSyncOptions) {
     this.#options = options;
@@ -157,6 +157,7 @@ export class AgentSync {
         idOf: (work) =>
           work.is === 'look' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
         supersedes,
+        once: (work) => work.is === 'message' && !isState(work.message),
         onError: (error, work, attempt) =>
           this.#log.warn(
             { err: error, application: work.is === 'resync' ? undefined : nameOf(work), attempt },
@@ -185,6 +186,7 @@ export class AgentSync {
   /** The principal is there. */
   connected(connection: PeerConnection): void {
     this.#connection = connection;
+    this.#inbox?.reconnected();
     this.#errands.connected(connection);
     this.#reports.connected({
       send: (delivery) =>
@@ -197,14 +199,14 @@ export class AgentSync {
           object: delivery.snapshot.object,
         }),
     });
-    if (!this.#announced) {
-      this.#announced = true;
+    if (this.#announcedOn === undefined) {
+      this.#announcedOn = connection;
       this.#announceCopies();
-      this.#errands.post('list', {
+      this.#errands.post('list', () => ({
         target: 'resourceResync',
         type: 'request-synced-resource-list',
         payload: { checksum: this.#listChecksum() },
-      });
+      }));
     }
   }
 
@@ -442,19 +444,17 @@ export class AgentSync {
   /** Tells the principal, which keeps its deleted object until it hears this. */
   #gone(name: string, sourceUid: string): void {
     this.#log.info({ application: name }, 'Application is gone');
-    this.#errands.post(`gone-${name}`, {
+    const metadata = {
+      name,
+      namespace: this.#options.namespace,
+      uid: sourceUid,
+      annotations: { [annotations.sourceUid]: sourceUid },
+    };
+    this.#errands.post(`gone-${name}`, () => ({
       target: 'application',
       type: 'delete',
-      object: {
-        metadata: {
-          name,
-          namespace: this.#options.namespace,
-          uid: sourceUid,
-          annotations: { [annotations.sourceUid]: sourceUid },
-        },
-        spec: {},
-      },
-    });
+      object: { metadata, spec: {} },
+    }));
   }
 
   /** Something stands in the way: the principal's user must hear it. */
@@ -474,7 +474,7 @@ export class AgentSync {
       this.#reports.changed(keyOf(name, this.#options.namespace));
     } else {
       const error = { resourceName: name, resourceNamespace: this.#options.namespace, message };
-      this.#errands.post(`error-${name}`, { target: 'application', type: 'error', error });
+      this.#errands.post(`error-${name}`, () => ({ target: 'application', type: 'error', error }));
     }
   }
 
@@ -562,8 +562,11 @@ export class AgentSync {
     switch (message.type) {
       case 'request-resource-resync':
         // The principal restarted: it knows neither what is here nor how it fares.
-        this.#announceCopies();
-        this.#reports.forgetAcknowledged();
+        if (this.#announcedOn !== this.#connection) {
+          this.#announcedOn = this.#connection;
+          this.#announceCopies();
+        }
+        this.#reports.repeatAll();
         for (const { metadata } of this.#view.values()) {
           this.#reports.changed(keyOf(metadata.name, metadata.namespace ?? ''));
         }
@@ -572,7 +575,7 @@ export class AgentSync {
         return 'done';
       case 'response-synced-resource':
         if (message.payload.kind === 'Application') {
-          this.#announce(message.payload.name, this.#view.get(this.#refOf(message.payload.name)));
+          this.#announce(message.payload.name);
         }
         return 'done';
       default:
@@ -584,25 +587,28 @@ export class AgentSync {
   #announceCopies(): void {
     for (const local of this.#view.values()) {
       if (this.#isManaged(local)) {
-        this.#announce(local.metadata.name, local);
+        this.#announce(local.metadata.name);
       }
     }
   }
 
-  #announce(name: string, local: Application | undefined): void {
-    const copy = local !== undefined && this.#isManaged(local) ? local : undefined;
-    const settled = copy?.metadata.deletionTimestamp === undefined && !this.#problems.has(name);
-    this.#errands.post(`update-${name}`, {
-      target: 'resourceResync',
-      type: 'request-update',
-      payload: {
-        kind: 'Application',
-        name,
-        namespace: this.#options.namespace,
-        uid: copy?.metadata.annotations?.[annotations.sourceUid] ?? '',
-        checksum: copy === undefined ? null : specChecksum(copy.spec),
-        ...(copy !== undefined && settled ? { digest: managedCopyDigest(copy) } : {}),
-      },
+  #announce(name: string): void {
+    this.#errands.post(`update-${name}`, () => {
+      const local = this.#view.get(this.#refOf(name));
+      const copy = local !== undefined && this.#isManaged(local) ? local : undefined;
+      const settled = copy?.metadata.deletionTimestamp === undefined && !this.#problems.has(name);
+      return {
+        target: 'resourceResync',
+        type: 'request-update',
+        payload: {
+          kind: 'Application',
+          name,
+          namespace: this.#options.namespace,
+          uid: copy?.metadata.annotations?.[annotations.sourceUid] ?? '',
+          checksum: copy === undefined ? null : specChecksum(copy.spec),
+          ...(copy !== undefined && settled ? { digest: managedCopyDigest(copy) } : {}),
+        },
+      };
     });
   }
 

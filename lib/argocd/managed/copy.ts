@@ -28,6 +28,9 @@ const hubOnly: ReadonlySet<string> = new Set([
 /** Annotations of the managed cluster's copy that the hub leaves alone. */
 const agentOwned = [annotations.notified, annotations.adoptionPolicy, annotations.lastApplied, ...triggerAnnotations];
 
+/** Finalizers by which an API server carries out a deletion there; on another cluster they would block one. */
+const clusterFinalizers: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan']);
+
 /**
  * The UID by which the hub's Application is known on managed clusters: its source-uid annotation (it is itself a
  * replica), else its own UID.
@@ -45,7 +48,7 @@ export function managedFieldsOf(hub: Application): ManagedFields {
   return {
     labels: hub.metadata.labels ?? {},
     annotations: without(hub.metadata.annotations, hubOnly),
-    finalizers: hub.metadata.finalizers ?? [],
+    finalizers: (hub.metadata.finalizers ?? []).filter((one) => !clusterFinalizers.has(one)),
     spec: { ...hub.spec, destination: localDestination(hub.spec) },
   };
 }
@@ -68,6 +71,17 @@ export function copyAnnotations(
     }
   }
   return result;
+}
+
+/**
+ * The finalizers of a managed copy: the hub's, and those of its own API server. Nobody can add one to an object that is
+ * being deleted.
+ */
+export function copyFinalizers(fields: ManagedFields, local: Application): string[] {
+  const present = local.metadata.finalizers ?? [];
+  const own = present.filter((one) => clusterFinalizers.has(one));
+  const leaving = local.metadata.deletionTimestamp !== undefined;
+  return [...fields.finalizers.filter((one) => !leaving || present.includes(one)), ...own];
 }
 
 /** The trigger annotations of an object. */

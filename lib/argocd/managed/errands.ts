@@ -6,25 +6,20 @@ type Unaddressed<M> = M extends Message ? Omit<M, 'resourceId' | 'eventId'> : ne
 /** A message without the ids that delivery gives it. */
 export type Errand = Unaddressed<Message>;
 
-interface Posted {
-  readonly errand: Errand;
-  readonly snapshot: Snapshot<Errand>;
-}
-
 /**
  * Messages that are not the state of a resource: resync questions, errors, "it is gone here". Each is sent until it is
  * acknowledged, across disconnections; one posted under the name of an earlier one replaces it.
  */
 export class Errands {
-  readonly #posted = new Map<string, Posted>();
-  readonly #outbox: Outbox<Errand>;
+  readonly #posted = new Map<string, Snapshot<() => Errand>>();
+  readonly #outbox: Outbox<() => Errand>;
   readonly #waiting = new Set<() => void>();
   readonly #newId: () => string;
 
   constructor(options: { clock: Clock; random: () => number; newId: () => string; resend?: Backoff | undefined }) {
     this.#newId = options.newId;
-    this.#outbox = new Outbox<Errand>({
-      source: { read: (key) => this.#posted.get(key.name)?.snapshot },
+    this.#outbox = new Outbox<() => Errand>({
+      source: { read: (key) => this.#posted.get(key.name) },
       clock: options.clock,
       random: options.random,
       sendsDeletes: false,
@@ -43,10 +38,9 @@ export class Errands {
     return this.#posted.has(name);
   }
 
-  /** Sends the errand until the peer acknowledged it. */
-  post(name: string, errand: Errand): void {
-    const uid = this.#newId();
-    this.#posted.set(name, { errand, snapshot: { uid, version: '', digest: '', object: errand } });
+  /** Sends the errand, written anew each time it is sent, until the peer acknowledged it. */
+  post(name: string, write: () => Errand): void {
+    this.#posted.set(name, { uid: this.#newId(), version: '', digest: '', object: write });
     this.#outbox.changed(keyOf(name));
   }
 
@@ -62,7 +56,7 @@ export class Errands {
       send: (delivery) =>
         !('snapshot' in delivery) ||
         connection.send({
-          ...delivery.snapshot.object,
+          ...delivery.snapshot.object(),
           resourceId: delivery.resourceId,
           eventId: delivery.eventId,
         } as Message),
@@ -80,7 +74,7 @@ export class Errands {
   /** True when an errand was waiting for this acknowledgement. */
   acknowledged(resourceId: string, eventId: string): boolean {
     const name = resourceId.slice(0, resourceId.lastIndexOf('_'));
-    if (resourceId === `${name}_${this.#posted.get(name)?.snapshot.uid}`) {
+    if (resourceId === `${name}_${this.#posted.get(name)?.uid}`) {
       this.#posted.delete(name);
     }
     return this.#outbox.acknowledged(resourceId, eventId);

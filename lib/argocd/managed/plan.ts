@@ -2,7 +2,7 @@ import type { MergePatch } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
-import { copyAnnotations, managedFieldsOf, sourceUidOf, triggersOf } from './copy.ts';
+import { copyAnnotations, copyFinalizers, managedFieldsOf, sourceUidOf, triggersOf } from './copy.ts';
 
 /** What a hub Application should be on a managed cluster. */
 export interface Desired {
@@ -180,7 +180,7 @@ function patchFor(desired: Desired, local: Application, options: PlanOptions): M
       { labels: fields.labels, annotations: { ...copyAnnotations(fields, identity, local), ...options.triggers } },
     ),
   };
-  const finalizers = finalizersFor(fields.finalizers, local);
+  const finalizers = copyFinalizers(fields, local);
   if (!isEqual(local.metadata.finalizers ?? [], finalizers)) {
     metadata.finalizers = finalizers;
   }
@@ -197,20 +197,6 @@ function patchFor(desired: Desired, local: Application, options: PlanOptions): M
     ...(spec === undefined ? {} : { spec }),
     ...(operation === undefined ? {} : { operation }),
   };
-}
-
-/** The API server lets nobody add a finalizer to an object that is being deleted. */
-function finalizersFor(wanted: readonly string[], local: Application): readonly string[] {
-  if (local.metadata.deletionTimestamp === undefined) {
-    return wanted;
-  }
-  const present = local.metadata.finalizers ?? [];
-  return present.filter((finalizer) => wanted.includes(finalizer) || isClusterFinalizer(finalizer));
-}
-
-/** Set by the API server itself for the propagation policy of a deletion. */
-function isClusterFinalizer(finalizer: string): boolean {
-  return finalizer === 'foregroundDeletion' || finalizer === 'orphan';
 }
 
 function refusalOf(hub: Application, local: Application | undefined): string | undefined {

@@ -61,6 +61,8 @@ export class PrincipalPeer {
   readonly #stop = new AbortController();
   /** What the agent said to hold on this connection. */
   readonly #reported = new Set<string>();
+  /** Resync messages of this connection: a repeated one would speak of what was, not of what is. */
+  readonly #heard = new Set<string>();
   #connection: PeerConnection | undefined;
   /** The agent told what it holds since this process runs. */
   #introduced = false;
@@ -99,14 +101,20 @@ export class PrincipalPeer {
 
   connected(connection: PeerConnection): void {
     this.#connection = connection;
+    this.#inbox.reconnected();
     this.#reported.clear();
+    this.#heard.clear();
     this.#outbox.disconnected();
     this.#errands.connected(connection);
     if (this.#introduced) {
       this.#open(connection);
       return;
     }
-    this.#errands.post('introduction', { target: 'resourceResync', type: 'request-resource-resync', payload: {} });
+    this.#errands.post('introduction', () => ({
+      target: 'resourceResync',
+      type: 'request-resource-resync',
+      payload: {},
+    }));
     this.#cancelIntroduction?.();
     this.#cancelIntroduction = this.#options.clock.after(introductionMs, () => this.#introduce());
   }
@@ -135,7 +143,10 @@ export class PrincipalPeer {
 
   receive(message: Message): void {
     if (message.target === 'resourceResync') {
-      this.#resync(message);
+      if (!this.#heard.has(message.eventId)) {
+        this.#heard.add(message.eventId);
+        this.#resync(message);
+      }
       this.#connection?.acknowledge(message);
     } else if (
       message.target === 'application' &&

@@ -2,7 +2,7 @@ import type { MergePatch } from '../../sync/index.ts';
 import type { Application, ApplicationStatus } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
-import { agentErrorCondition } from '../names.ts';
+import { agentErrorCondition, annotations } from '../names.ts';
 import { triggerAnnotations, triggersOf } from './copy.ts';
 
 /** What is known about the hub's own requests at the moment an agent's report arrived. */
@@ -16,11 +16,12 @@ export interface ReportContext {
 }
 
 /**
- * Equal for two managed Applications that an agent would report in the same words: status, operation, and which
- * triggers are left to do.
+ * Equal for two managed Applications that an agent would report in the same words: whose copy it is, status, operation,
+ * and which triggers are left to do.
  */
 export function reportDigest(local: Application): string {
-  return digestOf([local.status ?? {}, local.operation ?? null, triggersOf(local)]);
+  const source = local.metadata.annotations?.[annotations.sourceUid];
+  return digestOf([source, local.status ?? {}, local.operation ?? null, triggersOf(local)]);
 }
 
 /**

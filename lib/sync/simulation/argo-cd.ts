@@ -1,0 +1,77 @@
+import { type Application, annotations } from '../../argocd/index.ts';
+import type { Cluster } from './cluster.ts';
+import type { Dice } from './dice.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** Argo CD's finalizer: it removes what the Application deployed before the object may go. */
+export const resourcesFinalizer = 'resources-finalizer.argocd.argoproj.io';
+
+/** A stand-in for Argo CD's application controller on a managed cluster: compares, syncs on request, cleans up. */
+export class ArgoCD {
+  /** How often each operation, named by its revision, was started. */
+  readonly started = new Map<string, number>();
+  readonly #cluster: Cluster;
+  readonly #time: VirtualTime;
+  readonly #dice: Dice;
+
+  constructor(cluster: Cluster, time: VirtualTime, dice: Dice) {
+    this.#cluster = cluster;
+    this.#time = time;
+    this.#dice = dice;
+    cluster.watch(({ now }) => {
+      if (now !== undefined) {
+        time.after(dice.delay(20), () => this.#reconcile(now.metadata.namespace ?? '', now.metadata.name));
+      }
+    });
+  }
+
+  #reconcile(namespace: string, name: string): void {
+    const ref = { namespace, name };
+    const app = this.#cluster.get(ref);
+    if (app === undefined) {
+      return;
+    }
+    if (app.metadata.deletionTimestamp !== undefined) {
+      const finalizers = app.metadata.finalizers?.filter((one) => one !== resourcesFinalizer) ?? [];
+      this.#cluster.patch(ref, { metadata: { finalizers } });
+      return;
+    }
+    this.#operate(app);
+    const seen = `${app.metadata.generation}`;
+    const refreshed = app.metadata.annotations?.[annotations.refresh];
+    if (app.status?.sync?.revision !== seen || refreshed !== undefined) {
+      this.#cluster.patch(ref, {
+        ...(refreshed === undefined ? {} : { metadata: { annotations: { [annotations.refresh]: null } } }),
+        status: { sync: { status: 'Synced', revision: seen }, health: { status: 'Healthy' } },
+      });
+    }
+  }
+
+  #operate(app: Application): void {
+    const ref = { namespace: app.metadata.namespace ?? '', name: app.metadata.name };
+    const state = app.status?.operationState;
+    const running = state?.phase === 'Running' || state?.phase === 'Terminating';
+    if (app.operation !== undefined && !running) {
+      const { revision } = (app.operation.sync ?? {}) as { revision?: string };
+      this.started.set(revision ?? '', (this.started.get(revision ?? '') ?? 0) + 1);
+      const operationState = { phase: 'Running', operation: app.operation, startedAt: `t${this.#time.now()}` };
+      this.#cluster.patch(ref, { status: { operationState: { ...operationState, finishedAt: null } } });
+      this.#time.after(this.#dice.delay(200), () => this.#finish(ref, app.metadata.uid, operationState.startedAt));
+    } else if (app.operation !== undefined && state?.phase === 'Terminating') {
+      this.#finish(ref, app.metadata.uid, String(state.startedAt));
+    }
+  }
+
+  #finish(ref: { namespace: string; name: string }, uid: string | undefined, startedAt: string): void {
+    const app = this.#cluster.get(ref);
+    const state = app?.status?.operationState;
+    if (app?.metadata.uid !== uid || state?.startedAt !== startedAt || state.finishedAt !== undefined) {
+      return;
+    }
+    const phase = state.phase === 'Terminating' ? 'Failed' : 'Succeeded';
+    this.#cluster.patch(ref, {
+      operation: null,
+      status: { operationState: { phase, finishedAt: `t${this.#time.now()}` } },
+    });
+  }
+}

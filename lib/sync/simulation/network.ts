@@ -1,0 +1,117 @@
+import type { AgentSync, Message, PeerConnection, PrincipalSync } from '../../argocd/index.ts';
+import type { Dice } from './dice.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+type Packet = { readonly is: 'event' | 'ack'; readonly message: Message };
+
+interface Sides {
+  readonly agent: AgentSync;
+  readonly principal: PrincipalSync;
+  readonly name: string;
+  readonly trace: (line: string) => void;
+}
+
+/**
+ * One stream between an agent and the principal. What is said about one Application keeps its order, as on the wire;
+ * different Applications overtake each other, and messages come twice. When it breaks, what is under way is lost.
+ */
+export class Stream {
+  readonly #time: VirtualTime;
+  readonly #dice: Dice;
+  readonly #sides: Sides;
+  readonly #toPrincipal: PeerConnection;
+  readonly #toAgent: PeerConnection;
+  /** Called once when the stream breaks. */
+  onBreak: () => void = () => undefined;
+  #open = true;
+  #refusing = false;
+
+  constructor(time: VirtualTime, dice: Dice, sides: Sides) {
+    this.#time = time;
+    this.#dice = dice;
+    this.#sides = sides;
+    this.#toPrincipal = this.#end(`${sides.name} -> principal`, ({ is, message }) =>
+      is === 'ack' ? sides.principal.acknowledged(sides.name, message) : sides.principal.receive(sides.name, message),
+    );
+    this.#toAgent = this.#end(`principal -> ${sides.name}`, ({ is, message }) =>
+      is === 'ack' ? sides.agent.acknowledged(message) : sides.agent.receive(message),
+    );
+    sides.principal.connected(sides.name, this.#toAgent);
+    sides.agent.connected(this.#toPrincipal);
+  }
+
+  get open(): boolean {
+    return this.#open;
+  }
+
+  /** The two ends notice at different times. */
+  break(): void {
+    if (this.#open) {
+      this.#open = false;
+      this.onBreak();
+      this.#time.after(this.#dice.delay(10), () => this.#sides.agent.disconnected(this.#toPrincipal));
+      this.#time.after(this.#dice.delay(10), () => this.#sides.principal.disconnected(this.#sides.name, this.#toAgent));
+    }
+  }
+
+  #end(direction: string, deliver: (packet: Packet) => void): PeerConnection {
+    const arrivals = new Map<string, number>();
+    const transmit = (packet: Packet) => {
+      if (!this.#open) {
+        return;
+      }
+      const lane = aboutOf(packet.message);
+      const after = lane === undefined ? Math.max(0, ...arrivals.values()) : arrivals.get(lane);
+      const at = Math.max(after ?? 0, this.#time.now() + this.#dice.delay(5));
+      arrivals.set(lane ?? '', at);
+      const arrive = () => {
+        if (this.#open) {
+          this.#sides.trace(`${direction}: ${packet.is} ${packet.message.type} ${packet.message.eventId}`);
+          deliver(packet);
+        }
+      };
+      this.#time.after(at - this.#time.now(), arrive);
+      if (this.#dice.chance(0.03)) {
+        this.#time.after(at - this.#time.now() + this.#dice.delay(50), arrive);
+      }
+    };
+    return {
+      send: (message) => {
+        if (this.#refusing) {
+          return false;
+        }
+        if (this.#dice.chance(0.03)) {
+          this.#refuse();
+          return false;
+        }
+        transmit({ is: 'event', message });
+        return true;
+      },
+      acknowledge: (message) => transmit({ is: 'ack', message }),
+    };
+  }
+
+  /** The buffers are full for a while. */
+  #refuse(): void {
+    this.#refusing = true;
+    this.#time.after(this.#dice.delay(10), () => {
+      this.#refusing = false;
+      if (this.#open) {
+        this.#sides.agent.writable();
+        this.#sides.principal.writable(this.#sides.name);
+      }
+    });
+  }
+}
+
+/** The Application that a message is about; undefined for one that speaks for all that was said before it. */
+function aboutOf(message: Message): string | undefined {
+  switch (message.target) {
+    case 'resourceResync':
+      return message.type === 'request-update' ? message.payload.name : undefined;
+    case 'application':
+      return message.type === 'error' ? message.error.resourceName : message.object.metadata.name;
+    case 'appproject':
+      return message.object.metadata.name;
+  }
+}

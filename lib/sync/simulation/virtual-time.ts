@@ -1,0 +1,100 @@
+import type { Clock } from '../index.ts';
+
+interface Timer {
+  readonly at: number;
+  readonly seq: number;
+  readonly run: () => void;
+  cancelled: boolean;
+}
+
+/** Promise continuations are given this many turns after each event; more than any chain of awaits in the code has. */
+const turns = 24;
+
+/** A clock whose time only passes when there is nothing else to do, and always in the same order. */
+export class VirtualTime implements Clock {
+  readonly #heap: Timer[] = [];
+  #now = 0;
+  #seq = 0;
+  #events = 0;
+
+  /** Events run so far. */
+  get events(): number {
+    return this.#events;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, run: () => void): () => void {
+    const timer: Timer = { at: this.#now + Math.max(0, ms), seq: this.#seq++, run, cancelled: false };
+    push(this.#heap, timer);
+    return () => {
+      timer.cancelled = true;
+    };
+  }
+
+  /** Runs what is due until the given time, or until nothing is left. False when that took more than `maxEvents`. */
+  async runUntil(time: number, maxEvents: number): Promise<boolean> {
+    for (let count = 0; count < maxEvents; ) {
+      const next = this.#heap[0];
+      if (next === undefined || next.at > time) {
+        this.#now = Number.isFinite(time) ? Math.max(this.#now, time) : this.#now;
+        return true;
+      }
+      pop(this.#heap);
+      if (next.cancelled) {
+        continue;
+      }
+      count++;
+      this.#events++;
+      this.#now = next.at;
+      next.run();
+      for (let turn = 0; turn < turns; turn++) {
+        await null;
+      }
+    }
+    return false;
+  }
+}
+
+function before(a: Timer, b: Timer): boolean {
+  return a.at === b.at ? a.seq < b.seq : a.at < b.at;
+}
+
+function push(heap: Timer[], timer: Timer): void {
+  let i = heap.push(timer) - 1;
+  while (i > 0) {
+    const up = (i - 1) >> 1;
+    const parent = heap[up] as Timer;
+    if (!before(timer, parent)) {
+      break;
+    }
+    heap[i] = parent;
+    i = up;
+  }
+  heap[i] = timer;
+}
+
+function pop(heap: Timer[]): void {
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) {
+    return;
+  }
+  let i = 0;
+  for (;;) {
+    let down = 2 * i + 1;
+    if (down >= heap.length) {
+      break;
+    }
+    if (down + 1 < heap.length && before(heap[down + 1] as Timer, heap[down] as Timer)) {
+      down++;
+    }
+    if (!before(heap[down] as Timer, last)) {
+      break;
+    }
+    heap[i] = heap[down] as Timer;
+    i = down;
+  }
+  heap[i] = last;
+}
