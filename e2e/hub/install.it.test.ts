@@ -117,8 +117,8 @@ describe('helm install', () => {
     expect(await may(controller, { resource: 'pods', verb: 'create', namespace: 'argocd' })).toBe(false);
     expect(await may(controller, { ...applications, verb: 'create' })).toBe(false);
     expect(await may(principal, { ...applications, verb: 'patch' })).toBe(true);
-    expect(await may(principal, { ...secret, namespace: 'argocd' })).toBe(true);
-    expect(await may(principal, { ...secret, namespace: 'kube-system' })).toBe(false);
+    expect(await may(principal, { resource: 'secrets', verb: 'watch', namespace: 'argocd' })).toBe(true);
+    expect(await may(principal, { resource: 'secrets', verb: 'get', namespace: 'kube-system' })).toBe(false);
     expect(await may(principal, { ...work, verb: 'list' })).toBe(false);
   });
 

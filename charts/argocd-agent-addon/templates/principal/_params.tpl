@@ -11,23 +11,31 @@
   "principal.log.format" $p.log.format
   "principal.auth" $p.auth
   "principal.allowed-namespaces" (join "," $p.allowedNamespaces)
-  "principal.namespace-create.enable" (toString $p.namespaceCreate.enable)
-  "principal.namespace-create.pattern" $p.namespaceCreate.pattern
-  "principal.namespace-create.labels" (join "," $p.namespaceCreate.labels)
   "principal.destination-based-mapping" (toString $p.destinationBasedMapping)
   "principal.label-selector" $p.labelSelector
   "principal.tls.secret-name" "argocd-agent-principal-tls"
   "principal.tls.server.root-ca-secret-name" "argocd-agent-ca"
   "principal.tls.min-version" $p.tls.minVersion
   "principal.jwt.secret-name" "argocd-agent-jwt"
-  "principal.resource-proxy.enable" (toString $p.resourceProxy.enabled)
-  "principal.resource-proxy.secret-name" "argocd-agent-resource-proxy-tls"
-  "principal.resource-proxy.ca.secret-name" "argocd-agent-ca"
-  "principal.websocket.enable" (toString $p.websocket.enable)
   "principal.keep-alive.min-interval" $p.keepAlive.minInterval
-  "principal.redis.server.address" $p.redis.server.address
-  "principal.redis.compression.type" $p.redis.compressionType
+  "principal.resource-proxy.enable" (toString $p.resourceProxy.enabled)
 -}}
+{{- if or $p.namespaceCreate.enable (eq .Values.gitOpsCluster.mode "autonomous") -}}
+{{- $_ := set $params "principal.namespace-create.enable" "true" -}}
+{{- with $p.namespaceCreate.pattern -}}{{- $_ := set $params "principal.namespace-create.pattern" . -}}{{- end -}}
+{{- with $p.namespaceCreate.labels -}}{{- $_ := set $params "principal.namespace-create.labels" (join "," .) -}}{{- end -}}
+{{- end -}}
+{{- if $p.resourceProxy.enabled -}}
+{{- $_ := set $params "principal.resource-proxy.secret-name" "argocd-agent-resource-proxy-tls" -}}
+{{- $_ := set $params "principal.resource-proxy.ca.secret-name" "argocd-agent-ca" -}}
+{{- end -}}
+{{- if $p.redisProxy.enabled -}}
+{{- $_ := set $params "principal.redis.server.address" $p.redis.server.address -}}
+{{- $_ := set $params "principal.redis.compression.type" $p.redis.compressionType -}}
+{{- end -}}
+{{- if $p.websocket.enable -}}
+{{- $_ := set $params "principal.websocket.enable" "true" -}}
+{{- end -}}
 {{- range $key, $value := $p.params -}}
 {{- $_ := set $params $key (toString $value) -}}
 {{- end -}}
