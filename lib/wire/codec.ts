@@ -97,7 +97,7 @@ function dataOfCloudEvent(event: CloudEvent): Uint8Array {
   if (event.protoData !== undefined) {
     throw new WireError('invalid-event', `The event of type ${event.type} carries a protobuf message, not JSON`);
   }
-  return new Uint8Array();
+  return Buffer.alloc(0);
 }
 
 function hasValue(value: CloudEventAttributeValue): boolean {

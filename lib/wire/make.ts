@@ -3,7 +3,7 @@ import { eventTypes, type Target, targets, type WireEvent } from './event.ts';
 import { eventIdOf, type IdentifiedMetadata, resourceIdOf } from './ids.ts';
 
 const json = 'application/json';
-const noData = new Uint8Array();
+const noData: Uint8Array = Buffer.alloc(0);
 
 /** Targets whose events carry a whole Kubernetes object. */
 export type ObjectTarget =

@@ -20,6 +20,7 @@ export class ClientCall {
   #status: { readonly code: GrpcStatusCode; readonly details: string } | undefined;
   #streamError: Error | undefined;
   #over = false;
+  #isConnectionGone = false;
 
   constructor(stream: ClientHttp2Stream, options: { readonly gzip: boolean; readonly maxMessageBytes: number }) {
     this.#stream = stream;
@@ -109,6 +110,8 @@ export class ClientCall {
   #closed(): void {
     if (this.#over) return;
     this.#over = true;
+    const { session } = this.#stream;
+    this.#isConnectionGone = session === undefined || session.closed || session.destroyed;
     this.#listener?.end(this.#result());
   }
 
@@ -117,11 +120,11 @@ export class ClientCall {
       if (this.#status.code === grpcStatus.ok) return undefined;
       return new GrpcError(this.#status.code, this.#status.details, { cause: this.#streamError });
     }
-    const [code, details] = statusOfReset(this.#stream.rstCode);
-    return new GrpcError(code, details, {
-      cause: this.#streamError,
-      isConnectionLoss: code === grpcStatus.unavailable,
-    });
+    // A connection that goes down takes its streams along with whatever code.
+    const reset = this.#isConnectionGone ? undefined : this.#stream.rstCode;
+    const [code, details] = statusOfReset(reset);
+    const isConnectionLoss = code === grpcStatus.unavailable;
+    return new GrpcError(code, details, { cause: this.#streamError, isConnectionLoss });
   }
 }
 
