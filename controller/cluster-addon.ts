@@ -39,7 +39,8 @@ export async function writeAddOnStatus(
   const { cluster, caches, foundation, client, signal, now } = context;
   const works = caches.works
     .list(cluster)
-    .filter(({ metadata }) => metadata.annotations?.[keys.owner] === foundation.key);
+    .filter(({ metadata }) => metadata.annotations?.[keys.owner] === foundation.key)
+    .sort((x, y) => (x.metadata.name < y.metadata.name ? -1 : 1));
   const [lease] = caches.connections.byIndex('agent', `${foundation.namespace}/${cluster}`);
   const key = { namespace: cluster, name: addOnName };
   const addOn = await context.applier.current(managedClusterAddOns, key, caches.addOns.get(key), signal);

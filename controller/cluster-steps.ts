@@ -1,3 +1,4 @@
+import { findCondition } from '../lib/kube/index.ts';
 import { type ClusterConcern, failed, type Step, type StepContext, type StepResult, succeeded } from './steps.ts';
 
 /** Up to three names in the original's form, more are counted. */
@@ -14,12 +15,13 @@ function fleetStep(
   return {
     condition,
     purpose: texts.failed,
-    run: (context) => summarise(context, concern, texts),
+    run: (context) => summarise(context, condition, concern, texts),
   };
 }
 
 function summarise(
-  { clusters, selection, spec, endpoint, authority }: StepContext,
+  { clusters, selection, spec, endpoint, authority, gitOpsCluster }: StepContext,
+  condition: string,
   concern: ClusterConcern,
   texts: { done: (clusters: number) => string; failed: string },
 ): StepResult {
@@ -41,7 +43,9 @@ function summarise(
     );
   }
   if (clusters.pending.length > 0) {
-    return { status: 'Unknown', reason: 'InProgress', message: 'Reconciliation in progress' };
+    // What was said of the others stays until all have been looked at.
+    const isKnown = findCondition(gitOpsCluster.status?.conditions, condition) !== undefined;
+    return isKnown ? undefined : { status: 'Unknown', reason: 'InProgress', message: 'Reconciliation in progress' };
   }
   return succeeded(texts.done(clusters.clusters.length));
 }
@@ -88,7 +92,8 @@ export const cleanUpStep: Step = {
 export const healthStep: Step = {
   condition: 'ClustersReady',
   purpose: 'look at the clusters',
-  run: ({ clusters: { clusters, available, connected }, selection }): StepResult => {
+  run: ({ clusters: { clusters, available, connected, pending }, selection, gitOpsCluster }): StepResult => {
+    if (pending.length > 0 && findCondition(gitOpsCluster.status?.conditions, 'ClustersReady')) return undefined;
     const total = clusters.length;
     if (total === 0) {
       return selection.known ? succeeded('No managed clusters selected by placement', 'NoClusters') : undefined;

@@ -57,8 +57,9 @@ afterEach(async () => {
     await hub.client.mergePatch(gitOpsClusters, one.metadata, { metadata: { finalizers: null } });
     await hub.client.delete(gitOpsClusters, one.metadata);
   }
-  for (const type of [manifestWorks, managedClusterAddOns]) {
-    for (const one of await hub.client.list(type)) await hub.client.delete(type, one.metadata);
+  for (const one of await hub.client.list(manifestWorks)) await hub.client.delete(manifestWorks, one.metadata);
+  for (const one of await hub.client.list(managedClusterAddOns)) {
+    await hub.client.delete(managedClusterAddOns, one.metadata);
   }
   for (const one of await hub.client.list(secrets, { labelSelector: 'app.kubernetes.io/managed-by' })) {
     await hub.client.delete(secrets, one.metadata);

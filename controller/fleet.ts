@@ -72,20 +72,20 @@ export function nextStatus(
   const observed = metadata.generation === undefined ? {} : { observedGeneration: metadata.generation };
   let conditions = status?.conditions ?? [];
   for (const { condition: type, result } of outcomes) {
-    const known = findCondition(conditions, type);
-    if (result === undefined && known === undefined) continue;
-    const { status: value, reason, message } = result ?? (known as Condition);
+    if (result === undefined) continue;
+    const { status: value, reason, message } = result;
     conditions = setCondition(conditions, { type, status: value, reason, message, ...observed }, context.now);
   }
   conditions = setCondition(conditions, { type: 'Ready', ...readiness(conditions), ...observed }, context.now);
-  return {
-    ...status,
-    conditions,
-    ...observed,
-    clusters: context.clusters.clusters.length,
-    availableClusters: context.clusters.available.length,
-    connectedClusters: context.clusters.connected.length,
+  const { clusters, available, connected, pending } = context.clusters;
+  // Just after a start nothing is known of most clusters: what was known before is better than that.
+  const keepCounts = pending.length > 0 && status?.clusters !== undefined;
+  const counts = {
+    clusters: clusters.length,
+    availableClusters: available.length,
+    connectedClusters: connected.length,
   };
+  return { ...status, conditions, ...observed, ...(keepCounts ? {} : counts) };
 }
 
 function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' | 'reason' | 'message'> {

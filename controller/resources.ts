@@ -96,7 +96,7 @@ export interface ManifestConfig {
   feedbackRules?: { type: 'WellKnownStatus' | 'JSONPaths'; jsonPaths?: { name: string; path: string }[] }[];
   updateStrategy?: {
     type: 'Update' | 'CreateOnly' | 'ServerSideApply' | 'ReadOnly';
-    serverSideApply?: { force?: boolean };
+    serverSideApply?: { fieldManager?: string; force?: boolean };
   };
 }
 

@@ -183,7 +183,7 @@ function deploymentFeedback(namespace: string, name: string): ManifestConfig {
 function keepOthersKeys(namespace: string, resource: string, name: string): ManifestConfig {
   return {
     resourceIdentifier: { group: '', resource, namespace, name },
-    updateStrategy: { type: 'ServerSideApply', serverSideApply: { force: true } },
+    updateStrategy: { type: 'ServerSideApply', serverSideApply: { fieldManager: 'work-agent', force: true } },
   };
 }
 
