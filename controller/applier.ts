@@ -64,15 +64,15 @@ export class Applier {
   /**
    * Brings an object into the desired state by server-side apply.
    *
-   * Labels, annotations and fields that others added are left alone, except in the top-level fields of `exact`, which
-   * must be equal.
+   * Labels, annotations and fields that others added are left alone, except in the fields that `exact` names by their
+   * path (`spec.workload`), which must be equal.
    * @throws ForeignObjectError when an object of that name is not ours
    */
   async ensure<T extends KubeObject>(
     type: ResourceType<T>,
     desired: T,
     cached: T | undefined,
-    options: { exact?: readonly (keyof T & string)[]; signal?: AbortSignal | undefined } = {},
+    options: { exact?: readonly string[]; signal?: AbortSignal | undefined } = {},
   ): Promise<{ object: T; changed: boolean }> {
     const id = `${type.plural}/${keyOf(desired)}`;
     const live = await this.current(type, desired.metadata, cached, options.signal);
@@ -110,22 +110,24 @@ function isNewer(a: KubeObject, b: KubeObject): boolean {
   return x.length === y.length ? x > y : x.length > y.length;
 }
 
-/** Whether everything desired is there already. */
-function covers(live: KubeObject, desired: KubeObject, exact: readonly string[]): boolean {
-  return Object.entries(desired).every(([field, value]) => {
-    const there = (live as unknown as Record<string, unknown>)[field];
-    if (exact.includes(field)) return isDeepStrictEqual(there, value);
-    return field === 'apiVersion' || field === 'kind' || includes(there, value);
-  });
-}
-
-function includes(live: unknown, desired: unknown): boolean {
+/**
+ * Whether everything desired is there already. Lists and the fields of `exact` must be equal; elsewhere more may be there,
+ * such as defaults that the server fills in.
+ */
+function covers(live: unknown, desired: unknown, exact: readonly string[], path = ''): boolean {
+  if (exact.includes(path)) return isDeepStrictEqual(live, desired);
   if (Array.isArray(desired)) {
-    return Array.isArray(live) && live.length === desired.length && desired.every((one, i) => includes(live[i], one));
+    if (!Array.isArray(live) || live.length !== desired.length) return false;
+    return desired.every((one, index) => covers(live[index], one, exact, `${path}.${index}`));
   }
   if (typeof desired === 'object' && desired !== null) {
     if (typeof live !== 'object' || live === null) return Object.keys(desired).length === 0;
-    return Object.entries(desired).every(([key, value]) => includes((live as Record<string, unknown>)[key], value));
+    return Object.entries(desired).every(([key, value]) => {
+      const inner = path === '' ? key : `${path}.${key}`;
+      // Objects from lists lack these two in some places; the type says them.
+      if (inner === 'apiVersion' || inner === 'kind') return true;
+      return covers((live as Record<string, unknown>)[key], value, exact, inner);
+    });
   }
   return live === desired;
 }

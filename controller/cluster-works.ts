@@ -113,7 +113,7 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
     };
     try {
       await applier.ensure(manifestWorks, work, caches.works.get({ namespace: cluster, name }), {
-        exact: ['spec'],
+        exact: ['spec.workload'],
         signal,
       });
     } catch (error) {
