@@ -1,0 +1,152 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { configMaps, deployments, Informer, type KubeObject, resourceType } from '../../lib/kube/index.ts';
+import { managedClusters, manifestWorks, type Ocm, startOcm } from '../ocm/index.ts';
+import { freeLowPort } from '../pair/index.ts';
+import { type Cluster, startCluster } from '../testbed/index.ts';
+import { addonChart, helm, installCrds, ocmCrds } from './index.ts';
+
+const releaseNamespace = 'open-cluster-management-agent-addon';
+const gitOpsClusters = resourceType<KubeObject>({
+  group: 'apps.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'GitOpsCluster',
+  plural: 'gitopsclusters',
+  namespaced: true,
+});
+
+/** A program as its pod would run: with the environment of its Deployment and the rights of its service account. */
+class Podlike {
+  output = '';
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<number | null>;
+
+  constructor(entry: string, args: string[], env: Record<string, string>) {
+    this.#child = spawn(process.execPath, [new URL(`../../bin/${entry}`, import.meta.url).pathname, ...args], {
+      env: { PATH: process.env.PATH ?? '', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const take = (chunk: Buffer) => {
+      this.output += chunk.toString();
+    };
+    this.#child.stdout?.on('data', take);
+    this.#child.stderr?.on('data', take);
+    this.#ended = new Promise((resolve) => this.#child.on('close', resolve));
+  }
+
+  /** Its exit code, when it has ended by itself. */
+  async ended(): Promise<number | null> {
+    return await this.#ended;
+  }
+
+  async stop(): Promise<void> {
+    this.#child.kill('SIGTERM');
+    await this.#ended;
+  }
+}
+
+let hub: Cluster;
+let ocm: Ocm | undefined;
+const programs: Podlike[] = [];
+
+async function start(namespace: string, deployment: string, entry: string, args: string[] = []): Promise<Podlike> {
+  const { spec } = (await hub.client.get(deployments, { namespace, name: deployment })) ?? {};
+  const [container] = spec?.template?.spec?.containers ?? [];
+  const name = spec?.template?.spec?.serviceAccountName;
+  if (!container || !name) throw new Error(`Deployment ${deployment} is incomplete`);
+  const env: Record<string, string> = { POD_NAMESPACE: namespace, POD_NAME: deployment };
+  for (const { name: variable, value, valueFrom } of container.env ?? []) {
+    const { name: map = '', key = '' } = (valueFrom?.configMapKeyRef ?? {}) as { name?: string; key?: string };
+    const found = value ?? (map && (await hub.client.get(configMaps, { namespace, name: map }))?.data?.[key]);
+    if (found !== undefined && found !== '') env[variable] = found;
+  }
+  const program = new Podlike(entry, [...(args.length > 0 ? args : (container.args ?? []))], {
+    ...env,
+    KUBECONFIG: await hub.kubeconfigFor({ serviceAccount: { namespace, name } }),
+  });
+  programs.push(program);
+  return program;
+}
+
+/** Resolves when the objects of a kind satisfy a condition. */
+async function until<T extends KubeObject>(type: ReturnType<typeof resourceType<T>>, holds: (objects: T[]) => boolean) {
+  const ended = new AbortController();
+  const informer = new Informer<T>({ client: hub.client, type });
+  const running = informer.run(ended.signal);
+  try {
+    await informer.synced();
+    await new Promise<void>((resolve, reject) => {
+      const look = () => {
+        if (holds(informer.list())) resolve();
+      };
+      informer.subscribe({ added: look, updated: look, deleted: look });
+      look();
+      const said = () => programs.map(({ output }) => output.slice(-3000)).join('\n---\n');
+      setTimeout(() => reject(new Error(`${type.kind}: not in time:\n${said()}`)), 45_000).unref();
+    });
+  } finally {
+    ended.abort();
+    await running;
+  }
+}
+
+beforeAll(async () => {
+  hub = await startCluster();
+  await installCrds(hub.client, await ocmCrds('hub'));
+  ocm = await startOcm(hub);
+  const [port, health, controllerHealth] = [await freeLowPort(), await freeLowPort(), await freeLowPort()];
+  const values = {
+    gitOpsCluster: { principalServerAddress: '127.0.0.1', principalServerPort: String(port) },
+    controller: {
+      allNamespaces: false,
+      additionalArgs: [`--health-probe-bind-address=127.0.0.1:${controllerHealth}`, '--metrics-bind-address=0'],
+    },
+    principal: {
+      params: {
+        'principal.listen.host': '127.0.0.1',
+        'principal.listen.port': port,
+        'principal.healthz.port': health,
+        'principal.metrics.port': 0,
+      },
+    },
+  };
+  const sets = Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
+  await helm(
+    ['install', 'argocd-agent-addon', addonChart, '--namespace', releaseNamespace, '--create-namespace', ...sets],
+    {
+      kubeconfig: hub.kubeconfig,
+    },
+  );
+});
+afterAll(async () => {
+  await Promise.all(programs.map((program) => program.stop()));
+  await ocm?.stop();
+  await hub?.stop();
+});
+
+describe("the chart's rights", () => {
+  it('are enough for controller and principal to enroll a cluster and to let it go', async () => {
+    const principal = await start('argocd', 'argocd-agent-principal', 'argocd-agent.ts', ['principal']);
+    const controller = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts');
+    await hub.client.create(managedClusters, {
+      metadata: { name: 'cluster1' },
+      spec: { hubAcceptsClient: true, leaseDurationSeconds: 60 },
+    });
+    await until(
+      manifestWorks,
+      (works) => works.filter(({ metadata }) => metadata.namespace === 'cluster1').length >= 2,
+    );
+    expect(principal.output).not.toMatch(/"level":"(warning|error)"/);
+    const uninstall = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts', [
+      'uninstall',
+      '--namespace=argocd',
+      '--name=gitops-cluster',
+      '--timeout=40s',
+    ]);
+    expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
+    await until(gitOpsClusters, (left) => left.length === 0);
+    await until(manifestWorks, (left) => left.length === 0);
+    expect(controller.output).not.toMatch(/forbidden/i);
+    expect(principal.output).not.toMatch(/forbidden/i);
+  });
+});
