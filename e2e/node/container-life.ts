@@ -228,7 +228,7 @@ export class ContainerLife {
       this.#watchRunning(run);
       return;
     }
-    this.#probe(run, startupProbe, false, (passed, message) => {
+    this.#probe(run, startupProbe, true, (passed, message) => {
       if (!passed) this.#unhealthy(run, 'Startup', message);
       if (!passed || this.#started) return;
       this.#started = true;

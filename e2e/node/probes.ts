@@ -103,17 +103,21 @@ export class ProbeLoop {
   #passedOnce = false;
   #successes = 0;
   #failures = 0;
+  /** Failures before this moment do not count. */
+  #countFrom: number;
 
   /**
-   * @param eager look four times a second, without the initial delay, until the first success. Only right for
-   *   readiness, where trying early can do no harm and saves every test seconds.
+   * @param eager look four times a second, without the initial delay, until the first success, which saves every test
+   *   seconds. Failures still count as they would at the probe's own pace.
    */
   constructor(probe: Probe, target: ProbeTarget, eager: boolean, verdict: (passed: boolean, message: string) => void) {
     this.#probe = probe;
     this.#target = target;
     this.#eager = eager;
     this.#verdict = verdict;
-    this.#timer = setTimeout(() => this.#round(), eager ? 50 : (probe.initialDelaySeconds ?? 0) * 1000);
+    const delayMs = (probe.initialDelaySeconds ?? 0) * 1000;
+    this.#countFrom = Date.now() + delayMs;
+    this.#timer = setTimeout(() => this.#round(), eager ? 50 : delayMs);
   }
 
   /** Stops; no verdict comes after. */
@@ -134,7 +138,8 @@ export class ProbeLoop {
       this.#failures = 0;
       this.#successes++;
       if (this.#successes >= (this.#probe.successThreshold ?? 1)) this.#verdict(true, '');
-    } else {
+    } else if (begun >= this.#countFrom) {
+      this.#countFrom = begun + periodMs - 100;
       this.#successes = 0;
       this.#failures++;
       if (this.#failures >= (this.#probe.failureThreshold ?? 3)) this.#verdict(false, problem);

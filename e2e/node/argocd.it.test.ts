@@ -1,0 +1,141 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Handlebars from 'handlebars';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { deployments, type KubeObject, type Pod, pods, resourceType, statefulSets } from '../../lib/kube/index.ts';
+import { type GitServer, startGitServer } from '../git/index.ts';
+import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Node, startNode } from './index.ts';
+
+interface Application extends KubeObject {
+  spec: object;
+  status?: { sync?: { status?: string }; health?: { status?: string }; conditions?: { message: string }[] };
+}
+
+const applications = resourceType<Application>({
+  group: 'argoproj.io',
+  version: 'v1alpha1',
+  kind: 'Application',
+  plural: 'applications',
+  namespaced: true,
+});
+const projects = resourceType<KubeObject & { spec: object }>({
+  group: 'argoproj.io',
+  version: 'v1alpha1',
+  kind: 'AppProject',
+  plural: 'appprojects',
+  namespaced: true,
+});
+const root = new URL('../..', import.meta.url).pathname;
+const namespace = 'argocd';
+
+let cluster: Cluster;
+let node: Node;
+let git: GitServer;
+
+beforeAll(async () => {
+  cluster = await startCluster({ name: 'argocd-test' });
+  node = await startNode({ cluster, dir: cluster.dir });
+  git = await startGitServer(join(cluster.dir, 'git'));
+  await cluster.applyCrds(join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds'));
+}, 600_000);
+
+afterAll(async () => {
+  await git?.stop();
+  await node?.stop();
+  await cluster?.stop();
+});
+
+/** The managed cluster's Argo CD from the templates that the controller renders. */
+async function deliveredArgoCd(): Promise<KubeObject[]> {
+  const handlebars = Handlebars.create();
+  handlebars.registerHelper('q', (value: unknown) => JSON.stringify(value ?? ''));
+  handlebars.registerHelper('base64', (value: string) => Buffer.from(value).toString('base64'));
+  const read = (path: string) => readFile(join(root, 'templates', path), 'utf8');
+  for (const name of await readdir(join(root, 'templates/partials'))) {
+    handlebars.registerPartial(name.replace('.hbs', ''), await read(`partials/${name}`));
+  }
+  const values = {
+    namespace,
+    argoCDImage: 'quay.io/argoproj/argocd:v3.2.6',
+    redisImage: 'redis:7',
+    pullPolicy: 'IfNotPresent',
+    knownHosts: '',
+    serverSecretKey: 'c2VjcmV0',
+    redisPassword: 'secret',
+  };
+  const files = (await readdir(join(root, 'templates/argocd'))).filter((file) => file.endsWith('.yaml.hbs')).sort();
+  const texts = await Promise.all(
+    files.map(async (file) => handlebars.compile(await read(`argocd/${file}`), { noEscape: true })(values)),
+  );
+  return texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as KubeObject));
+}
+
+it('runs the delivered Argo CD, which brings an Application from Git to Synced and Healthy', async () => {
+  for (const object of await deliveredArgoCd()) {
+    const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
+    if (!type) throw new Error(`the cluster does not serve ${object.kind}`);
+    await cluster.client.apply(type, object, { fieldManager: 'test', force: true });
+  }
+  await cluster.client.create(projects, {
+    metadata: { name: 'default', namespace },
+    spec: {
+      sourceRepos: ['*'],
+      destinations: [{ namespace: '*', server: '*' }],
+      clusterResourceWhitelist: [{ group: '*', kind: '*' }],
+    },
+  });
+  await git.commit('guestbook', { 'deployment.yaml': guestbook }, 'A deployment');
+  await cluster.client.create(applications, {
+    metadata: { name: 'guestbook', namespace },
+    spec: {
+      project: 'default',
+      source: { repoURL: git.url('guestbook'), path: '.', targetRevision: 'HEAD' },
+      destination: { server: 'https://kubernetes.default.svc', namespace: 'default' },
+      syncPolicy: { automated: {} },
+    },
+  });
+  await vi.waitFor(
+    async () => {
+      const controller = await cluster.client.get(statefulSets, { namespace, name: 'argocd-application-controller' });
+      expect(controller?.status?.readyReplicas, await whatRuns()).toBe(1);
+      for (const name of ['argocd-repo-server', 'argocd-redis']) {
+        const deployment = await cluster.client.get(deployments, { namespace, name });
+        expect(deployment?.status?.availableReplicas, await whatRuns()).toBe(1);
+      }
+    },
+    { timeout: 60_000, interval: 200 },
+  );
+  await vi.waitFor(
+    async () => {
+      const app = await cluster.client.get(applications, { namespace, name: 'guestbook' });
+      const { sync, health } = app?.status ?? {};
+      expect([sync?.status, health?.status], JSON.stringify(app?.status?.conditions)).toEqual(['Synced', 'Healthy']);
+    },
+    { timeout: 60_000, interval: 200 },
+  );
+  const all = await cluster.client.list(pods, {});
+  const restarts = all.map((pod) => [pod.metadata.name, pod.status?.containerStatuses?.[0]?.restartCount]);
+  expect(restarts.filter(([, count]) => count !== 0)).toEqual([]);
+}, 180_000);
+
+async function whatRuns(): Promise<string> {
+  const all: Pod[] = await cluster.client.list(pods, { namespace });
+  const lines = all.map(async ({ metadata, status }) => {
+    return `${metadata.name} ${JSON.stringify(status?.containerStatuses)}\n${await node.log(namespace, metadata.name)}`;
+  });
+  return (await Promise.all(lines)).join('\n');
+}
+
+const guestbook = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: guestbook }
+spec:
+  replicas: 1
+  selector: { matchLabels: { app: guestbook } }
+  template:
+    metadata: { labels: { app: guestbook } }
+    spec: { containers: [{ name: web, image: "nginx:1.27", readinessProbe: { httpGet: { path: /, port: 80 } } }] }
+`;
