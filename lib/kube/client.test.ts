@@ -353,3 +353,34 @@ test('a quiet connection that answers pings is left alone', async () => {
   setTimeout(() => later.resolve(), 800);
   expect((await event).value).toMatchObject({ type: 'ADDED' });
 });
+
+test('a connection is not taken for dead because this process was busy', async () => {
+  const mine = newClient({ pingIntervalMs: 20, pingTimeoutMs: 100 });
+  server.answer((_, response) => void response.writeHead(200).write(added('5')));
+  const watch = await mine.watch(configMaps, { resourceVersion: '4' });
+  await watch.next();
+  let ended: unknown;
+  const next = watch.next().catch((error: unknown) => {
+    ended = error;
+  });
+  for (let i = 0; i < 3; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(ended).toBeUndefined();
+  await mine.close();
+  await next;
+});
+
+test('many requests at once under one signal cause no warning', async () => {
+  answerWith([200, JSON.stringify(object)]);
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 100 }, () => client.get(configMaps, key, signal)));
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off('warning', note);
+  expect(warnings).toEqual([]);
+});

@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { ConnectionPool, type HttpRequest, type HttpResponse } from './connection.ts';
 import { Credentials, kubeConfigFromEnvironment, kubeConfigFromFile, kubeConfigInCluster } from './credentials.ts';
 import { Discovery } from './discovery.ts';
-import { ApiError, ConnectionError, errorFromResponse, isNotFound } from './errors.ts';
+import { isNotFound } from './errors.ts';
+import { type Exchange, exchange, type Send } from './exchange.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
@@ -73,7 +73,6 @@ export interface ClientOptions {
   pingTimeoutMs?: number;
 }
 
-const attempts = 4;
 const silentWatchMs = 75_000;
 const jsonType = 'application/json';
 
@@ -359,29 +358,12 @@ export class KubeClient {
   }
 
   async #exchange(request: Exchange, send: Send = (r) => this.#pool.send(r)): Promise<HttpResponse> {
-    const { idempotent, body, ...rest } = request;
-    const repeatable = idempotent || request.method === 'GET';
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await accepted(send, {
-          ...rest,
-          path: this.#basePath + request.path,
-          headers: { accept: jsonType, 'user-agent': this.#userAgent, ...request.headers },
-          ...(body === undefined ? {} : { body }),
-        });
-      } catch (error) {
-        const wait = attempt < attempts ? retryDelay(error, attempt, repeatable) : undefined;
-        if (wait === undefined) throw error;
-        if (error instanceof ApiError && error.status === 401) this.#credentials.invalidate();
-        await delay(wait, undefined, request.signal ? { signal: request.signal } : {}).catch((reason) => {
-          throw request.signal?.aborted ? request.signal.reason : reason;
-        });
-      }
-    }
+    const headers = { accept: jsonType, 'user-agent': this.#userAgent, ...request.headers };
+    return exchange({ ...request, path: this.#basePath + request.path, headers }, send, () =>
+      this.#credentials.invalidate(),
+    );
   }
 }
-
-type Send = (request: HttpRequest) => Promise<HttpResponse>;
 
 interface JsonRequest {
   method: HttpRequest['method'];
@@ -390,42 +372,6 @@ interface JsonRequest {
   body?: unknown;
   signal?: AbortSignal | undefined;
   idempotent?: boolean;
-}
-
-interface Exchange {
-  method: HttpRequest['method'];
-  path: string;
-  headers?: Record<string, string>;
-  body?: string | Uint8Array | undefined;
-  signal?: AbortSignal | undefined;
-  timeoutMs: number;
-  /** Repeating it after it may have been carried out does no harm. */
-  idempotent?: boolean | undefined;
-}
-
-/** Sends, and turns the answers that are errors into ApiError. */
-async function accepted(send: Send, request: HttpRequest): Promise<HttpResponse> {
-  const response = await send(request);
-  if (response.status < 400) return response;
-  const body = await response.body.text();
-  const what = `${request.method} ${request.path.replace(/\?.*/, '')}`;
-  throw errorFromResponse(what, response.status, body, response.headers['retry-after']);
-}
-
-/** Milliseconds until another try of a failed request, or undefined when it must not be repeated here. */
-function retryDelay(error: unknown, attempt: number, repeatable: boolean): number | undefined {
-  const backoff = 50 * 2 ** attempt * (0.5 + Math.random());
-  if (error instanceof ConnectionError) {
-    // One more try: a kept-alive connection may have been closed under the request. A server that is down is for the
-    // caller to wait for.
-    return attempt === 1 && error.sent && repeatable ? 0 : undefined;
-  }
-  if (!(error instanceof ApiError)) return undefined;
-  if (error.status === 401) return attempt === 1 ? 0 : undefined;
-  if (error.status === 429) return Math.min(error.retryAfterMs ?? backoff, 10_000);
-  if (error.status === 503 && error.retryAfterMs !== undefined && repeatable)
-    return Math.min(error.retryAfterMs, 10_000);
-  return undefined;
 }
 
 function withKind<T extends KubeObject>(type: ResourceType<T>, object: object): object {

@@ -85,8 +85,8 @@ export class EventRecorder {
     if (known && now.getTime() - known.lastAt.getTime() < seriesEndsAfterMs) {
       known.count++;
       known.lastAt = now;
-      if (known.written === 0) this.#queue.add(key);
-      else this.#queue.addAfter(key, this.#options.seriesIntervalMs ?? 30_000);
+      // What was not written yet is still in the queue and takes the repetition with it.
+      if (known.written > 0) this.#queue.addAfter(key, this.#options.seriesIntervalMs ?? 30_000);
       return;
     }
     this.#entries.delete(key);

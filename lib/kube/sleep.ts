@@ -1,15 +1,15 @@
 /** Resolves after the time, or as soon as the signal is aborted; never rejects. */
-export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
+export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  if (signal?.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();
   const onAbort = () => resolve();
   const timer = setTimeout(resolve, ms);
-  signal.addEventListener('abort', onAbort, { once: true });
+  signal?.addEventListener('abort', onAbort, { once: true });
   try {
     await promise;
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
+    signal?.removeEventListener('abort', onAbort);
   }
 }
 

@@ -236,10 +236,16 @@ class WatchSession {
   #ping(): void {
     if (this.#session.destroyed || this.#session.connecting) return;
     const sentAt = performance.now();
-    const timer = setTimeout(() => {
-      // When this process was busy, the answer may lie unread in the socket: read first, then judge.
-      setImmediate(() => setImmediate(() => this.#judge(sentAt)));
-    }, this.#options.pingTimeoutMs).unref();
+    let timer: NodeJS.Timeout | undefined;
+    const wait = (since: number) => {
+      timer = setTimeout(() => {
+        const lateMs = performance.now() - since - this.#options.pingTimeoutMs;
+        // When this process was busy, the answer may lie unread in the socket: give it another chance, then judge.
+        if (lateMs > this.#options.pingTimeoutMs / 2) wait(performance.now());
+        else setImmediate(() => this.#judge(sentAt));
+      }, this.#options.pingTimeoutMs).unref();
+    };
+    wait(sentAt);
     const isSent = this.#session.ping((error) => {
       clearTimeout(timer);
       if (!error) this.#heardAt = performance.now();
