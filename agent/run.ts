@@ -4,6 +4,7 @@ import {
   appProjects,
   kubeClient,
   kubeStore,
+  matchesAny,
   peerOnStream,
   startInformer,
   syncSelector,
@@ -21,7 +22,9 @@ import {
 import { agentSource, type ClientTls, runWireClient } from '../lib/wire/index.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
+import { ManyNamespaces } from './many-namespaces.ts';
 import { agentMetrics } from './metrics.ts';
+import { namespaceCreator } from './namespaces.ts';
 import { type AgentOptions, agentOptions } from './options.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
@@ -70,8 +73,16 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   await Promise.all([applicationCache.synced(signal), projectCache.synced(signal), secretCache.synced(signal)]);
   clearTimeout(slow);
 
+  const store = kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager });
+  const many = everywhere
+    ? new ManyNamespaces({
+        namespace,
+        isAllowed: (name) => name === namespace || matchesAny(flags['allowed-namespaces'], name),
+        ensureNamespace: flags['create-namespace'] ? namespaceCreator(client, logger) : undefined,
+      })
+    : undefined;
   const sync = new AgentSync({
-    applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
+    applications: many?.store(store) ?? store,
     namespace,
     mismatchPolicy: flags['source-uid-mismatch-policy'] as 'recreate' | 'upsert',
     adoptionPolicy: flags['adoption-policy'] as 'always' | 'never',
@@ -99,27 +110,32 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     maxMessageBytes: flags['grpc-max-message-size'],
     logger,
     signal,
-    onConnected: (stream, { agent, principalNamespace, version: principalVersion }) => {
+    onConnected: (stream, { principalNamespace }) => {
       const peer = peerOnStream({
         stream,
         source: agentSource,
         logger,
-        listener: sync,
+        listener: {
+          receive: (message) => sync.receive(many?.incoming(message) ?? message),
+          acknowledged: (ids) => sync.acknowledged(ids),
+          writable: () => sync.writable(),
+        },
         received: () => metrics.eventsReceived.inc(),
         sent: () => metrics.eventsSent.inc(),
       });
-      logger.info({ principal: remote, agent, principalNamespace, principalVersion }, 'connected to the principal');
       metrics.connections.inc();
       metrics.connectionStatus.set(1);
       metrics.connectionStart.setToCurrentTime();
       unwell = undefined;
-      sync.connected(peer.connection);
+      if (many !== undefined) many.principalNamespace = principalNamespace;
+      const connection = many?.connection(peer.connection) ?? peer.connection;
+      sync.connected(connection);
       return {
         event: peer.event,
         closed: () => {
           metrics.connectionStatus.set(0);
           unwell = 'not connected to the principal';
-          sync.disconnected(peer.connection);
+          sync.disconnected(connection);
         },
       };
     },

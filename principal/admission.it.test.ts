@@ -108,7 +108,7 @@ test('a new principal certificate is served without a restart', async () => {
   const before = pair.agent.output.length;
   await pair.agent.stop();
   pair.agent.start();
-  await pair.agent.says(/connected to the principal/, { after: before });
+  await pair.agent.says(/Connected to the principal/, { after: before });
 });
 
 test('refused agents are told why', async () => {
@@ -136,6 +136,6 @@ test('an expired client certificate is named', async () => {
   agent.start();
   await agent.says(/argocd-agent-client-tls.*expired at/);
   await giveAgentCredentials(managed.client, authority, pair.name);
-  await agent.says(/connected to the principal/);
+  await agent.says(/Connected to the principal/);
   await agent.stop('SIGKILL');
 });

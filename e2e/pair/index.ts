@@ -111,7 +111,7 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
   if (!options.idle) {
     principal.start();
     agent.start();
-    await agent.says(/connected to the principal/);
+    await agent.says(/Connected to the principal/);
   }
   return {
     hub,
