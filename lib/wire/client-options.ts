@@ -36,7 +36,7 @@ export interface WireClientOptions {
   readonly signal: AbortSignal;
   /** Default 200 ms to 30 s. Each wait is random between half and the whole of the current value, which doubles. */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
-  /** Interval of HTTP/2 pings, at least 10 s (`--keep-alive-ping-interval`). Default: off. */
+  /** Interval of HTTP/2 pings, at least 10 s (`--keep-alive-ping-interval`). Default: pings only on suspicion. */
   readonly keepalivePingIntervalMs?: number;
   /** gzip for everything that is sent (`--enable-compression`). */
   readonly compression?: boolean;

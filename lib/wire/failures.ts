@@ -10,7 +10,9 @@ export function explainFailure(error: unknown, server: string, broken: Error | u
     const reason = broken ?? new Error(error.details, { cause: error });
     return explainConnection(reason, server) ?? unreachable(server, reason);
   }
-  return explainConnection(error, server) ?? unreachable(server, error);
+  if (codeOf(error) !== '') return explainConnection(error, server) ?? unreachable(server, error);
+  const why = error instanceof Error ? error.message : String(error);
+  return new WireError('protocol', `The connection to ${server} failed: ${why}`, { cause: error });
 }
 
 function explainStatus(error: GrpcError, server: string): WireError {

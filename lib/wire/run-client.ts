@@ -17,6 +17,8 @@ const goodAfterMs = 5000;
 /** grpc-go's lower bound for pings, and its patience. */
 const minPingIntervalMs = 10_000;
 const pingTimeoutMs = 20_000;
+/** Idle connections are left to TCP keep-alive; one that swallows what we send is pinged, as rarely as originals allow. */
+const defaultKeepalive = { intervalMs: 10_000, timeoutMs: 10_000, onSuspicionEveryMs: 5 * 60_000 + 5000 };
 /** How long the reason of a broken connection may come after the failure that it caused. */
 const reasonDelayMs = 250;
 
@@ -91,9 +93,9 @@ function connect(options: WireClientOptions): Promise<GrpcTransport> {
     timeoutMs: connectTimeoutMs,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     compression: options.compression ?? false,
-    ...(interval
-      ? { ping: { intervalMs: Math.max(interval, minPingIntervalMs), timeoutMs: pingTimeoutMs } }
-      : undefined),
+    keepalive: interval
+      ? { intervalMs: Math.max(interval, minPingIntervalMs), timeoutMs: pingTimeoutMs }
+      : defaultKeepalive,
     signal: options.signal,
   });
 }

@@ -8,6 +8,8 @@ export interface EventStream {
    *
    * @returns false when the connection cannot take more now: the event itself is taken, further ones should wait for
    *   `onDrain`. Also false, and the event is dropped, once the stream has ended.
+   * @throws WireError `too-large` for an event over the message limit: nothing was sent, and sending it again would
+   *   fail again
    */
   send(event: WireEvent): boolean;
   /** Sets the one listener that is called when a stream that was full can take more. */

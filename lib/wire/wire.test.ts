@@ -254,20 +254,20 @@ describe('agent and principal over mutual TLS', () => {
     expect(fullTimes).toBeGreaterThan(0);
   });
 
-  test('an event of 20 MB passes, one over the limit is refused at the sender', async () => {
-    const principal = await startPrincipal();
+  test('an event of 8 MB passes, one over the limit is refused at the sender', async () => {
+    const principal = await startPrincipal({ maxMessageBytes: 10_000_000 });
     const agent = startAgent(principal.server.port, { compression: true });
     await until(() => expect(principal.sessions).toHaveLength(1));
     const big = (size: number) => {
       const object = { metadata: { name: 'big', uid: 'u', resourceVersion: '1' }, spec: 'x'.repeat(size) };
       return objectEvent(targets.application, eventTypes.create, object, { source: principalSource });
     };
-    principal.sessions[0]?.stream.send(big(20_000_000));
+    principal.sessions[0]?.stream.send(big(8_000_000));
     await until(() => expect(agent.received).toHaveLength(1));
-    expect(agent.received[0]?.data.length).toBeGreaterThan(20_000_000);
-    agent.streams[0]?.send(big(20_000_000));
-    await until(() => expect(principal.received.at(-1)?.data.length).toBeGreaterThan(20_000_000));
-    expect(() => principal.sessions[0]?.stream.send(big(210_000_000))).toThrow(
+    expect(agent.received[0]?.data.length).toBeGreaterThan(8_000_000);
+    agent.streams[0]?.send(big(8_000_000));
+    await until(() => expect(principal.received.at(-1)?.data.length).toBeGreaterThan(8_000_000));
+    expect(() => principal.sessions[0]?.stream.send(big(11_000_000))).toThrow(
       expect.objectContaining({ code: 'too-large' }),
     );
   });

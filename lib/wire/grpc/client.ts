@@ -3,7 +3,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { ClientTls } from '../client-options.ts';
 import { ClientCall } from './client-call.ts';
-import { watchSession } from './keepalive.ts';
+import { type KeepaliveTiming, watchSession } from './keepalive.ts';
 import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from './server.ts';
 import { GrpcError, grpcStatus } from './status.ts';
 
@@ -38,8 +38,7 @@ export async function connectGrpc(options: {
   readonly timeoutMs: number;
   readonly maxMessageBytes: number;
   readonly compression: boolean;
-  /** HTTP/2 pings on a quiet connection. Off without it; originals cut off clients that ping too often. */
-  readonly ping?: { readonly intervalMs: number; readonly timeoutMs: number };
+  readonly keepalive: KeepaliveTiming;
   readonly signal: AbortSignal;
 }): Promise<GrpcTransport> {
   const { host, port, tls, signal } = options;
@@ -62,13 +61,14 @@ export async function connectGrpc(options: {
       fail(new GrpcError(grpcStatus.unavailable, `the server ends the connection (HTTP/2 error ${code})`));
   });
   session.on('connect', () => session.setLocalWindowSize(connectionWindowBytes));
-  const stop =
-    options.ping === undefined ? undefined : watchSession(session, options.ping, () => fail(new Error('no answer')));
+  const stop = watchSession(session, options.keepalive, () => {
+    fail(Object.assign(new Error('the connection does not answer any more'), { code: 'ETIMEDOUT' }));
+  });
   const destroy = () => session.destroy();
   signal.addEventListener('abort', destroy, { once: true });
   const closed = new Promise<void>((resolve) => {
     session.on('close', () => {
-      stop?.();
+      stop();
       signal.removeEventListener('abort', destroy);
       resolve();
     });

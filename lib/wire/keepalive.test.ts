@@ -1,0 +1,117 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { TokenAuthority } from '../auth/index.ts';
+import { createSigningKey } from './fixtures.ts';
+import { connectGrpc } from './grpc/client.ts';
+import { callUnary } from './grpc/client-call.ts';
+import { runWireClient, serveWire, type WireServer } from './index.ts';
+import { paths } from './services.ts';
+
+// A network that goes silent without telling anybody.
+
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
+
+/** A proxy that can stop passing anything on while keeping every connection open. */
+async function startProxy(port: number) {
+  const sockets: Socket[] = [];
+  const proxy = createServer((client) => {
+    const upstream = connect(port, '127.0.0.1');
+    sockets.push(client, upstream);
+    client.pipe(upstream);
+    upstream.pipe(client);
+    for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    client.on('close', () => upstream.destroy());
+    upstream.on('close', () => client.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (proxy.address() as AddressInfo).port,
+    goSilent() {
+      for (const socket of sockets) socket.unpipe();
+    },
+    stop() {
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+    },
+  };
+}
+
+describe('a connection that goes silent', () => {
+  const closed: (Error | undefined)[] = [];
+  let opened = 0;
+  let server: WireServer;
+  let proxy: Awaited<ReturnType<typeof startProxy>>;
+  const abort = { controller: new AbortController() };
+
+  beforeEach(async () => {
+    closed.length = 0;
+    opened = 0;
+    abort.controller = new AbortController();
+    server = await serveWire({
+      address: '127.0.0.1',
+      port: 0,
+      tls: 'plaintext',
+      version: '1',
+      principalNamespace: 'argocd',
+      tokens: TokenAuthority.fromPem(createSigningKey()),
+      authenticate: async () => 'cluster1',
+      subscribe: () => {
+        opened++;
+        return { event: () => undefined, closed: (error) => closed.push(error) };
+      },
+      keepalive: { intervalMs: 30, timeoutMs: 100 },
+      logger: silent,
+    });
+    proxy = await startProxy(server.port);
+  });
+
+  afterEach(async () => {
+    abort.controller.abort();
+    proxy.stop();
+    await server.close();
+  });
+
+  test('is noticed by the principal', async () => {
+    const done = runWireClient({
+      server: `127.0.0.1:${proxy.port}`,
+      tls: () => 'plaintext',
+      credentials: () => ({ method: '', credentials: {} }),
+      mode: 'managed',
+      version: '1',
+      agentNamespace: '',
+      onConnected: () => ({ event: () => undefined, closed: () => undefined }),
+      signal: abort.controller.signal,
+      backoff: { initialMs: 10, maxMs: 10 },
+      logger: silent,
+    });
+    await until(() => expect(opened).toBe(1));
+    proxy.goSilent();
+    await until(() => expect(closed).toHaveLength(1));
+    abort.controller.abort();
+    await done;
+  });
+
+  test.each([
+    ['by regular pings', { intervalMs: 30, timeoutMs: 100 }],
+    ['by a ping when what we sent finds no echo', { intervalMs: 30, timeoutMs: 100, onSuspicionEveryMs: 60_000 }],
+  ])('is noticed by the agent: %s', async (_, keepalive) => {
+    const { signal } = abort.controller;
+    const transport = await connectGrpc({
+      host: '127.0.0.1',
+      port: proxy.port,
+      tls: 'plaintext',
+      timeoutMs: 1000,
+      maxMessageBytes: 1000,
+      compression: false,
+      keepalive,
+      signal,
+    });
+    await callUnary(transport.call(paths.version), Buffer.alloc(0), signal);
+    proxy.goSilent();
+    const lost = callUnary(transport.call(paths.version), Buffer.alloc(0), signal);
+    await expect(lost).rejects.toMatchObject({ isConnectionLoss: true });
+    await transport.closed;
+    expect(transport.failure?.message).toContain('does not answer any more');
+  });
+});
