@@ -27,3 +27,7 @@ export type { AdoptionPolicy, MismatchPolicy } from './managed/plan.ts';
 export { PrincipalSync, type PrincipalSyncOptions } from './managed/principal-sync.ts';
 export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
+export { matchesAny, matchesGlob } from './patterns.ts';
+export { AgentProjects, type AgentProjectsOptions } from './projects/agent-projects.ts';
+export { PrincipalProjects, type PrincipalProjectsOptions } from './projects/principal-projects.ts';
+export { isProjectOfAgent, projectDigest, projectForAgent } from './projects/rules.ts';

@@ -11,4 +11,4 @@ export {
   type StoreChange,
   type StoredObject,
 } from './store.ts';
-export { refOf, View } from './view.ts';
+export { refOf, View, type ViewOptions } from './view.ts';

@@ -207,12 +207,12 @@ export class Outbox<T> {
   }
 
   /**
-   * The peer's own word on what it has; undefined: it has none. While something is in flight, only its existence counts,
-   * because the acknowledgement will be newer.
+   * The peer's own word on what it has; undefined: it has none. While a state or a deletion is in flight, only its
+   * existence counts, because the acknowledgement will be newer.
    */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
     const entry = this.#entry(key);
-    if (entry.flight === undefined) {
+    if (entry.flight === undefined || entry.flight.outcome.is === 'intent') {
       this.#forget(entry);
       entry.held = copy?.digest === undefined ? undefined : copy;
       entry.copies.clear();

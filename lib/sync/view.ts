@@ -1,6 +1,20 @@
+import type { Clock } from './clock.ts';
 import type { ObjectRef, Store, StoreChange, StoredObject } from './store.ts';
 
 const rememberedGone = 4_096;
+const doubtAfterMs = 10_000;
+
+/** What a {@link View} tells its owner. */
+export interface ViewOptions<T> {
+  readonly clock: Clock;
+  /** Called after every change of what the view says. */
+  readonly changed: (ref: ObjectRef, change: StoreChange<T>) => void;
+  /**
+   * Our own creation has not shown up in the cache for long. It may have been deleted in a gap of the watch, which the
+   * cache, not having seen it, would never tell: read it and call `learn` or `lost`. Called again until it shows up.
+   */
+  readonly doubted: (ref: ObjectRef) => void;
+}
 
 /**
  * The newest known state of one kind: what the store's cache says, and what our own writes returned, whichever is newer.
@@ -10,26 +24,35 @@ export class View<T extends StoredObject> {
   readonly #objects = new Map<string, T>();
   /** Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. */
   readonly #gone = new Set<string>();
-  readonly #listener: (ref: ObjectRef, change: StoreChange<T>) => void;
+  /** Uids in the cache. */
+  readonly #cached = new Set<string>();
+  readonly #options: ViewOptions<T>;
+  #following = false;
 
-  /** @param listener called after every change of what the view says */
-  constructor(listener: (ref: ObjectRef, change: StoreChange<T>) => void) {
-    this.#listener = listener;
+  constructor(options: ViewOptions<T>) {
+    this.#options = options;
   }
 
   /** Follows a store until the returned function is called. */
   follow(store: Store<T>): () => void {
-    return store.subscribe(({ old, now }) => {
+    this.#following = true;
+    const unsubscribe = store.subscribe(({ old, now }) => {
       const object = now ?? old;
       if (object === undefined) {
         return;
       }
       if (now !== undefined) {
-        this.learn(now);
+        this.#cached.add(now.metadata.uid ?? '');
+        this.#take(now);
       } else {
+        this.#cached.delete(object.metadata.uid ?? '');
         this.#forget(object);
       }
     });
+    return () => {
+      this.#following = false;
+      unsubscribe();
+    };
   }
 
   get(ref: ObjectRef): T | undefined {
@@ -43,10 +66,8 @@ export class View<T extends StoredObject> {
 
   /** Takes an object that the API server returned, unless a newer state of it is known. */
   learn(object: T): void {
-    const ref = refOf(object);
-    const known = this.get(ref);
-    if (!this.#gone.has(object.metadata.uid ?? '') && (known === undefined || isNewer(object, known))) {
-      this.#set(ref, object);
+    if (this.#take(object) && !this.#cached.has(object.metadata.uid ?? '')) {
+      this.#awaitInCache(object);
     }
   }
 
@@ -56,6 +77,27 @@ export class View<T extends StoredObject> {
     if (known !== undefined) {
       this.#forget(known);
     }
+  }
+
+  #take(object: T): boolean {
+    const ref = refOf(object);
+    const known = this.get(ref);
+    if (this.#gone.has(object.metadata.uid ?? '') || (known !== undefined && !isNewer(object, known))) {
+      return false;
+    }
+    this.#set(ref, object);
+    return true;
+  }
+
+  #awaitInCache(object: T): void {
+    this.#options.clock.after(doubtAfterMs, () => {
+      const ref = refOf(object);
+      const { uid } = object.metadata;
+      if (this.#following && this.get(ref)?.metadata.uid === uid && !this.#cached.has(uid ?? '')) {
+        this.#options.doubted(ref);
+        this.#awaitInCache(object);
+      }
+    });
   }
 
   #forget(object: T): void {
@@ -80,7 +122,7 @@ export class View<T extends StoredObject> {
     } else {
       this.#objects.set(id, now);
     }
-    this.#listener(ref, { old, now });
+    this.#options.changed(ref, { old, now });
   }
 }
 

@@ -74,6 +74,7 @@ export interface SyncStats {
 type Work =
   | { readonly is: 'message'; readonly message: ApplicationMessage }
   | { readonly is: 'resync'; readonly message: ResyncMessage }
+  | { readonly is: 'doubt'; readonly name: string; readonly id: string }
   | { readonly is: 'look'; readonly name: string; readonly id: string; readonly lastSeen: Application | undefined };
 
 interface Wanted extends Desired {
@@ -86,7 +87,8 @@ interface Wanted extends Desired {
 }
 
 type Result =
-  | { readonly is: 'done' }
+  /** `copy`: the object as it was written or found to be right; undefined when there is none. */
+  | { readonly is: 'done'; readonly copy: Application | undefined }
   /** It cannot be done as things are. */
   | { readonly is: 'stopped'; readonly message: string; readonly rejected: boolean }
   /** The object changed under us again and again. */
@@ -116,7 +118,7 @@ export class AgentSync {
   readonly #newId: () => string;
   readonly #log: SyncLog;
 
-  readonly #view = new View<Application>((ref, change) => this.#localChange(ref, change));
+  readonly #view: View<Application>;
   readonly #wanted = new Map<string, Wanted>();
   readonly #problems = new Map<string, Problem>();
   readonly #snapshots = new WeakMap<Application, { problem: string | undefined; snapshot: Snapshot<Application> }>();
@@ -132,6 +134,11 @@ export class AgentSync {
     this.#random = options.random ?? Math.random;
     this.#newId = options.newId ?? randomUUID;
     this.#log = options.log;
+    this.#view = new View({
+      clock: this.#clock,
+      changed: (ref, change) => this.#localChange(ref, change),
+      doubted: (ref) => this.#inbox?.receive({ is: 'doubt', name: ref.name, id: this.#newId() }),
+    });
     const delivery = {
       clock: this.#clock,
       random: this.#random,
@@ -155,7 +162,9 @@ export class AgentSync {
         acknowledge: (work) => this.#acknowledge(work),
         laneOf: (work) => (work.is === 'resync' ? '' : nameOf(work)),
         idOf: (work) =>
-          work.is === 'look' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
+          work.is === 'look' || work.is === 'doubt'
+            ? work.id
+            : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
         supersedes,
         once: (work) => work.is === 'message' && !isState(work.message),
         onError: (error, work, attempt) =>
@@ -258,6 +267,10 @@ export class AgentSync {
     if (work.is === 'resync') {
       return this.#resync(work.message, signal);
     }
+    if (work.is === 'doubt') {
+      await this.#read(work.name, signal);
+      return 'done';
+    }
     if (work.is === 'look') {
       return this.#bringInStep(work.name, work.lastSeen, undefined, signal);
     }
@@ -328,7 +341,7 @@ export class AgentSync {
     switch (result.is) {
       case 'done':
         this.#solved(name);
-        this.#settle(name);
+        this.#settle(name, result.copy);
         return 'done';
       case 'stopped':
         this.#problem(name, result.message, result.rejected);
@@ -338,13 +351,18 @@ export class AgentSync {
     }
   }
 
-  #settle(name: string): void {
+  /** The copy is as wanted: remember how it looks, to know when somebody changes it. */
+  #settle(name: string, copy: Application | undefined): void {
     const wanted = this.#wanted.get(name);
-    const local = this.#view.get(this.#refOf(name));
-    if (wanted !== undefined && local !== undefined && local.metadata.deletionTimestamp === undefined) {
-      wanted.triggers = {};
-      wanted.copyUid = local.metadata.uid;
-      wanted.settledSpec = digestOf(local.spec);
+    if (wanted === undefined || copy === undefined) {
+      return;
+    }
+    wanted.triggers = {};
+    wanted.copyUid = copy.metadata.uid;
+    wanted.settledSpec = digestOf(copy.spec);
+    const now = this.#view.get(this.#refOf(name));
+    if (now === undefined || isAstray(now, wanted)) {
+      this.#look(name, undefined);
     }
   }
 
@@ -374,19 +392,35 @@ export class AgentSync {
 
   /** Plans and writes until there is nothing more to do for now. Throws when the API server cannot be asked now. */
   async #run(name: string, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<Result> {
-    let updated = false;
+    let written: Application | undefined;
     for (let step = 0; step < maxSteps; step++) {
-      const next = plan(this.#view.get(this.#refOf(name)));
-      if (updated && next.action === 'update') {
-        // This API server makes something else of what was written; writing it again would change nothing.
-        return { is: 'done' };
-      }
+      const local = this.#view.get(this.#refOf(name));
+      const next = plan(local);
       try {
-        const result = await this.#carryOut(name, next, signal);
-        if (result !== undefined) {
-          return result;
+        switch (next.action) {
+          case 'none':
+            return { is: 'done', copy: written ?? local };
+          case 'wait':
+            return { is: 'done', copy: undefined };
+          case 'refuse':
+            return { is: 'stopped', message: next.message, rejected: false };
+          case 'gone':
+            this.#wanted.delete(name);
+            this.#gone(name, next.sourceUid);
+            return { is: 'done', copy: undefined };
+          case 'update':
+            if (written !== undefined) {
+              // This API server makes something else of what was written; writing it again would change nothing.
+              return { is: 'done', copy: written };
+            }
+            written = await this.#write(name, next, signal);
+            break;
+          case 'create':
+            return { is: 'done', copy: await this.#write(name, next, signal) };
+          case 'delete':
+            await this.#delete(name, next, signal);
+            break;
         }
-        updated = next.action === 'update';
       } catch (error) {
         switch (failureOf(error)) {
           case 'rejected':
@@ -402,34 +436,23 @@ export class AgentSync {
     return { is: 'unsettled' };
   }
 
-  /** Undefined when it is to be planned anew after this step. */
-  async #carryOut(name: string, plan: Plan, signal: AbortSignal): Promise<Result | undefined> {
+  async #write(name: string, plan: Plan & { action: 'create' | 'update' }, signal: AbortSignal): Promise<Application> {
     const store = this.#options.applications;
-    const ref = this.#refOf(name);
-    switch (plan.action) {
-      case 'none':
-      case 'wait':
-        return { is: 'done' };
-      case 'create':
-        this.#view.learn(await store.create(plan.object, signal));
-        this.#log.info({ application: name }, 'Application created');
-        return { is: 'done' };
-      case 'update':
-        this.#view.learn(await store.patch(ref, plan.patch, signal));
-        this.#log.info({ application: name, reason: plan.reason }, 'Application updated');
-        return undefined;
-      case 'delete':
-        await store.delete(ref, { uid: plan.uid, propagation: plan.propagation }, signal);
-        this.#log.info({ application: name, propagation: plan.propagation }, 'Application deleted');
-        await this.#read(name, signal);
-        return undefined;
-      case 'gone':
-        this.#wanted.delete(name);
-        this.#gone(name, plan.sourceUid);
-        return { is: 'done' };
-      case 'refuse':
-        return { is: 'stopped', message: plan.message, rejected: false };
-    }
+    const written =
+      plan.action === 'create'
+        ? await store.create(plan.object, signal)
+        : await store.patch(this.#refOf(name), plan.patch, signal);
+    const reason = plan.action === 'create' ? 'created' : plan.reason;
+    this.#log.info({ application: name, reason }, 'Application written');
+    this.#view.learn(written);
+    return written;
+  }
+
+  async #delete(name: string, plan: Plan & { action: 'delete' }, signal: AbortSignal): Promise<void> {
+    const { uid, propagation } = plan;
+    await this.#options.applications.delete(this.#refOf(name), { uid, propagation }, signal);
+    this.#log.info({ application: name, propagation }, 'Application deleted');
+    await this.#read(name, signal);
   }
 
   async #read(name: string, signal: AbortSignal): Promise<void> {
@@ -541,7 +564,7 @@ export class AgentSync {
   }
 
   #acknowledge(work: Work): void {
-    if (work.is === 'look') {
+    if (work.is === 'look' || work.is === 'doubt') {
       return;
     }
     this.#connection?.acknowledge(work.message);
@@ -633,7 +656,7 @@ export class AgentSync {
 }
 
 function nameOf(work: Exclude<Work, { is: 'resync' }>): string {
-  return work.is === 'look' ? work.name : work.message.object.metadata.name;
+  return work.is === 'message' ? work.message.object.metadata.name : work.name;
 }
 
 function keyOf(name: string, namespace: string): ResourceKey {

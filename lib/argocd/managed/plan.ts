@@ -68,7 +68,7 @@ export function planManagedApplication(desired: Desired, local: Application | un
     return { action: 'refuse', message };
   }
   if (kinship === 'replace') {
-    return leaving ? { action: 'gone', sourceUid } : removal(local, 'Background');
+    return removal(local, 'Background');
   }
   if (local.metadata.deletionTimestamp !== undefined && !leaving) {
     // Somebody deleted it here. It is made anew when Argo CD has finished with this one.

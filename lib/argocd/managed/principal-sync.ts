@@ -60,7 +60,7 @@ export class PrincipalSync {
   readonly #options: PrincipalSyncOptions;
   readonly #clock: Clock;
   readonly #log: SyncLog;
-  readonly #view = new View<Application>((ref, change) => this.#hubChange(ref, change));
+  readonly #view: View<Application>;
   readonly #peers = new Map<string, PrincipalPeer>();
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
   readonly #operations = new Map<string, KnownOperation>();
@@ -71,6 +71,12 @@ export class PrincipalSync {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log;
+    this.#view = new View({
+      clock: this.#clock,
+      changed: (ref, change) => this.#hubChange(ref, change),
+      // The principal creates nothing, so what it knows was in the cache.
+      doubted: (ref) => this.#log.debug({ application: ref }, 'not in the cache'),
+    });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */

@@ -1,0 +1,245 @@
+import { randomUUID } from 'node:crypto';
+import { type Clock, failureOf, Inbox, type MergePatch, type Store, systemClock, View } from '../../sync/index.ts';
+import type { AppProject } from '../application.ts';
+import { specChecksum } from '../checksums.ts';
+import { Errands } from '../managed/errands.ts';
+import type { SyncLog } from '../managed/log.ts';
+import type { AppProjectMessage, PeerConnection } from '../managed/messages.ts';
+import { mergePatchBetween } from '../merge-patch.ts';
+import { annotations } from '../names.ts';
+import { projectDigest, projectFields } from './rules.ts';
+
+/** How {@link AgentProjects} works. */
+export interface AgentProjectsOptions {
+  /** The AppProjects of the agent's namespace. */
+  readonly store: Store<AppProject>;
+  readonly namespace: string;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly newId?: () => string;
+}
+
+/** What the principal said last about a project, and what the API server made of it. */
+interface Wanted {
+  readonly object: AppProject;
+  settled: string | undefined;
+}
+
+type Work =
+  | { readonly is: 'message'; readonly message: AppProjectMessage }
+  | { readonly is: 'look'; readonly name: string; readonly id: string };
+
+const maxSteps = 6;
+
+/**
+ * Makes AppProjects on the managed cluster what the principal says, and puts back what others change. A project that was
+ * there before is taken over, as argocd-agent does; one that came from another hub project of the same name is changed in
+ * place, so that no Application is without its project for a moment.
+ */
+export class AgentProjects {
+  readonly #options: AgentProjectsOptions;
+  readonly #newId: () => string;
+  readonly #view = new View<AppProject>((_, { old, now }) => this.#localChange(now ?? old, now));
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #errands: Errands;
+  #inbox: Inbox<Work> | undefined;
+  #connection: PeerConnection | undefined;
+
+  constructor(options: AgentProjectsOptions) {
+    this.#options = options;
+    this.#newId = options.newId ?? randomUUID;
+    const { clock = systemClock, random = Math.random } = options;
+    this.#errands = new Errands({ clock, random, newId: this.#newId });
+  }
+
+  /** Follows the store until aborted; call it when the store's cache is filled. */
+  start(signal: AbortSignal): void {
+    const { log, clock, random } = this.#options;
+    this.#inbox = new Inbox<Work>(
+      {
+        apply: (work, aborted) => this.#apply(work, aborted),
+        acknowledge: (work) => {
+          if (work.is === 'message') this.#connection?.acknowledge(work.message);
+        },
+        laneOf: nameOf,
+        idOf: (work) =>
+          work.is === 'look' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
+        supersedes: (newer, older) => newer.is === 'look' && older.is === 'look',
+        onError: (error, work, attempt) =>
+          log.warn({ error, appProject: nameOf(work), attempt }, 'AppProject not written, will retry'),
+        ...(clock === undefined ? {} : { clock }),
+        ...(random === undefined ? {} : { random }),
+      },
+      signal,
+    );
+    const unfollow = this.#view.follow(this.#options.store);
+    signal.addEventListener('abort', () => {
+      unfollow();
+      this.#errands.close();
+    });
+  }
+
+  /** The principal is there. It is told what is here, so that it can have removed what should not be. */
+  connected(connection: PeerConnection): void {
+    this.#connection = connection;
+    this.#errands.connected(connection);
+    this.announce();
+  }
+
+  /** The connection is gone; ignored when a newer one has taken its place. */
+  disconnected(connection: PeerConnection): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
+    this.#errands.disconnected();
+  }
+
+  /** The connection takes more after it had refused. */
+  writable(): void {
+    this.#errands.writable();
+  }
+
+  /** The principal processed an event; false when it was none of these. */
+  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
+    return this.#errands.acknowledged(event.resourceId, event.eventId);
+  }
+
+  /** Takes a message of the principal. It is acknowledged when it is done. */
+  receive(message: AppProjectMessage): void {
+    this.#inbox?.receive({ is: 'message', message });
+  }
+
+  /** Tells the principal which copies are here. */
+  announce(): void {
+    for (const { metadata } of this.#view.values()) {
+      if (metadata.annotations?.[annotations.sourceUid]) this.#announce(metadata.name);
+    }
+  }
+
+  #announce(name: string): void {
+    const { namespace } = this.#options;
+    this.#errands.post(`project-${name}`, () => {
+      const local = this.#view.get({ namespace, name });
+      return {
+        target: 'resourceResync',
+        type: 'request-update',
+        payload: {
+          kind: 'AppProject',
+          name,
+          namespace,
+          uid: local?.metadata.annotations?.[annotations.sourceUid] ?? '',
+          checksum: local === undefined ? null : specChecksum(local.spec),
+        },
+      };
+    });
+  }
+
+  async #apply(work: Work, signal: AbortSignal): Promise<'done' | 'retry'> {
+    if (work.is === 'message') {
+      const { type, object } = work.message;
+      const { name, uid } = object.metadata;
+      if (type === 'delete') return this.#remove(name, uid ?? '', signal);
+      this.#wanted.set(name, { object, settled: undefined });
+    }
+    return this.#bringInStep(nameOf(work), signal);
+  }
+
+  async #bringInStep(name: string, signal: AbortSignal): Promise<'done' | 'retry'> {
+    const { store, namespace, log } = this.#options;
+    const ref = { namespace, name };
+    for (let step = 0; step < maxSteps; step++) {
+      const wanted = this.#wanted.get(name);
+      const local = this.#view.get(ref);
+      if (wanted === undefined || local?.metadata.deletionTimestamp !== undefined) return 'done';
+      const patch = local && patchFor(wanted.object, local);
+      try {
+        if (local === undefined) {
+          this.#view.learn(await store.create(newCopy(wanted.object, namespace), signal));
+          log.info({ appProject: name }, 'AppProject created');
+        } else if (patch !== undefined && projectDigest(local) !== wanted.settled) {
+          this.#view.learn(await store.patch(ref, patch, signal));
+          log.info({ appProject: name }, 'AppProject updated');
+        }
+        const now = this.#view.get(ref);
+        wanted.settled = now && projectDigest(now);
+        return 'done';
+      } catch (error) {
+        await this.#again(error, ref, signal);
+      }
+    }
+    return 'retry';
+  }
+
+  async #remove(name: string, sourceUid: string, signal: AbortSignal): Promise<'done' | 'retry'> {
+    const { store, namespace, log } = this.#options;
+    const ref = { namespace, name };
+    if (this.#wanted.get(name)?.object.metadata.uid === sourceUid) this.#wanted.delete(name);
+    for (let step = 0; step < maxSteps; step++) {
+      const local = this.#view.get(ref);
+      const own = local?.metadata.annotations?.[annotations.sourceUid];
+      if (local === undefined || own !== sourceUid || local.metadata.deletionTimestamp !== undefined) return 'done';
+      try {
+        await store.delete(ref, { uid: local.metadata.uid ?? '', propagation: 'Background' }, signal);
+        log.info({ appProject: name }, 'AppProject deleted');
+        return 'done';
+      } catch (error) {
+        await this.#again(error, ref, signal);
+      }
+    }
+    return 'retry';
+  }
+
+  /** Looks at what is there after a write that met something else; throws what only time or people can mend. */
+  async #again(error: unknown, ref: { namespace: string; name: string }, signal: AbortSignal): Promise<void> {
+    const failure = failureOf(error);
+    if (failure === 'rejected' || failure === 'transient') throw error;
+    const now = await this.#options.store.read(ref, signal);
+    if (now === undefined) this.#view.lost(ref);
+    else this.#view.learn(now);
+  }
+
+  #localChange(changed: AppProject | undefined, now: AppProject | undefined): void {
+    const name = changed?.metadata.name ?? '';
+    const wanted = this.#wanted.get(name);
+    if (wanted === undefined || (now !== undefined && projectDigest(now) === wanted.settled)) return;
+    this.#inbox?.receive({ is: 'look', name, id: this.#newId() });
+  }
+}
+
+function nameOf(work: Work): string {
+  return work.is === 'look' ? work.name : work.message.object.metadata.name;
+}
+
+function newCopy(wanted: AppProject, namespace: string): AppProject {
+  const { labels, annotations: shared, finalizers, spec } = projectFields(wanted);
+  const { name, uid = '' } = wanted.metadata;
+  return {
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'AppProject',
+    metadata: { name, namespace, labels, finalizers, annotations: { ...shared, [annotations.sourceUid]: uid } },
+    spec,
+  };
+}
+
+function patchFor(wanted: AppProject, local: AppProject): MergePatch | undefined {
+  const { labels, annotations: shared, finalizers, spec } = projectFields(wanted);
+  const present = local.metadata.annotations ?? {};
+  const lastApplied = present[annotations.lastApplied];
+  const goal = {
+    labels,
+    annotations: {
+      ...shared,
+      ...(lastApplied === undefined ? {} : { [annotations.lastApplied]: lastApplied }),
+      [annotations.sourceUid]: wanted.metadata.uid ?? '',
+    },
+    finalizers: [...new Set([...(local.metadata.finalizers ?? []), ...finalizers])],
+  };
+  const { labels: localLabels = {}, finalizers: localFinalizers = [] } = local.metadata;
+  const metadata = mergePatchBetween({ labels: localLabels, annotations: present, finalizers: localFinalizers }, goal);
+  const difference = mergePatchBetween(local.spec, spec);
+  if (metadata === undefined && difference === undefined) return undefined;
+  return {
+    metadata: { ...metadata, uid: local.metadata.uid },
+    ...(difference === undefined ? {} : { spec: difference }),
+  };
+}
