@@ -355,7 +355,7 @@ test('a quiet connection that answers pings is left alone', async () => {
 });
 
 test('a connection is not taken for dead because this process was busy', async () => {
-  const mine = newClient({ pingIntervalMs: 20, pingTimeoutMs: 100 });
+  const mine = newClient({ pingIntervalMs: 1, pingTimeoutMs: 100 });
   server.answer((_, response) => void response.writeHead(200).write(added('5')));
   const watch = await mine.watch(configMaps, { resourceVersion: '4' });
   await watch.next();
@@ -363,9 +363,9 @@ test('a connection is not taken for dead because this process was busy', async (
   const next = watch.next().catch((error: unknown) => {
     ended = error;
   });
-  for (let i = 0; i < 3; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 30));
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
+  for (let i = 0; i < 10; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
   }
   await new Promise((resolve) => setTimeout(resolve, 300));
   expect(ended).toBeUndefined();

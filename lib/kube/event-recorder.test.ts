@@ -8,10 +8,12 @@ class Sink {
   readonly created: KubeEvent[] = [];
   readonly patches: unknown[] = [];
   failures: Error[] = [];
+  gate: Promise<void> | undefined;
 
   async create<T extends KubeObject>(_type: ResourceType<T>, object: T): Promise<T> {
     const failure = this.failures.shift();
     if (failure) throw failure;
+    await this.gate;
     this.created.push(object as KubeObject as KubeEvent);
     return object;
   }
@@ -49,6 +51,18 @@ test('repetitions are written as one series, at most once per interval', async (
   await after(2);
   expect(sink.created).toHaveLength(1);
   expect(sink.patches).toMatchObject([{ series: { count: 101 } }]);
+});
+
+test('a repetition while the event is being written is not lost', async () => {
+  const written = Promise.withResolvers<void>();
+  sink.gate = written.promise;
+  recorder.normal(about, 'Synced', 'one');
+  await after(0);
+  recorder.normal(about, 'Synced', 'one');
+  written.resolve();
+  await after(31);
+  expect(sink.created).toHaveLength(1);
+  expect(sink.patches).toMatchObject([{ series: { count: 2 } }]);
 });
 
 test('what differs is an event of its own; cluster-scoped objects have theirs in default', async () => {

@@ -55,6 +55,10 @@ export class EventRecorder {
     this.#stopped = this.#queue.run(this.#stopping.signal);
   }
 
+  get #seriesIntervalMs(): number {
+    return this.#options.seriesIntervalMs ?? 30_000;
+  }
+
   /** Events that were given up or forgotten before they were written. */
   get dropped(): number {
     return this.#dropped;
@@ -86,7 +90,7 @@ export class EventRecorder {
       known.count++;
       known.lastAt = now;
       // What was not written yet is still in the queue and takes the repetition with it.
-      if (known.written > 0) this.#queue.addAfter(key, this.#options.seriesIntervalMs ?? 30_000);
+      if (known.written > 0) this.#queue.addAfter(key, this.#seriesIntervalMs);
       return;
     }
     this.#entries.delete(key);
@@ -139,6 +143,7 @@ export class EventRecorder {
       if (entry.written > 0) await client.mergePatch(events, event.metadata, { series }, { signal });
       else await client.create(events, count > 1 ? { ...event, series } : event, { signal });
       entry.written = count;
+      if (entry.count > count) this.#queue.addAfter(key, this.#seriesIntervalMs); // repeated while it was being written
     } catch (error) {
       if (signal.aborted) return;
       if (isNotFound(error) && entry.written > 0) {
