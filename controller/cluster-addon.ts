@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Condition, findCondition, setCondition } from '../lib/kube/index.ts';
 import { isOurs } from './applier.ts';
-import type { ClusterContext } from './cluster.ts';
+import type { ClusterContext } from './cluster-context.ts';
 import { availability, configHash, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
 import { configReferenceOf } from './cluster-works.ts';
 import { addOnName, fieldManager, keys } from './names.ts';

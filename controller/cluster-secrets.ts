@@ -10,7 +10,7 @@ import {
   textOf,
   tlsSecretData,
 } from '../lib/pki/index.ts';
-import type { ClusterContext } from './cluster.ts';
+import type { ClusterContext } from './cluster-context.ts';
 import { keyCertificateOf } from './hub-certificates.ts';
 import { agentSubject, clusterClientName, clusterSecretName, deliveredSecretName, keys, labelValue } from './names.ts';
 

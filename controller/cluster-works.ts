@@ -1,4 +1,4 @@
-import type { ClusterContext } from './cluster.ts';
+import type { ClusterContext } from './cluster-context.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { defaultImages } from './fleet-state.ts';
 import { addOnName, keys, workName } from './names.ts';

@@ -1,50 +1,10 @@
-import { type KubeClient, type KubeLogger, type ObjectMeta, parseKey } from '../lib/kube/index.ts';
-import type { Applier } from './applier.ts';
-import type { Caches } from './caches.ts';
 import { ensureAddOn, writeAddOnStatus } from './cluster-addon.ts';
+import type { ClusterContext } from './cluster-context.ts';
 import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
 import { ensureWorks, renderCluster } from './cluster-works.ts';
-import type { ClusterReport, DeliverySettings, Foundation } from './fleet-state.ts';
-import { keys, labelValue, managedBy } from './names.ts';
-import type { Templates } from './render/templates.ts';
+import type { ClusterReport } from './fleet-state.ts';
 import type { ManagedCluster } from './resources.ts';
 import type { ClusterConcern } from './steps.ts';
-
-/** What the reconcile of one cluster works with. */
-export interface ClusterContext {
-  readonly cluster: string;
-  readonly foundation: Foundation;
-  readonly caches: Caches;
-  readonly client: KubeClient;
-  readonly applier: Applier;
-  readonly templates: Templates;
-  readonly delivery: DeliverySettings;
-  readonly logger: KubeLogger;
-  readonly now: Date;
-  readonly signal: AbortSignal;
-  /** Labels and annotations that say whose and what for an object is. */
-  readonly ownerMetadata: (component: string) => Pick<ObjectMeta, 'labels' | 'annotations'> & {
-    labels: Record<string, string>;
-    annotations: Record<string, string>;
-  };
-  /** Earliest time when a certificate must be renewed, in milliseconds since the epoch. */
-  renewAt: number;
-}
-
-/** Labels and annotations of everything that is made for a cluster. */
-export function ownerMetadataOf(owner: string, cluster: string): ClusterContext['ownerMetadata'] {
-  const { namespace = '', name } = parseKey(owner);
-  return (component) => ({
-    labels: {
-      [keys.managedBy]: managedBy,
-      [keys.component]: component,
-      [keys.ownerName]: labelValue(name),
-      [keys.ownerNamespace]: labelValue(namespace),
-      [keys.clusterName]: labelValue(cluster),
-    },
-    annotations: { [keys.owner]: owner },
-  });
-}
 
 /**
  * Brings one cluster into the state that its GitOpsCluster asks for. Each concern is tried whatever became of the

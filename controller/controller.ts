@@ -16,7 +16,8 @@ import {
 } from '../lib/kube/index.ts';
 import { Applier } from './applier.ts';
 import { Caches } from './caches.ts';
-import { ensureCluster, ownerMetadataOf } from './cluster.ts';
+import { ensureCluster } from './cluster.ts';
+import { ownerMetadataOf } from './cluster-context.ts';
 import { foundationSteps, nextStatus, type Outcome, remainingSteps, runSteps, writeStatus } from './fleet.ts';
 import type { ClusterReport, DeliverySettings, Foundation } from './fleet-state.ts';
 import { Fleets } from './fleets.ts';

@@ -1,7 +1,7 @@
 import { findCondition, leases, secrets, setCondition } from '../lib/kube/index.ts';
 import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
-import type { ClusterContext } from './cluster.ts';
+import type { ClusterContext } from './cluster-context.ts';
 import { isDetaching, isForced } from './cluster-health.ts';
 import { addOnName, fieldManager, keys, labelValue } from './names.ts';
 import { workParts } from './render/works.ts';

@@ -4,7 +4,7 @@ import { KubeClient, type KubeLogger, type KubeObject, keyOf } from '../lib/kube
 import { command, createLogger, FatalError, UsageError } from '../lib/ops/index.ts';
 import { Applier } from './applier.ts';
 import { Caches } from './caches.ts';
-import { ownerMetadataOf } from './cluster.ts';
+import { ownerMetadataOf } from './cluster-context.ts';
 import { renderCluster } from './cluster-works.ts';
 import { discoverEndpoint } from './discovery.ts';
 import { renderFlags } from './flags.ts';
