@@ -135,7 +135,7 @@ export class ContainerLife {
   async #terminate(graceMs: number): Promise<void> {
     const run = this.#run;
     if (!run) return;
-    this.#news.normal('Killing', `Stopping container ${this.container.name}`);
+    if (graceMs > 0) this.#news.normal('Killing', `Stopping container ${this.container.name}`);
     const sleep = this.container.lifecycle?.preStop?.sleep?.seconds;
     const kill = setTimeout(() => run.kill(), graceMs);
     const term = setTimeout(() => run.signal('SIGTERM'), Math.min((sleep ?? 0) * 1000, graceMs));

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { type SupervisedProcess, spawnSupervised } from '../testbed/process.ts';
+import { type SupervisedProcess, spawnSupervised } from '../testbed/index.ts';
 import { buildEnvironment, type ClusterObjects } from './environment.ts';
 import { ContainerError } from './errors.ts';
 import { expand } from './expand.ts';

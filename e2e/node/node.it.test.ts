@@ -1,4 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once as happens } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { get, type RequestOptions } from 'node:https';
+import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   configMaps,
@@ -85,6 +89,15 @@ function hasEvent(about: string, reason: string, text: RegExp): Promise<void> {
   );
 }
 
+function statusOf(url: string, tls: RequestOptions): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get(url, { ...tls, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on('error', reject);
+  });
+}
+
 const once = { restartPolicy: 'Never' };
 
 describe('the node', () => {
@@ -93,6 +106,26 @@ describe('the node', () => {
     expect(object?.status?.addresses).toContainEqual({ type: 'InternalIP', address: node.address });
     expect(object?.status?.conditions).toContainEqual(expect.objectContaining({ type: 'Ready', status: 'True' }));
     expect(node.address).toMatch(/^127\./);
+  });
+
+  it('lets nobody read logs but the API server', async () => {
+    const call = fetch(`https://${node.address}:10250/containerLogs/default/x/y`);
+    await expect(call).rejects.toThrow();
+    const { certificate, key } = await cluster.issueCertificate({ commonName: 'tester' });
+    const trusted = { ca: cluster.ca, cert: certificate, key };
+    expect(await statusOf(`https://${node.address}:10250/healthz`, trusted)).toBe(200);
+    await expect(statusOf(`https://${node.address}:10250/healthz`, { ca: cluster.ca })).rejects.toThrow();
+  });
+
+  it('takes its pods with it, however it ends', async () => {
+    const child = spawn(process.execPath, [new URL('doomed.ts', import.meta.url).pathname], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await happens(createInterface({ input: child.stdout }), 'line')) as [string];
+    const session = `/proc/${line}/stat`;
+    expect(await readFile(session, 'utf8')).toContain('(sh)');
+    child.kill('SIGKILL');
+    await vi.waitFor(() => expect(readFile(session)).rejects.toThrow(), { timeout: 10_000, interval: 20 });
   });
 
   it('leaves a pod for another node unscheduled and says why', async () => {

@@ -7,8 +7,6 @@ import {
   EventRecorder,
   endpointSlices,
   Informer,
-  isConflict,
-  isNotFound,
   type KubeClient,
   type KubeLogger,
   type KubeObject,
@@ -17,7 +15,6 @@ import {
   type ResourceType,
   secrets,
   services,
-  WorkQueue,
 } from '../../lib/kube/index.ts';
 import type { Cluster } from '../testbed/index.ts';
 import { toolPath } from '../tools/index.ts';
@@ -27,7 +24,7 @@ import { type ImageTable, standardImages } from './images.ts';
 import { createKubeletServer, kubeletPort } from './kubelet-server.ts';
 import { PodRunner } from './pod-runner.ts';
 import { keepNode, type NodeIdentity, registerNode } from './registration.ts';
-import { bind, unschedulable } from './scheduler.ts';
+import { Scheduler } from './scheduler.ts';
 import { type Endpoint, ServiceNetwork } from './services.ts';
 import { type Pod, pods } from './types.ts';
 
@@ -82,7 +79,7 @@ export class Node {
   readonly #pods: Informer<Pod>;
   readonly #server: Server;
   readonly #running: Promise<unknown>[] = [];
-  readonly #schedule: WorkQueue;
+  readonly #scheduler: Scheduler;
   #block: AddressBlock | undefined;
   #network: ServiceNetwork | undefined;
   #recorder: EventRecorder | undefined;
@@ -97,10 +94,11 @@ export class Node {
     this.#folder = join(options.dir, this.name);
     this.#server = createKubeletServer(options.cluster.ca, (namespace, name) => this.#runner(namespace, name));
     this.#pods = new Informer({ client: this.#client, type: pods, logger: this.#logger });
-    this.#schedule = new WorkQueue({
-      name: 'scheduler',
-      handler: (key, signal) => this.#bind(key, signal),
-      backoff: { initialMs: 50, maxMs: 2_000 },
+    this.#scheduler = new Scheduler({
+      client: this.#client,
+      nodeName: this.name,
+      find: (key) => this.#pods.get(key),
+      warn: (pod, reason, message) => this.#record(pod, 'Warning', reason, message),
     });
     options.signal?.addEventListener('abort', () => void this.stop(), { once: true });
   }
@@ -161,7 +159,7 @@ export class Node {
       labels: this.#options.labels ?? {},
     };
     await registerNode(this.#client, identity, signal);
-    this.#running.push(keepNode(this.#client, identity, this.#logger, signal), this.#schedule.run(signal));
+    this.#running.push(keepNode(this.#client, identity, this.#logger, signal), this.#scheduler.run(signal));
     const objects = {
       secret: (namespace: string, name: string) => secretCache.get({ namespace, name }),
       configMap: (namespace: string, name: string) => configMapCache.get({ namespace, name }),
@@ -238,7 +236,7 @@ export class Node {
     }
     if (this.#stop.signal.aborted || !this.#block || !this.#network) return;
     if (!pod.spec.nodeName) {
-      this.#schedule.add(keyOf(pod));
+      this.#scheduler.add(pod);
       return;
     }
     const isOver = pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
@@ -255,12 +253,7 @@ export class Node {
       logger: this.#logger,
       serviceVariables: (namespace, links) => network.variables(namespace, links),
       hosts: (namespace) => network.hosts(namespace),
-      record: (about, type, reason, message) => {
-        const object = { ...about, apiVersion: 'v1', kind: 'Pod' };
-        if (type === 'Normal') this.#recorder?.normal(object, reason, message);
-        else this.#recorder?.warning(object, reason, message);
-        this.#logger.info({ pod: keyOf(about), reason, note: message }, 'pod event');
-      },
+      record: (about, type, reason, message) => this.#record(about, type, reason, message),
     });
     this.#runners.set(uid, started);
     started.poke();
@@ -274,32 +267,11 @@ export class Node {
     this.#block?.free(runner.address);
   }
 
-  async #bind(key: string, signal: AbortSignal): Promise<void> {
-    const [namespace = '', name = ''] = key.split('/');
-    const pod = this.#pods.get({ namespace, name });
-    if (!pod || pod.spec.nodeName || pod.metadata.deletionTimestamp) return;
-    const { schedulerName, schedulingGates } = pod.spec;
-    if ((schedulerName ?? 'default-scheduler') !== 'default-scheduler' || schedulingGates?.length) return;
-    const node = await this.#client.get(nodes, { name: this.name }, signal);
-    const why = node ? unschedulable(pod.spec, node) : 'no nodes available to schedule pods';
-    if (why === undefined) {
-      await bind(this.#client, pod, this.name, signal).catch((error: unknown) => {
-        if (!isNotFound(error) && !isConflict(error)) throw error;
-      });
-      return;
-    }
-    await this.#reportUnschedulable(pod, why, signal);
-    throw new Error(why); // the queue tries again: labels and taints of the node may change
-  }
-
-  async #reportUnschedulable(pod: Pod, message: string, signal: AbortSignal): Promise<void> {
-    const old = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
-    if (old?.status === 'False' && old.message === message) return;
-    const others = (pod.status?.conditions ?? []).filter((condition) => condition.type !== 'PodScheduled');
-    const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message };
-    const status = { conditions: [...others, condition] };
-    await this.#client.mergePatch(pods, pod.metadata, { status }, { subresource: 'status', signal });
-    this.#recorder?.warning({ ...pod, apiVersion: 'v1', kind: 'Pod' }, 'FailedScheduling', message);
+  #record(about: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const object = { ...about, apiVersion: 'v1', kind: 'Pod' };
+    if (type === 'Normal') this.#recorder?.normal(object, reason, message);
+    else this.#recorder?.warning(object, reason, message);
+    this.#logger.info({ pod: keyOf(about), reason, note: message }, 'pod event');
   }
 
   #locate(ip: string, port: number): Endpoint {

@@ -1,5 +1,15 @@
-import type { KubeClient, KubeNode } from '../../lib/kube/index.ts';
-import type { NodeRequirement, Pod, PodSpec } from './types.ts';
+import {
+  isConflict,
+  isNotFound,
+  type KubeClient,
+  type KubeNode,
+  keyOf,
+  nodes,
+  type ObjectKey,
+  parseKey,
+  WorkQueue,
+} from '../../lib/kube/index.ts';
+import { type NodeRequirement, type Pod, type PodSpec, pods } from './types.ts';
 
 interface Taint {
   key: string;
@@ -60,18 +70,82 @@ function matches(requirement: NodeRequirement, value: string | undefined): boole
   }
 }
 
-/** Gives a pod to a node. */
-export async function bind(client: KubeClient, pod: Pod, nodeName: string, signal: AbortSignal): Promise<void> {
-  const { name, namespace, uid } = pod.metadata;
-  const response = await client.request(`/api/v1/namespaces/${namespace}/pods/${name}/binding`, {
-    method: 'POST',
-    signal,
-    body: {
-      apiVersion: 'v1',
-      kind: 'Binding',
-      metadata: { name, namespace, uid },
-      target: { apiVersion: 'v1', kind: 'Node', name: nodeName },
-    },
-  });
-  await response.body.discard();
+/** Gives a node the pods that nobody has bound yet, as the default scheduler would if it were the only node. */
+export class Scheduler {
+  readonly #client: KubeClient;
+  readonly #nodeName: string;
+  readonly #find: (key: ObjectKey) => Pod | undefined;
+  readonly #warn: (pod: Pod, reason: string, message: string) => void;
+  readonly #queue: WorkQueue;
+
+  constructor(options: {
+    client: KubeClient;
+    nodeName: string;
+    /** The pod as last seen. */
+    find(key: ObjectKey): Pod | undefined;
+    /** Records an event. */
+    warn(pod: Pod, reason: string, message: string): void;
+  }) {
+    this.#client = options.client;
+    this.#nodeName = options.nodeName;
+    this.#find = options.find;
+    this.#warn = options.warn;
+    this.#queue = new WorkQueue({
+      name: 'scheduler',
+      handler: (key, signal) => this.#schedule(key, signal),
+      concurrency: 8,
+      backoff: { initialMs: 50, maxMs: 2_000 },
+    });
+  }
+
+  /** A pod without a node was seen. */
+  add(pod: Pod): void {
+    const { schedulerName, schedulingGates } = pod.spec;
+    if ((schedulerName ?? 'default-scheduler') !== 'default-scheduler' || schedulingGates?.length) return;
+    this.#queue.add(keyOf(pod));
+  }
+
+  /** Works until aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#queue.run(signal);
+  }
+
+  async #schedule(key: string, signal: AbortSignal): Promise<void> {
+    const pod = this.#find(parseKey(key));
+    if (!pod || pod.spec.nodeName || pod.metadata.deletionTimestamp) return;
+    const node = await this.#client.get(nodes, { name: this.#nodeName }, signal);
+    const why = node ? unschedulable(pod.spec, node) : 'no nodes available to schedule pods';
+    if (why !== undefined) {
+      await this.#report(pod, why, signal);
+      throw new Error(why); // the queue tries again: labels and taints of the node may change
+    }
+    await this.#bind(pod, signal).catch((error: unknown) => {
+      if (!isNotFound(error) && !isConflict(error)) throw error; // gone, or bound already
+    });
+  }
+
+  async #bind(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { name, namespace, uid } = pod.metadata;
+    const response = await this.#client.request(`/api/v1/namespaces/${namespace}/pods/${name}/binding`, {
+      method: 'POST',
+      signal,
+      body: {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { name, namespace, uid },
+        target: { apiVersion: 'v1', kind: 'Node', name: this.#nodeName },
+      },
+    });
+    await response.body.discard();
+  }
+
+  async #report(pod: Pod, message: string, signal: AbortSignal): Promise<void> {
+    const old = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
+    if (old?.status === 'False' && old.message === message) return;
+    const others = (pod.status?.conditions ?? []).filter((condition) => condition.type !== 'PodScheduled');
+    const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message };
+    const status = { conditions: [...others, condition] };
+    await this.#client.mergePatch(pods, pod.metadata, { status }, { subresource: 'status', signal });
+    this.#warn(pod, 'FailedScheduling', message);
+  }
 }
