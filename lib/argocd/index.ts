@@ -1,11 +1,4 @@
 export {
-  isProjectForAgent,
-  isUntouchedDefault,
-  type Mapping,
-  projectDigest,
-  projectForAgent,
-} from './app-project-rules.ts';
-export {
   type Application,
   type ApplicationSpec,
   type ApplicationStatus,
@@ -18,7 +11,6 @@ export {
 } from './application.ts';
 export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
-export { matchesAny, matchesGlob } from './glob.ts';
 export { AgentSync, type AgentSyncOptions, type RecreatePolicy, type SyncStats } from './managed/agent-sync.ts';
 export type { SyncLog } from './managed/log.ts';
 export type {
@@ -35,8 +27,5 @@ export type { AdoptionPolicy, MismatchPolicy } from './managed/plan.ts';
 export { PrincipalSync, type PrincipalSyncOptions } from './managed/principal-sync.ts';
 export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
-export { matchesAny, matchesGlob } from './patterns.ts';
 export { AgentProjects, type AgentProjectsOptions } from './projects/agent-projects.ts';
 export { PrincipalProjects, type PrincipalProjectsOptions } from './projects/principal-projects.ts';
-export { isProjectOfAgent, projectDigest, projectForAgent } from './projects/rules.ts';
-export { applicationRouter, isSkipped, type RoutingOptions } from './routing.ts';

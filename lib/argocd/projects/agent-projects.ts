@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, failureOf, Inbox, type MergePatch, type Store, systemClock, View } from '../../sync/index.ts';
+import { projectDigest } from '../app-project-rules.ts';
 import type { AppProject } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import { Errands } from '../managed/errands.ts';
@@ -7,7 +8,6 @@ import type { SyncLog } from '../managed/log.ts';
 import type { AppProjectMessage, PeerConnection } from '../managed/messages.ts';
 import { mergePatchBetween } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
-import { projectDigest, projectFields } from './rules.ts';
 
 /** How {@link AgentProjects} works. */
 export interface AgentProjectsOptions {
@@ -28,7 +28,7 @@ interface Wanted {
 
 type Work =
   | { readonly is: 'message'; readonly message: AppProjectMessage }
-  | { readonly is: 'look'; readonly name: string; readonly id: string };
+  | { readonly is: 'look'; readonly name: string; readonly id: string; readonly doubtful?: boolean };
 
 const maxSteps = 6;
 
@@ -40,7 +40,7 @@ const maxSteps = 6;
 export class AgentProjects {
   readonly #options: AgentProjectsOptions;
   readonly #newId: () => string;
-  readonly #view = new View<AppProject>((_, { old, now }) => this.#localChange(now ?? old, now));
+  readonly #view: View<AppProject>;
   readonly #wanted = new Map<string, Wanted>();
   readonly #errands: Errands;
   #inbox: Inbox<Work> | undefined;
@@ -50,6 +50,11 @@ export class AgentProjects {
     this.#options = options;
     this.#newId = options.newId ?? randomUUID;
     const { clock = systemClock, random = Math.random } = options;
+    this.#view = new View({
+      clock,
+      changed: (_, { old, now }) => this.#localChange(now ?? old, now),
+      doubted: ({ name }) => this.#inbox?.receive({ is: 'look', name, id: this.#newId(), doubtful: true }),
+    });
     this.#errands = new Errands({ clock, random, newId: this.#newId });
   }
 
@@ -141,6 +146,7 @@ export class AgentProjects {
       if (type === 'delete') return this.#remove(name, uid ?? '', signal);
       this.#wanted.set(name, { object, settled: undefined });
     }
+    if (work.is === 'look' && work.doubtful) await this.#read(work.name, signal);
     return this.#bringInStep(nameOf(work), signal);
   }
 
@@ -164,7 +170,7 @@ export class AgentProjects {
         wanted.settled = now && projectDigest(now);
         return 'done';
       } catch (error) {
-        await this.#again(error, ref, signal);
+        await this.#again(error, name, signal);
       }
     }
     return 'retry';
@@ -183,16 +189,21 @@ export class AgentProjects {
         log.info({ appProject: name }, 'AppProject deleted');
         return 'done';
       } catch (error) {
-        await this.#again(error, ref, signal);
+        await this.#again(error, name, signal);
       }
     }
     return 'retry';
   }
 
   /** Looks at what is there after a write that met something else; throws what only time or people can mend. */
-  async #again(error: unknown, ref: { namespace: string; name: string }, signal: AbortSignal): Promise<void> {
+  async #again(error: unknown, name: string, signal: AbortSignal): Promise<void> {
     const failure = failureOf(error);
     if (failure === 'rejected' || failure === 'transient') throw error;
+    await this.#read(name, signal);
+  }
+
+  async #read(name: string, signal: AbortSignal): Promise<void> {
+    const ref = { namespace: this.#options.namespace, name };
     const now = await this.#options.store.read(ref, signal);
     if (now === undefined) this.#view.lost(ref);
     else this.#view.learn(now);
@@ -208,6 +219,15 @@ export class AgentProjects {
 
 function nameOf(work: Work): string {
   return work.is === 'look' ? work.name : work.message.object.metadata.name;
+}
+
+const hubOnly: ReadonlySet<string> = new Set([annotations.lastApplied, annotations.lastUpdated, annotations.sourceUid]);
+
+/** What a copy takes over from the project that a principal sent. */
+function projectFields({ metadata, spec }: AppProject) {
+  const { labels = {}, annotations: all = {}, finalizers = [] } = metadata;
+  const shared = Object.fromEntries(Object.entries(all).filter(([key]) => !hubOnly.has(key)));
+  return { labels, annotations: shared, finalizers, spec };
 }
 
 function newCopy(wanted: AppProject, namespace: string): AppProject {

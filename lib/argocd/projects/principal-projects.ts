@@ -9,18 +9,24 @@ import {
   systemClock,
   View,
 } from '../../sync/index.ts';
+import {
+  isProjectForAgent,
+  isUntouchedDefault,
+  type Mapping,
+  projectDigest,
+  projectForAgent,
+} from '../app-project-rules.ts';
 import type { AppProject } from '../application.ts';
 import type { SyncLog } from '../managed/log.ts';
 import type { Message, PeerConnection, RequestUpdate } from '../managed/messages.ts';
 import { annotations } from '../names.ts';
-import { isProjectOfAgent, projectDigest, projectForAgent } from './rules.ts';
 
 /** How {@link PrincipalProjects} works. */
 export interface PrincipalProjectsOptions {
   /** The AppProjects of the principal's namespace. */
   readonly store: Store<AppProject>;
   readonly principalUid: string;
-  readonly destinationBasedMapping: boolean;
+  readonly mapping: Mapping;
   readonly log: SyncLog;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -38,13 +44,19 @@ interface Peer {
  */
 export class PrincipalProjects {
   readonly #options: PrincipalProjectsOptions;
-  readonly #view = new View<AppProject>((ref) => {
-    for (const { outbox } of this.#peers.values()) outbox.changed(keyOf(ref));
-  });
+  readonly #view: View<AppProject>;
   readonly #peers = new Map<string, Peer>();
 
   constructor(options: PrincipalProjectsOptions) {
     this.#options = options;
+    this.#view = new View({
+      clock: options.clock ?? systemClock,
+      changed: (ref) => {
+        for (const { outbox } of this.#peers.values()) outbox.changed(keyOf(ref));
+      },
+      // Nothing is created here, so what is known was in the cache.
+      doubted: (ref) => options.log.debug({ appProject: ref.name }, 'not in the cache'),
+    });
   }
 
   /** Follows the store until aborted. */
@@ -60,7 +72,7 @@ export class PrincipalProjects {
   connected(agent: string, connection: PeerConnection): void {
     const peer = this.#peer(agent);
     peer.connection = connection;
-    peer.outbox.forgetAcknowledged();
+    peer.outbox.repeatAll();
     for (const project of this.#view.values()) peer.outbox.changed(keyOf(refOf(project)));
     peer.outbox.connected({ send: (delivery) => connection.send(this.#messageFor(delivery)) });
   }
@@ -129,7 +141,7 @@ export class PrincipalProjects {
     snapshots: WeakMap<AppProject, Snapshot<AppProject>>,
   ): Snapshot<AppProject> | undefined {
     const project = this.#view.get(key);
-    const mapping = this.#options.destinationBasedMapping;
+    const { mapping } = this.#options;
     // A project that is itself a mirror belongs to an autonomous agent.
     if (project === undefined || project.metadata.annotations?.[annotations.sourceUid]) return undefined;
     if (project.metadata.deletionTimestamp !== undefined || !isProjectOfAgent(project, agent, mapping))
