@@ -1,4 +1,11 @@
 export {
+  isProjectForAgent,
+  isUntouchedDefault,
+  type Mapping,
+  projectDigest,
+  projectForAgent,
+} from './app-project-rules.ts';
+export {
   type Application,
   type ApplicationSpec,
   type ApplicationStatus,
@@ -11,6 +18,7 @@ export {
 } from './application.ts';
 export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
+export { matchesAny, matchesGlob } from './glob.ts';
 export { AgentSync, type AgentSyncOptions, type RecreatePolicy, type SyncStats } from './managed/agent-sync.ts';
 export type { SyncLog } from './managed/log.ts';
 export type {
@@ -29,3 +37,4 @@ export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
 export { AgentProjects, type AgentProjectsOptions } from './projects/agent-projects.ts';
 export { PrincipalProjects, type PrincipalProjectsOptions } from './projects/principal-projects.ts';
+export { applicationRouter, isSkipped, type RoutingOptions } from './routing.ts';

@@ -1,0 +1,55 @@
+import type { Application, ObjectMeta } from './application.ts';
+import { matchesAny } from './glob.ts';
+import { skipSyncLabel } from './names.ts';
+
+/** How hub Applications are given to agents. */
+export interface RoutingOptions {
+  /** The principal's own namespace. */
+  readonly namespace: string;
+  /** Globs, or regular expressions between slashes. With namespace-based mapping an empty list admits nothing. */
+  readonly allowedNamespaces: readonly string[];
+  /** `namespace`: an Application belongs to the agent named like its namespace; `destination`: to `spec.destination.name`. */
+  readonly mapping: 'namespace' | 'destination';
+  /** A label selector beyond the skip-sync label, already parsed into a test. */
+  readonly selects?: (labels: Readonly<Record<string, string>>) => boolean;
+}
+
+/** Whether an object is kept out of synchronisation by its label; only the exact value `true` counts. */
+export function isSkipped(object: { readonly metadata: ObjectMeta }): boolean {
+  return object.metadata.labels?.[skipSyncLabel] === 'true';
+}
+
+/**
+ * A function that tells which agent has a hub Application, or undefined when none has it: the admission filter and the
+ * mapping of argocd-agent's principal in one.
+ */
+export function applicationRouter(options: RoutingOptions): (application: Application) => string | undefined {
+  const { mapping, namespace: own, selects } = options;
+  const allowed = mapping === 'destination' ? [own, ...options.allowedNamespaces] : options.allowedNamespaces;
+  const known = new Map<string, boolean>();
+  const isAllowed = (namespace: string): boolean => {
+    let answer = known.get(namespace);
+    if (answer === undefined) {
+      answer = matchesAny(allowed, namespace);
+      if (known.size > 10_000) {
+        known.clear();
+      }
+      known.set(namespace, answer);
+    }
+    return answer;
+  };
+  return (application) => {
+    const namespace = application.metadata.namespace ?? '';
+    if (!isAllowed(namespace) || isSkipped(application)) {
+      return undefined;
+    }
+    if (selects !== undefined && !selects(application.metadata.labels ?? {})) {
+      return undefined;
+    }
+    if (mapping === 'namespace') {
+      return namespace;
+    }
+    const name = application.spec.destination?.name ?? '';
+    return name === '' || name === 'in-cluster' ? undefined : name;
+  };
+}
