@@ -122,11 +122,15 @@ function characterClass(parser: Parser): string | undefined {
   const range = /^(.)-(.)$/su.exec(body);
   if (range !== null) {
     const [, from = '', to = ''] = range;
-    return from > to ? undefined : `[${negated ? '^' : ''}${literal(from)}-${literal(to)}]`;
+    return from > to ? undefined : `[${negated ? '^' : ''}${inClass(from)}-${inClass(to)}]`;
   }
-  return body === '' ? undefined : `[${negated ? '^' : ''}${Array.from(body, literal).join('')}]`;
+  return body === '' ? undefined : `[${negated ? '^' : ''}${Array.from(body, inClass).join('')}]`;
 }
 
 function literal(char: string): string {
-  return /[\\^$.*+?()[\]{}|/-]/.test(char) ? `\\${char}` : char;
+  return /[\\^$.*+?()[\]{}|/]/.test(char) ? `\\${char}` : char;
+}
+
+function inClass(char: string): string {
+  return char === '-' ? '\\-' : literal(char);
 }
