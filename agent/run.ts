@@ -1,10 +1,16 @@
-import { AgentSync, type Application } from '../lib/argocd/index.ts';
+import {
+  AgentProjects,
+  AgentSync,
+  type Application,
+  type AppProject,
+  type Message,
+  matchesAny,
+} from '../lib/argocd/index.ts';
 import {
   applications,
   appProjects,
   kubeClient,
   kubeStore,
-  matchesAny,
   peerOnStream,
   startInformer,
   syncSelector,
@@ -90,6 +96,20 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     log: logger,
   });
   sync.start(signal);
+  const projects = new AgentProjects({
+    store: kubeStore<AppProject>({ client, type: appProjects, informer: projectCache, fieldManager }),
+    namespace,
+    log: logger,
+  });
+  projects.start(signal);
+  const receive = (message: Message) => {
+    if (message.target === 'appproject') {
+      projects.receive(message);
+      return;
+    }
+    if (message.target === 'resourceResync' && message.type === 'request-resource-resync') projects.announce();
+    sync.receive(many?.incoming(message) ?? message);
+  };
 
   const registry = createRegistry();
   const metrics = agentMetrics(registry, () => sync.stats().pending);
@@ -116,9 +136,14 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
         source: agentSource,
         logger,
         listener: {
-          receive: (message) => sync.receive(many?.incoming(message) ?? message),
-          acknowledged: (ids) => sync.acknowledged(ids),
-          writable: () => sync.writable(),
+          receive,
+          acknowledged: (ids) => {
+            if (!projects.acknowledged(ids)) sync.acknowledged(ids);
+          },
+          writable: () => {
+            sync.writable();
+            projects.writable();
+          },
         },
         received: () => metrics.eventsReceived.inc(),
         sent: () => metrics.eventsSent.inc(),
@@ -129,6 +154,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
       unwell = undefined;
       if (many !== undefined) many.principalNamespace = principalNamespace;
       const connection = many?.connection(peer.connection) ?? peer.connection;
+      projects.connected(peer.connection);
       sync.connected(connection);
       return {
         event: peer.event,
@@ -136,6 +162,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
           metrics.connectionStatus.set(0);
           unwell = 'not connected to the principal';
           sync.disconnected(connection);
+          projects.disconnected(peer.connection);
         },
       };
     },

@@ -1,5 +1,11 @@
 import { hostname } from 'node:os';
-import { type Application, PrincipalSync } from '../lib/argocd/index.ts';
+import {
+  type Application,
+  type AppProject,
+  applicationRouter,
+  PrincipalProjects,
+  PrincipalSync,
+} from '../lib/argocd/index.ts';
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
 import {
   applications,
@@ -29,7 +35,6 @@ import type { PrincipalFlags, principalFlags } from './flags.ts';
 import { ensurePrincipalUid } from './identity.ts';
 import { type PrincipalMetrics, principalMetrics } from './metrics.ts';
 import { type PrincipalOptions, principalOptions } from './options.ts';
-import { ownership } from './ownership.ts';
 import { serveAgents } from './server.ts';
 import { Sessions } from './sessions.ts';
 
@@ -109,22 +114,29 @@ export async function runPrincipal(
   }
   clearTimeout(slow);
 
+  const mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
+  const route = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
   const sync = new PrincipalSync({
     applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
     principalUid,
-    agentOf: ownership({
-      namespace,
-      allowedNamespaces: flags['allowed-namespaces'],
-      destinationBasedMapping: flags['destination-based-mapping'],
-      isMapped: (agent) => agents.has(agent),
-    }),
-    ...(flags['destination-based-mapping']
+    agentOf: (application) => {
+      const agent = route(application);
+      return agent !== undefined && agents.has(agent) ? agent : undefined;
+    },
+    ...(mapping === 'destination'
       ? { namespaceOf: (agent, local) => (local === sessions.namespaceOf(agent) ? namespace : local) }
       : {}),
     concurrency: flags['event-processors'],
     log: logger,
   });
   sync.start(signal);
+  const projects = new PrincipalProjects({
+    store: kubeStore<AppProject>({ client, type: appProjects, informer: projectCache, fieldManager }),
+    principalUid,
+    mapping,
+    log: logger,
+  });
+  projects.start(signal);
 
   const records = new ConnectionRecords({
     client,
@@ -135,11 +147,11 @@ export async function runPrincipal(
   });
   const registry = createRegistry();
   const metrics = principalMetrics(registry, () =>
-    sessions.agents().map((agent) => [agent, sync.stats(agent).pending] as const),
+    sessions.agents().map((agent) => [agent, sync.stats(agent).pending + projects.pending(agent)] as const),
   );
   countChanges(metrics, applicationCache, 'applications');
   countChanges(metrics, projectCache, 'app_projects');
-  const sessions = new Sessions({ sync, isMapped: (agent) => agents.has(agent), records, metrics, logger });
+  const sessions = new Sessions({ sync, projects, isMapped: (agent) => agents.has(agent), records, metrics, logger });
   agents.subscribe(sessions);
   blocklist.follow(configCache, () => sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)));
   const metricsServer =

@@ -1,4 +1,4 @@
-import type { PrincipalSync } from '../lib/argocd/index.ts';
+import type { Message, PrincipalProjects, PrincipalSync } from '../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
 import { type Peer, peerOnStream } from '../lib/bridge/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
@@ -22,6 +22,7 @@ interface Current {
  */
 export class Sessions {
   readonly #sync: PrincipalSync;
+  readonly #projects: PrincipalProjects;
   readonly #isMapped: (agent: string) => boolean;
   readonly #records: ConnectionRecords;
   readonly #metrics: PrincipalMetrics;
@@ -32,12 +33,14 @@ export class Sessions {
 
   constructor(options: {
     sync: PrincipalSync;
+    projects: PrincipalProjects;
     isMapped: (agent: string) => boolean;
     records: ConnectionRecords;
     metrics: PrincipalMetrics;
     logger: Logger;
   }) {
     this.#sync = options.sync;
+    this.#projects = options.projects;
     this.#isMapped = options.isMapped;
     this.#records = options.records;
     this.#metrics = options.metrics;
@@ -78,6 +81,7 @@ export class Sessions {
   /** The agent's last cluster Secret is gone: the engine forgets it, and its stream ends. */
   unmapped(agent: string): void {
     this.#sync.forgetAgent(agent);
+    this.#projects.forgetAgent(agent);
     this.#current.get(agent)?.session.stream.close('the agent is no longer mapped to a cluster');
   }
 
@@ -85,15 +89,21 @@ export class Sessions {
   subscribe(session: Session): SessionHandlers {
     const { agent, mode, stream } = session;
     const sync = this.#sync;
+    const projects = this.#projects;
     const version = this.#introductions.get(agent)?.version ?? '';
-    const peer = peerOnStream({
+    const peer: Peer = peerOnStream({
       stream,
       source: principalSource,
       logger: this.#logger.child({ agent }),
       listener: {
-        receive: (message) => sync.receive(agent, message),
-        acknowledged: (ids) => sync.acknowledged(agent, ids),
-        writable: () => sync.writable(agent),
+        receive: (message) => this.#receive(agent, message, peer),
+        acknowledged: (ids) => {
+          if (!projects.acknowledged(agent, ids)) sync.acknowledged(agent, ids);
+        },
+        writable: () => {
+          sync.writable(agent);
+          projects.writable(agent);
+        },
       },
       received: () => this.#metrics.eventsReceived.inc(),
       sent: () => this.#metrics.eventsSent.inc(),
@@ -117,6 +127,7 @@ export class Sessions {
       },
       closed: (error) => {
         sync.disconnected(agent, peer.connection);
+        projects.disconnected(agent, peer.connection);
         if (this.#current.get(agent) !== current) return;
         this.#current.delete(agent);
         this.#metrics.connectedAgents.set(this.#current.size);
@@ -126,9 +137,24 @@ export class Sessions {
     };
   }
 
+  #receive(agent: string, message: Message, peer: Peer): void {
+    if (
+      message.target === 'resourceResync' &&
+      message.type === 'request-update' &&
+      message.payload.kind === 'AppProject'
+    ) {
+      this.#projects.holds(agent, message.payload);
+      peer.connection.acknowledge(message);
+    } else {
+      this.#sync.receive(agent, message);
+    }
+  }
+
   #attach(agent: string, current: Current): void {
     const held = current.held ?? [];
     current.held = undefined;
+    // Projects first: Argo CD refuses an Application whose project it does not know yet.
+    this.#projects.connected(agent, current.peer.connection);
     this.#sync.connected(agent, current.peer.connection);
     for (const event of held) current.peer.event(event);
   }

@@ -1,7 +1,6 @@
 export { applications, appProjects, syncSelector } from './argo-kinds.ts';
 export { kubeClient, startInformer } from './kube-access.ts';
 export { eventOf, messageOf } from './messages.ts';
-export { matchesAny } from './patterns.ts';
 export { type Peer, type PeerListener, peerOnStream } from './peer.ts';
 export { persistently } from './persist.ts';
 export { kubeStore } from './store.ts';

@@ -144,8 +144,8 @@ export class PrincipalProjects {
     const { mapping } = this.#options;
     // A project that is itself a mirror belongs to an autonomous agent.
     if (project === undefined || project.metadata.annotations?.[annotations.sourceUid]) return undefined;
-    if (project.metadata.deletionTimestamp !== undefined || !isProjectOfAgent(project, agent, mapping))
-      return undefined;
+    if (project.metadata.deletionTimestamp !== undefined) return undefined;
+    if (!isProjectForAgent(project, agent, mapping) && !isUntouchedDefault(project)) return undefined;
     let snapshot = snapshots.get(project);
     if (snapshot === undefined) {
       const object = projectForAgent(project, agent, mapping);
