@@ -8,7 +8,8 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /src
 # Dependencies first: they change less often than the code.
 COPY package.json package-lock.json ./
-RUN npm ci --ignore-scripts --no-audit --no-fund
+# Not `npm ci`: the lock file pins every version, but names the optional parts of one platform only.
+RUN npm install --no-save --ignore-scripts --no-audit --no-fund
 # What is copied is listed in .dockerignore.
 COPY . .
 RUN npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
