@@ -629,7 +629,8 @@ export class AgentSync {
           namespace: this.#options.namespace,
           uid: copy?.metadata.annotations?.[annotations.sourceUid] ?? '',
           checksum: copy === undefined ? null : specChecksum(copy.spec),
-          ...(copy !== undefined && settled ? { digest: managedCopyDigest(copy) } : {}),
+          // Not settled: empty, which is no digest of anything, so that the principal says what it wants.
+          digest: copy !== undefined && settled ? managedCopyDigest(copy) : '',
         },
       };
     });

@@ -183,9 +183,9 @@ export class PrincipalPeer {
     return this.#outbox.held(key);
   }
 
-  /** The agent does not have it any more. */
-  lost(key: ResourceKey): void {
-    this.#outbox.peerHolds(key, undefined);
+  /** The agent let it be known what it has. */
+  holds(key: ResourceKey, copy: PeerCopy | undefined): void {
+    this.#outbox.peerHolds(key, copy);
   }
 
   stats(): SyncStats {

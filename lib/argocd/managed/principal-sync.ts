@@ -231,11 +231,11 @@ export class PrincipalSync {
   }
 
   async #apply(agent: string, report: Report, signal: AbortSignal): Promise<'done' | 'retry'> {
-    const ref = report.key;
+    const { key: ref, message } = report;
     for (let step = 0; step < maxSteps; step++) {
       const hub = this.#view.get(ref);
       if (hub === undefined || this.#options.agentOf(hub) !== agent) {
-        this.#log.debug({ agent, application: ref }, 'report about an Application that the agent does not have here');
+        this.#strayed(agent, ref, message);
         return 'done';
       }
       const patch = this.#patchFor(agent, hub, report);
@@ -267,7 +267,7 @@ export class PrincipalSync {
     }
     const source = message.object.metadata.annotations?.[annotations.sourceUid];
     if (source !== undefined && source !== sourceUidOf(hub)) {
-      this.#log.debug({ agent, application: refOf(hub) }, 'report about an earlier Application of this name');
+      this.#strayed(agent, keyOf(refOf(hub)), message);
       return undefined;
     }
     if (message.type === 'delete') {
@@ -290,11 +290,24 @@ export class PrincipalSync {
     return patch;
   }
 
+  /**
+   * The agent reports about something that it should not have: it may have made it after the hub's object was gone, from
+   * a message of before. What it should have instead, or that it should go, is said by the outbox.
+   */
+  #strayed(agent: string, key: ResourceKey, message: Report['message']): void {
+    const uid =
+      message.type === 'status-update' ? message.object.metadata.annotations?.[annotations.sourceUid] : undefined;
+    if (uid !== undefined) {
+      this.#log.info({ agent, application: key }, 'the agent has an Application that it should not have');
+      this.#peer(agent).holds(key, { uid });
+    }
+  }
+
   /** The agent has no copy any more. A hub object that is being deleted was waiting for that. */
   #releaseDeleted(agent: string, hub: Application): MergePatch | undefined {
     if (hub.metadata.deletionTimestamp === undefined) {
       this.#log.warn({ agent, application: refOf(hub) }, 'the agent lost an Application; it is sent again');
-      this.#peer(agent).lost(keyOf(refOf(hub)));
+      this.#peer(agent).holds(keyOf(refOf(hub)), undefined);
       return undefined;
     }
     this.#log.info({ agent, application: refOf(hub) }, 'Application is gone on the managed cluster');
