@@ -38,7 +38,7 @@ export function renderCluster(context: ClusterContext, delivered: DeliveredSecre
   const { addOn, endpoint, namespace } = foundation;
   if (endpoint === undefined) throw new NotDeliverableError('the server is not discovered');
   if (addOn.argoCD === 'Operator' || addOn.clientCertificate === 'CSR') {
-    const field = addOn.argoCD === 'Operator' ? 'argoCD: Operator' : 'clientCertificate: CSR';
+    const field = addOn.argoCD === 'Operator' ? 'argoCD: Operator (or argoCDCRManifestWork)' : 'clientCertificate: CSR';
     throw new NotDeliverableError(
       `GitOpsCluster ${foundation.key}: spec.argoCDAgentAddon.${field} is not supported by this version`,
     );

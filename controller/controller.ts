@@ -18,6 +18,7 @@ import { Applier } from './applier.ts';
 import { Caches } from './caches.ts';
 import { ensureCluster } from './cluster.ts';
 import { ownerMetadataOf } from './cluster-context.ts';
+import { isForced } from './cluster-health.ts';
 import { foundationSteps, nextStatus, type Outcome, remainingSteps, runSteps, writeStatus } from './fleet.ts';
 import type { ClusterReport, DeliverySettings, Foundation } from './fleet-state.ts';
 import { Fleets } from './fleets.ts';
@@ -331,7 +332,7 @@ export class Controller {
     if (!hasFinalizer(gitOpsCluster, finalizer)) return undefined;
     const { client } = this.#options;
     const key = keyOf(gitOpsCluster);
-    if (this.#fleets.hasRemains(key)) {
+    if (this.#fleets.hasRemains(key, isForced(gitOpsCluster))) {
       const context = this.#stepContext(gitOpsCluster, signal);
       await this.#writeStatus(context, gitOpsCluster, await runSteps(remainingSteps.slice(-1), context));
       return undefined;

@@ -93,10 +93,14 @@ export class Fleets {
     return [...new Set([before?.owner, report?.owner].filter((owner) => owner !== undefined))];
   }
 
-  /** Whether anything made for a GitOpsCluster's clusters is left. */
-  hasRemains(key: string): boolean {
+  /**
+   * Whether anything made for a GitOpsCluster's clusters is left. With `force`, works that only wait for their cluster do
+   * not count.
+   */
+  hasRemains(key: string, force: boolean): boolean {
     const { addOns, works, ownSecrets } = this.#caches;
-    return [addOns, works, ownSecrets].some((cache) => cache.byIndex('owner', key).length > 0);
+    const waiting = works.byIndex('owner', key).filter(({ metadata }) => !force || !metadata.deletionTimestamp);
+    return waiting.length > 0 || [addOns, ownSecrets].some((cache) => cache.byIndex('owner', key).length > 0);
   }
 
   /** Sums up the clusters of one GitOpsCluster. */

@@ -16,6 +16,7 @@ test('defaults are those of the original', () => {
       value: { mode: 'managed', agentNamespace: undefined, argoCD: 'Install', clientCertificate: 'Generated' },
     },
   });
+  expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: { manifests: [] } })).addOn.value?.argoCD).toBe('Operator');
   expect(parseGitOpsCluster(goc({ mode: '' })).addOn.value?.mode).toBe('managed');
   expect(parseGitOpsCluster(goc(undefined)).addOn.value?.mode).toBe('managed');
 });

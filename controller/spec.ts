@@ -60,7 +60,8 @@ const addOn = z.object({
   mode: z.preprocess((value) => (value === '' ? undefined : value), oneOf('managed', 'autonomous').default('managed')),
   agentNamespace: namespaceName.default(''),
   operatorNamespace: namespaceName.default(''),
-  argoCD: oneOf('Install', 'Existing', 'Operator').default('Install'),
+  argoCD: oneOf('Install', 'Existing', 'Operator').optional(),
+  argoCDCRManifestWork: z.unknown().optional(),
   clientCertificate: oneOf('Generated', 'CSR').default('Generated'),
 });
 
@@ -84,7 +85,8 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
     addOn: parse(addOn, 'spec.argoCDAgentAddon', settings, (value) => ({
       mode: value.mode,
       agentNamespace: value.agentNamespace || undefined,
-      argoCD: value.argoCD,
+      // A resource for argocd-operator makes sense only with argocd-operator.
+      argoCD: value.argoCD ?? (value.argoCDCRManifestWork === undefined ? 'Install' : 'Operator'),
       clientCertificate: value.clientCertificate,
     })),
   };

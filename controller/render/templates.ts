@@ -12,10 +12,14 @@ export type Flavour = 'argocd' | 'agent';
 
 type Template = (context: object) => string;
 
+/** Parsed files that are kept, the oldest goes first. */
+const cacheSize = 64;
+
 /** Renders a folder of templates to objects, in the order of the file names. */
 export class Templates {
   readonly #flavours = new Map<Flavour, { file: string; template: Template }[]>();
   readonly #texts = new Map<string, string>();
+  readonly #parsed = new Map<string, readonly KubeObject[]>();
   readonly #engine = handlebars.create();
 
   /** @param path the templates folder; default: the one that comes with the program */
@@ -53,16 +57,24 @@ export class Templates {
   }
 
   /**
-   * Renders a folder. Every value must be there (a missing one throws), so that a template never yields a half-filled
+   * Renders a folder. The objects are shared between calls: do not change them. Every value must be there (a missing one throws), so that a template never yields a half-filled
    * manifest.
    */
   render(flavour: Flavour, context: object): KubeObject[] {
-    return (this.#flavours.get(flavour) ?? []).flatMap(({ file, template }) =>
-      parseAllDocuments(template(context)).map((document) => {
-        const [error] = document.errors;
-        if (error) throw new Error(`template ${file} does not yield YAML: ${error.message}`);
-        return document.toJS() as KubeObject;
-      }),
-    );
+    return (this.#flavours.get(flavour) ?? []).flatMap(({ file, template }) => this.#parse(file, template(context)));
+  }
+
+  /** Most files come out the same for every cluster; reading YAML is the costly part. */
+  #parse(file: string, text: string): readonly KubeObject[] {
+    const known = this.#parsed.get(text);
+    if (known) return known;
+    const objects = parseAllDocuments(text).map((document) => {
+      const [error] = document.errors;
+      if (error) throw new Error(`template ${file} does not yield YAML: ${error.message}`);
+      return document.toJS() as KubeObject;
+    });
+    if (this.#parsed.size >= cacheSize) this.#parsed.delete(this.#parsed.keys().next().value ?? '');
+    this.#parsed.set(text, objects);
+    return objects;
   }
 }

@@ -232,7 +232,7 @@ suite('CRDs', () => {
   test.runIf(existsSync(shared))("Argo CD's own fit into one work", () => {
     const read = (name: string) =>
       parse(readFileSync(join(shared, `${name}-crd.yaml`), 'utf8')) as CustomResourceDefinition;
-    const crds = [read('application'), read('appproject')];
+    const crds = [read('application'), read('appproject')].map(deliverableCrd);
     const works = renderWorks(templates, { ...input, argoCD: { ...argoCD, crds } });
     expect(works.map(({ part }) => part)).toEqual(['crds', 'argocd', 'agent']);
     for (const { spec } of works) expect(JSON.stringify(spec.workload).length).toBeLessThan(workLimit);

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import type { AddOnDeploymentConfig, ManifestConfig, ManifestWork, OrphaningRule } from '../resources.ts';
-import { deliverableCrd } from './crds.ts';
 import { decorate } from './decorate.ts';
 import type { Templates } from './templates.ts';
 
@@ -33,6 +32,7 @@ export interface RenderInput {
         readonly redisImage: string;
         readonly redisPassword: string;
         readonly serverSecretKey: string;
+        /** In their deliverable form. */
         readonly crds: readonly CustomResourceDefinition[];
       }
     | undefined;
@@ -71,7 +71,7 @@ export function renderWorks(templates: Templates, input: RenderInput): RenderedW
   const label = (objects: readonly KubeObject[]) => objects.map((object) => withLabel(object));
   const works: RenderedWork[] = [];
   if (argoCD) {
-    const crds = label(argoCD.crds.map(deliverableCrd));
+    const crds = label(argoCD.crds);
     // What users declared with these kinds would go with them, so they stay behind.
     works.push(...worksOf('crds', crds, [], { propagationPolicy: 'Orphan' }));
     const objects = templates.render('argocd', {
