@@ -34,7 +34,7 @@ const argoCD = {
   redisImage: 'redis:8',
   redisPassword: 'secret',
   serverSecretKey: 'key',
-  crds: [crd('applications.argoproj.io'), crd('appprojects.argoproj.io')],
+  crds: [crd('applications.argoproj.io'), crd('appprojects.argoproj.io')].map(deliverableCrd),
 };
 const input: RenderInput = {
   namespace: 'argocd',
@@ -262,7 +262,7 @@ suite('size', () => {
     expect(() => pack([big])).toThrow(
       /^ConfigMap x\/big has 51200\d bytes; a ManifestWork takes at most 512000 \(500 KiB\)/,
     );
-    const application = crd('applications.argoproj.io');
+    const application = deliverableCrd(crd('applications.argoproj.io'));
     const crds = [{ ...application, spec: { ...application.spec, extra: 'x'.repeat(workLimit) } }] as never;
     expect(() => renderWorks(templates, { ...input, argoCD: { ...argoCD, crds } })).toThrow(
       /CustomResourceDefinition applications.argoproj.io has \d+ bytes/,
