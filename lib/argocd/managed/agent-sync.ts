@@ -80,7 +80,7 @@ type Work =
 interface Wanted extends Desired {
   /** Trigger annotations that came with the hub's object and are not set here yet. */
   triggers: Readonly<Record<string, string>>;
-  /** The local object is the copy: it was written, or found, with this source. */
+  /** Uid of the copy, `notSettled`, or undefined while it is not known yet. */
   copyUid: string | undefined;
   /** Digest of the spec that the API server made of ours; it may drop or default fields of another Argo CD version. */
   settledSpec: string | undefined;
@@ -102,6 +102,8 @@ interface Problem {
 
 const retryRefused: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
 const maxSteps = 6;
+/** In place of the copy's uid: there is no copy yet, and every change may make one possible. */
+const notSettled = '';
 
 /**
  * The managed cluster's side of managed mode: makes Applications what the principal says, puts back what others change,
@@ -344,6 +346,7 @@ export class AgentSync {
         this.#settle(name, result.copy);
         return 'done';
       case 'stopped':
+        this.#settle(name, undefined);
         this.#problem(name, result.message, result.rejected);
         return 'done';
       case 'unsettled':
@@ -354,7 +357,11 @@ export class AgentSync {
   /** The copy is as wanted: remember how it looks, to know when somebody changes it. */
   #settle(name: string, copy: Application | undefined): void {
     const wanted = this.#wanted.get(name);
-    if (wanted === undefined || copy === undefined) {
+    if (wanted === undefined) {
+      return;
+    }
+    if (copy === undefined) {
+      wanted.copyUid = notSettled;
       return;
     }
     wanted.triggers = {};

@@ -152,8 +152,12 @@ export class ClusterStore implements Store<Application> {
   /** The watch breaks: what it had not delivered is lost, and a list some time later shows the difference. */
   breakWatch(): void {
     this.#watching();
-    this.#epoch++;
-    this.#time.after(this.#dice.delay(500), () => this.#relist());
+    const epoch = ++this.#epoch;
+    this.#time.after(this.#dice.delay(500), () => {
+      if (this.#epoch === epoch) {
+        this.#relist();
+      }
+    });
   }
 
   subscribe(listener: Listener): () => void {
