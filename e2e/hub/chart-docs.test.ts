@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { addonChart, hubArgoCdChart } from './helm.ts';
+
+interface Schema {
+  properties?: Record<string, Schema>;
+  additionalProperties?: unknown;
+}
+
+/** The dotted paths of all values; lists and maps that are empty are values themselves. */
+function paths(values: unknown, path: string[] = []): string[][] {
+  if (typeof values !== 'object' || values === null || Array.isArray(values) || Object.keys(values).length === 0) {
+    return [path];
+  }
+  return Object.entries(values).flatMap(([key, value]) => paths(value, [...path, key]));
+}
+
+const valuesOf = (chart: string) => paths(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')));
+const readme = readFileSync(join(addonChart, 'README.md'), 'utf8');
+
+describe("the chart's documentation", () => {
+  it('has every value in the README', () => {
+    const missing = [
+      ...valuesOf(addonChart).map((path) => path.join('.')),
+      ...valuesOf(hubArgoCdChart).map((path) => ['hubArgoCD', ...path].join('.')),
+    ].filter((path) => !readme.includes(`| \`${path}\` |`));
+    expect(missing).toEqual([]);
+  });
+
+  it.each([addonChart, hubArgoCdChart])('has every value of %s in the schema', (chart) => {
+    const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as Schema;
+    const unknown = valuesOf(chart).filter((path) => {
+      let at: Schema | undefined = schema;
+      for (const key of path) {
+        if (at && !at.properties) return false;
+        at = at?.properties?.[key];
+      }
+      return at === undefined;
+    });
+    expect(unknown).toEqual([]);
+  });
+});
