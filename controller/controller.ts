@@ -1,33 +1,25 @@
 import {
-  configMaps,
   EventRecorder,
-  finalizerPatch,
-  findCondition,
-  hasFinalizer,
   type Informer,
+  isForbidden,
   type KubeClient,
   type KubeLogger,
   type KubeObject,
   keyOf,
   namespaces,
   parseKey,
-  secrets,
   WorkQueue,
 } from '../lib/kube/index.ts';
 import { Applier } from './applier.ts';
 import { Caches } from './caches.ts';
-import { ensureCluster } from './cluster.ts';
-import { ownerMetadataOf } from './cluster-context.ts';
-import { isForced } from './cluster-health.ts';
-import { foundationSteps, nextStatus, type Outcome, remainingSteps, runSteps, writeStatus } from './fleet.ts';
-import type { ClusterReport, DeliverySettings, Foundation } from './fleet-state.ts';
+import { ClusterReconciler } from './cluster-reconciler.ts';
+import { FleetReconciler } from './fleet-reconciler.ts';
+import type { DeliverySettings } from './fleet-state.ts';
 import { Fleets } from './fleets.ts';
-import { currentOwnerOf, leaveCluster } from './leave.ts';
-import { addOnName, fieldManager, finalizer, hubNames, keys, labelValue } from './names.ts';
+import { keys } from './names.ts';
 import { Templates } from './render/templates.ts';
-import { type GitOpsCluster, gitOpsClusters } from './resources.ts';
 import { parseGitOpsCluster } from './spec.ts';
-import type { StepContext } from './steps.ts';
+import type { World } from './world.ts';
 
 /** Options of the controller. */
 export interface ControllerOptions {
@@ -43,8 +35,6 @@ export interface ControllerOptions {
   readonly clock?: () => Date;
 }
 
-const hour = 3_600_000;
-
 /**
  * Enrolls fleets: follows GitOpsClusters, their Placements' decisions and everything made for them, and brings what is
  * there into line.
@@ -57,13 +47,10 @@ export class Controller {
   readonly #caches: Caches;
   readonly #fleets: Fleets;
   readonly #applier: Applier;
-  readonly #templates = new Templates();
   readonly #fleetQueue: WorkQueue;
   readonly #clusterQueue: WorkQueue;
   readonly #events: EventRecorder;
-  readonly #foundations = new Map<string, { foundation: Foundation; digest: string }>();
   readonly #selections = new Map<string, ReadonlySet<string>>();
-  readonly #statuses = new Map<string, { wanted: string; version: string | undefined }>();
 
   constructor(options: ControllerOptions) {
     const { client, logger } = options;
@@ -77,15 +64,31 @@ export class Controller {
       instance: options.instance,
       logger,
     });
+    const world: World = {
+      client,
+      logger,
+      events: this.#events,
+      caches: this.#caches,
+      fleets: this.#fleets,
+      applier: this.#applier,
+      templates: new Templates(),
+      delivery: options.delivery,
+      now: options.clock ?? (() => new Date()),
+      foundations: new Map(),
+      wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
+      statusChanged: (key) => this.#statusChanged(key),
+    };
+    const fleets = new FleetReconciler(world);
+    const clusters = new ClusterReconciler(world);
     this.#fleetQueue = new WorkQueue({
       name: 'gitopsclusters',
-      handler: (key, signal) => this.#reconcileFleet(key, signal),
+      handler: (key, signal) => fleets.reconcile(key, signal),
       concurrency: 4,
       logger,
     });
     this.#clusterQueue = new WorkQueue({
       name: 'clusters',
-      handler: (key, signal) => this.#reconcileCluster(key, signal),
+      handler: (key, signal) => clusters.reconcile(key, signal),
       concurrency: options.concurrency ?? 16,
       logger,
     });
@@ -114,19 +117,33 @@ export class Controller {
 
   /** Works until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const caches = this.#caches.run(signal);
+    const stop = new AbortController();
+    const stopping = AbortSignal.any([signal, stop.signal]);
+    const caches = this.#caches.run(stopping);
     try {
-      await this.#caches.synced(signal);
-      this.#fleets.hubId = (await this.#options.client.get(namespaces, { name: 'kube-system' }, signal))?.metadata.uid;
+      await this.#caches.synced(stopping);
+      this.#fleets.hubId = await this.#identifyHub(stopping);
       this.#subscribe();
       this.#options.logger.info({ gitOpsClusters: this.#caches.gitOpsClusters.size }, 'caches are complete');
-      for (const cluster of this.#fleets.clusters()) this.#clusterQueue.add(cluster);
-      await Promise.all([this.#fleetQueue.run(signal), this.#clusterQueue.run(signal)]);
+      this.#allClusters();
+      await Promise.all([this.#fleetQueue.run(stopping), this.#clusterQueue.run(stopping)]);
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
+      stop.abort();
       await caches;
       await this.#events.close();
+    }
+  }
+
+  /** Without the right to read its identity, the hub is recognised as a managed cluster by name and label only. */
+  async #identifyHub(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      return (await this.#options.client.get(namespaces, { name: 'kube-system' }, signal))?.metadata.uid;
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+      this.#options.logger.warn({ err: error }, 'the identity of the hub cannot be read');
+      return undefined;
     }
   }
 
@@ -213,238 +230,10 @@ export class Controller {
   #leavingChanged(key: string): void {
     if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp) this.#statusChanged(key);
   }
-
-  async #reconcileFleet(key: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
-    const gitOpsCluster = await this.#applier.current(
-      gitOpsClusters,
-      namespaced(key),
-      this.#caches.gitOpsClusters.get(parseKey(key)),
-      signal,
-    );
-    if (gitOpsCluster === undefined) {
-      this.#foundations.delete(key);
-      this.#statuses.delete(key);
-      return undefined;
-    }
-    if (gitOpsCluster.metadata.deletionTimestamp) return this.#finalize(gitOpsCluster, signal);
-    if (await this.#addFinalizer(gitOpsCluster, signal)) return undefined; // comes again with the change
-    const context = this.#stepContext(gitOpsCluster, signal);
-    const foundation = await runSteps(foundationSteps, context);
-    this.#publish(context);
-    const outcomes = [...foundation, ...(await runSteps(remainingSteps, context))];
-    await this.#writeStatus(context, gitOpsCluster, outcomes);
-    const errors = outcomes.flatMap(({ error }) => (error === undefined ? [] : [error]));
-    if (errors.length > 0) throw errors[0];
-    return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
-  }
-
-  #stepContext(gitOpsCluster: GitOpsCluster, signal: AbortSignal): StepContext {
-    const { client, logger } = this.#options;
-    const namespace = gitOpsCluster.metadata.namespace ?? '';
-    const spec = parseGitOpsCluster(gitOpsCluster);
-    const selection = this.#fleets.selectionOf(gitOpsCluster, spec);
-    const key = keyOf(gitOpsCluster);
-    const context: Omit<StepContext, 'clusters'> = {
-      gitOpsCluster,
-      key,
-      namespace,
-      spec,
-      selection,
-      caches: this.#caches,
-      client,
-      applier: this.#applier,
-      logger,
-      now: this.#now(),
-      signal,
-      service: this.#caches.principalService(namespace),
-      renewAt: Number.POSITIVE_INFINITY,
-      endpoint: undefined,
-      authority: undefined,
-      authorities: undefined,
-    };
-    // Summed up when a step asks for it, which is after others have waited for the server.
-    const fleets = this.#fleets;
-    return Object.defineProperty(context, 'clusters', { get: () => fleets.summaryOf(key, selection) }) as StepContext;
-  }
-
-  /** Hands what the foundation steps found to the clusters, and wakes them all if it changed. */
-  #publish(context: StepContext): void {
-    const { key, spec, authority, authorities, endpoint, namespace, gitOpsCluster } = context;
-    if (!authority || !authorities || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) return;
-    const foundation: Foundation = {
-      key,
-      gitOpsCluster,
-      namespace,
-      placement: spec.placement.value,
-      authority,
-      authorities,
-      addOn: spec.addOn.value,
-      endpoint,
-    };
-    const images = ['argocd-server', 'argocd-redis'].map((name) => this.#caches.hubImage(namespace, name));
-    const { gitOpsCluster: _, ...content } = foundation;
-    const digest = JSON.stringify([content, images]);
-    const isNew = this.#foundations.get(key)?.digest !== digest;
-    this.#foundations.set(key, { foundation, digest });
-    if (!isNew) return;
-    const summary = this.#fleets.summaryOf(key, context.selection);
-    for (const cluster of summary.clusters) this.#clusterQueue.add(cluster);
-  }
-
-  async #writeStatus(context: StepContext, gitOpsCluster: GitOpsCluster, outcomes: readonly Outcome[]): Promise<void> {
-    const status = nextStatus(gitOpsCluster, outcomes, context);
-    const wanted = JSON.stringify([
-      status.clusters,
-      status.availableClusters,
-      status.connectedClusters,
-      status.conditions,
-    ]);
-    const settled = this.#statuses.get(context.key);
-    // A CRD older than this program drops fields of the status: what it made of the same wish is not written again.
-    if (settled?.wanted === wanted && settled.version === gitOpsCluster.metadata.resourceVersion) return;
-    const written = await writeStatus(context, gitOpsCluster, status);
-    const version = (written ?? gitOpsCluster).metadata.resourceVersion;
-    this.#statuses.set(context.key, { wanted, version });
-    if (written) this.#tell(gitOpsCluster, status);
-  }
-
-  /** Events for what operators must know: a condition that turned bad, and that all is well again. */
-  #tell(gitOpsCluster: GitOpsCluster, status: NonNullable<GitOpsCluster['status']>): void {
-    for (const { type, status: value, reason, message } of status.conditions ?? []) {
-      const before = findCondition(gitOpsCluster.status?.conditions, type);
-      if (before?.status === value && before.message === message) continue;
-      const isTrouble = value === 'False' && reason !== 'InProgress';
-      if (type === 'Ready') {
-        if (value === 'True' && before?.status !== 'True') this.#events.normal(gitOpsCluster, 'Ready', message);
-      } else if (isTrouble) this.#events.warning(gitOpsCluster, `${type}Failed`, message);
-    }
-  }
-
-  async #addFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {
-    const patch = finalizerPatch(gitOpsCluster, { add: finalizer });
-    if (patch === undefined) return false;
-    await this.#options.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
-    return true;
-  }
-
-  /** Lets a GitOpsCluster go when nothing of it is left on its clusters, and removes what was made for it on the hub. */
-  async #finalize(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<undefined> {
-    if (!hasFinalizer(gitOpsCluster, finalizer)) return undefined;
-    const { client } = this.#options;
-    const key = keyOf(gitOpsCluster);
-    if (this.#fleets.hasRemains(key, isForced(gitOpsCluster))) {
-      const context = this.#stepContext(gitOpsCluster, signal);
-      await this.#writeStatus(context, gitOpsCluster, await runSteps(remainingSteps.slice(-1), context));
-      return undefined;
-    }
-    const namespace = gitOpsCluster.metadata.namespace ?? '';
-    const others = this.#caches.gitOpsClusters
-      .list(namespace)
-      .filter((other) => other.metadata.uid !== gitOpsCluster.metadata.uid);
-    if (others.length === 0) {
-      for (const name of [hubNames.principalTls, hubNames.resourceProxyTls, hubNames.jwt, hubNames.authority]) {
-        const secret = this.#caches.ownSecrets.get({ namespace, name });
-        if (secret) await this.#applier.remove(secrets, secret, signal);
-      }
-      const bundle = this.#caches.bundles.get({ namespace, name: hubNames.authorityBundle });
-      if (bundle) await this.#applier.remove(configMaps, bundle, signal);
-    }
-    const patch = finalizerPatch(gitOpsCluster, { remove: finalizer });
-    if (patch) await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
-    this.#options.logger.info({ gitOpsCluster: key }, 'GitOpsCluster is cleaned up');
-    return undefined;
-  }
-
-  async #reconcileCluster(cluster: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
-    const { owner } = this.#fleets.ownershipOf(cluster);
-    const grace = this.#fleets.graceOf(cluster, owner !== undefined, this.#now().getTime());
-    if (owner === undefined) {
-      if (currentOwnerOf(cluster, this.#caches) === undefined) this.#report(cluster, undefined);
-      else if (grace > 0 && !this.#isOwnerGoing(cluster)) return { requeueAfterMs: grace };
-      else await this.#leave(cluster, signal);
-      return undefined;
-    }
-    const skipped = this.#fleets.reasonToSkip(cluster);
-    if (skipped !== undefined) {
-      this.#report(cluster, { cluster, owner, skipped, problems: {}, isAvailable: false, isConnected: false });
-      return undefined;
-    }
-    const foundation = this.#foundations.get(owner)?.foundation;
-    if (foundation === undefined) return undefined; // woken when it is there
-    const context = {
-      cluster,
-      foundation,
-      caches: this.#caches,
-      client: this.#options.client,
-      applier: this.#applier,
-      templates: this.#templates,
-      delivery: this.#options.delivery,
-      logger: this.#options.logger,
-      now: this.#now(),
-      signal,
-      ownerMetadata: ownerMetadataOf(owner, cluster),
-      renewAt: Number.POSITIVE_INFINITY,
-    };
-    const { report, errors } = await ensureCluster(context);
-    await this.#removeStrays(cluster, foundation.namespace, signal);
-    this.#report(cluster, report);
-    if (errors.length > 0) throw errors[0];
-    return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
-  }
-
-  /** A GitOpsCluster that is deleted says clearly that its clusters shall go: there is nothing to wait for. */
-  #isOwnerGoing(cluster: string): boolean {
-    const owner = currentOwnerOf(cluster, this.#caches);
-    const found = owner === undefined ? undefined : this.#caches.gitOpsClusters.get(parseKey(owner));
-    return found === undefined || found.metadata.deletionTimestamp !== undefined;
-  }
-
-  /** Secrets of a cluster that moved to a GitOpsCluster in another namespace. */
-  async #removeStrays(cluster: string, namespace: string, signal: AbortSignal): Promise<void> {
-    for (const secret of this.#caches.ownSecrets.byIndex('cluster', labelValue(cluster))) {
-      if (secret.metadata.namespace !== namespace) await this.#applier.remove(secrets, secret, signal);
-    }
-  }
-
-  async #leave(cluster: string, signal: AbortSignal): Promise<void> {
-    const owner = currentOwnerOf(cluster, this.#caches) ?? '';
-    const { client, logger } = this.#options;
-    const waiting = await leaveCluster({
-      cluster,
-      client,
-      logger,
-      caches: this.#caches,
-      applier: this.#applier,
-      now: this.#now(),
-      signal,
-    });
-    if (waiting === undefined) logger.info({ cluster, addOn: addOnName }, 'left the cluster');
-    const none = { problems: {}, isAvailable: false, isConnected: false };
-    this.#report(cluster, waiting === undefined ? undefined : { cluster, owner, leaving: waiting, ...none });
-    this.#leavingChanged(owner);
-  }
-
-  #report(cluster: string, report: ClusterReport | undefined): void {
-    for (const key of this.#fleets.report(cluster, report)) this.#statusChanged(key);
-  }
-
-  #now(): Date {
-    return this.#options.clock?.() ?? new Date();
-  }
-}
-
-function untilRenewal(renewAt: number, now: Date): number {
-  // Timers hold no more than 24 days, and nothing is lost by looking twice a day.
-  return Math.max(1_000, Math.min(renewAt - now.getTime(), 12 * hour));
 }
 
 function sameMetadata(a: KubeObject, b: KubeObject): boolean {
   const relevant = ({ metadata }: KubeObject) =>
     JSON.stringify([metadata.annotations, metadata.labels, metadata.finalizers, metadata.deletionTimestamp]);
   return relevant(a) === relevant(b);
-}
-
-function namespaced(key: string): { namespace: string; name: string } {
-  const { namespace = '', name } = parseKey(key);
-  return { namespace, name };
 }

@@ -1,0 +1,79 @@
+import { parseKey, secrets } from '../lib/kube/index.ts';
+import { ensureCluster } from './cluster.ts';
+import { type ClusterContext, ownerMetadataOf } from './cluster-context.ts';
+import type { ClusterReport } from './fleet-state.ts';
+import { currentOwnerOf, leaveCluster } from './leave.ts';
+import { addOnName, labelValue } from './names.ts';
+import { untilRenewal, type World } from './world.ts';
+
+/** Reconciles clusters. */
+export class ClusterReconciler {
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Brings one cluster into line with who has it: enrolls it, repairs it, or takes the next step in leaving it. */
+  async reconcile(cluster: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
+    const { owner } = this.#world.fleets.ownershipOf(cluster);
+    const grace = this.#world.fleets.graceOf(cluster, owner !== undefined, this.#world.now().getTime());
+    if (owner === undefined) {
+      if (currentOwnerOf(cluster, this.#world.caches) === undefined) this.#report(cluster, undefined);
+      else if (grace > 0 && !this.#isOwnerGoing(cluster)) return { requeueAfterMs: grace };
+      else await this.#leave(cluster, signal);
+      return undefined;
+    }
+    const skipped = this.#world.fleets.reasonToSkip(cluster);
+    if (skipped !== undefined) {
+      this.#report(cluster, { cluster, owner, skipped, problems: {}, isAvailable: false, isConnected: false });
+      return undefined;
+    }
+    const foundation = this.#world.foundations.get(owner)?.foundation;
+    if (foundation === undefined) return undefined; // woken when it is there
+    const context: ClusterContext = {
+      ...this.#world,
+      cluster,
+      foundation,
+      now: this.#world.now(),
+      signal,
+      ownerMetadata: ownerMetadataOf(owner, cluster),
+      renewAt: Number.POSITIVE_INFINITY,
+    };
+    const { report, errors } = await ensureCluster(context);
+    await this.#removeStrays(cluster, foundation.namespace, signal);
+    this.#report(cluster, report);
+    if (errors.length > 0) throw errors[0];
+    return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
+  }
+
+  /** A GitOpsCluster that is deleted says clearly that its clusters shall go: there is nothing to wait for. */
+  #isOwnerGoing(cluster: string): boolean {
+    const owner = currentOwnerOf(cluster, this.#world.caches);
+    const found = owner === undefined ? undefined : this.#world.caches.gitOpsClusters.get(parseKey(owner));
+    return found === undefined || found.metadata.deletionTimestamp !== undefined;
+  }
+
+  /** Secrets of a cluster that moved to a GitOpsCluster in another namespace. */
+  async #removeStrays(cluster: string, namespace: string, signal: AbortSignal): Promise<void> {
+    for (const secret of this.#world.caches.ownSecrets.byIndex('cluster', labelValue(cluster))) {
+      if (secret.metadata.namespace !== namespace) await this.#world.applier.remove(secrets, secret, signal);
+    }
+  }
+
+  async #leave(cluster: string, signal: AbortSignal): Promise<void> {
+    const owner = currentOwnerOf(cluster, this.#world.caches) ?? '';
+    const { logger } = this.#world;
+    const waiting = await leaveCluster({ ...this.#world, cluster, now: this.#world.now(), signal });
+    if (waiting === undefined) logger.info({ cluster, addOn: addOnName }, 'left the cluster');
+    const none = { problems: {}, isAvailable: false, isConnected: false };
+    this.#report(cluster, waiting === undefined ? undefined : { cluster, owner, leaving: waiting, ...none });
+    const { namespace = '', name } = parseKey(owner);
+    const isGoing = this.#world.caches.gitOpsClusters.get({ namespace, name })?.metadata.deletionTimestamp;
+    if (isGoing) this.#world.statusChanged(owner);
+  }
+
+  #report(cluster: string, report: ClusterReport | undefined): void {
+    for (const key of this.#world.fleets.report(cluster, report)) this.#world.statusChanged(key);
+  }
+}

@@ -1,0 +1,175 @@
+import {
+  configMaps,
+  finalizerPatch,
+  findCondition,
+  hasFinalizer,
+  keyOf,
+  parseKey,
+  secrets,
+} from '../lib/kube/index.ts';
+import { isForced } from './cluster-health.ts';
+import { foundationSteps, nextStatus, type Outcome, remainingSteps, runSteps, writeStatus } from './fleet.ts';
+import type { Foundation } from './fleet-state.ts';
+import { fieldManager, finalizer, hubNames } from './names.ts';
+import { type GitOpsCluster, gitOpsClusters } from './resources.ts';
+import { parseGitOpsCluster } from './spec.ts';
+import type { ClusterSummary, StepContext } from './steps.ts';
+import { untilRenewal, type World } from './world.ts';
+
+/** Reconciles GitOpsClusters: what their clusters have in common, their status, and their end. */
+export class FleetReconciler {
+  readonly #world: World;
+  readonly #statuses = new Map<string, { wanted: string; version: string | undefined }>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Brings everything that is common to a fleet into line, and its status. */
+  async reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
+    const { namespace = '', name } = parseKey(key);
+    const gitOpsCluster = await this.#world.applier.current(
+      gitOpsClusters,
+      { namespace, name },
+      this.#world.caches.gitOpsClusters.get({ namespace, name }),
+      signal,
+    );
+    if (gitOpsCluster === undefined) {
+      this.#world.foundations.delete(key);
+      this.#statuses.delete(key);
+      return undefined;
+    }
+    if (gitOpsCluster.metadata.deletionTimestamp) return this.#finalize(gitOpsCluster, signal);
+    if (await this.#addFinalizer(gitOpsCluster, signal)) return undefined; // comes again with the change
+    const context = this.#stepContext(gitOpsCluster, signal);
+    const foundation = await runSteps(foundationSteps, context);
+    this.#publish(context);
+    const outcomes = [...foundation, ...(await runSteps(remainingSteps, context))];
+    await this.#writeStatus(context, gitOpsCluster, outcomes);
+    const errors = outcomes.flatMap(({ error }) => (error === undefined ? [] : [error]));
+    if (errors.length > 0) throw errors[0];
+    return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
+  }
+
+  #stepContext(gitOpsCluster: GitOpsCluster, signal: AbortSignal): StepContext {
+    const { client, logger } = this.#world;
+    const namespace = gitOpsCluster.metadata.namespace ?? '';
+    const spec = parseGitOpsCluster(gitOpsCluster);
+    const selection = this.#world.fleets.selectionOf(gitOpsCluster, spec);
+    const key = keyOf(gitOpsCluster);
+    const context: Omit<StepContext, 'clusters'> = {
+      gitOpsCluster,
+      key,
+      namespace,
+      spec,
+      selection,
+      caches: this.#world.caches,
+      client,
+      applier: this.#world.applier,
+      logger,
+      now: this.#world.now(),
+      signal,
+      service: this.#world.caches.principalService(namespace),
+      renewAt: Number.POSITIVE_INFINITY,
+      endpoint: undefined,
+      authority: undefined,
+      authorities: undefined,
+    };
+    // Summed up once, when a step asks for it: by then others have waited for the server and clusters may have reported.
+    const { fleets } = this.#world;
+    let summary: ClusterSummary | undefined;
+    const get = () => {
+      summary ??= fleets.summaryOf(key, selection);
+      return summary;
+    };
+    return Object.defineProperty(context, 'clusters', { get }) as StepContext;
+  }
+
+  /** Hands what the foundation steps found to the clusters, and wakes them all if it changed. */
+  #publish(context: StepContext): void {
+    const { key, spec, authority, authorities, endpoint, namespace, gitOpsCluster } = context;
+    if (!authority || !authorities || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) return;
+    const foundation: Foundation = {
+      key,
+      gitOpsCluster,
+      namespace,
+      placement: spec.placement.value,
+      authority,
+      authorities,
+      addOn: spec.addOn.value,
+      endpoint,
+    };
+    const images = ['argocd-server', 'argocd-redis'].map((name) => this.#world.caches.hubImage(namespace, name));
+    const { gitOpsCluster: _, ...content } = foundation;
+    const digest = JSON.stringify([content, images]);
+    const isNew = this.#world.foundations.get(key)?.digest !== digest;
+    this.#world.foundations.set(key, { foundation, digest });
+    if (!isNew) return;
+    const summary = this.#world.fleets.summaryOf(key, context.selection);
+    for (const cluster of summary.clusters) this.#world.wakeCluster(cluster);
+  }
+
+  async #writeStatus(context: StepContext, gitOpsCluster: GitOpsCluster, outcomes: readonly Outcome[]): Promise<void> {
+    const status = nextStatus(gitOpsCluster, outcomes, context);
+    const wanted = JSON.stringify([
+      status.clusters,
+      status.availableClusters,
+      status.connectedClusters,
+      status.conditions,
+    ]);
+    const settled = this.#statuses.get(context.key);
+    // A CRD older than this program drops fields of the status: what it made of the same wish is not written again.
+    if (settled?.wanted === wanted && settled.version === gitOpsCluster.metadata.resourceVersion) return;
+    const written = await writeStatus(context, gitOpsCluster, status);
+    const version = (written ?? gitOpsCluster).metadata.resourceVersion;
+    this.#statuses.set(context.key, { wanted, version });
+    if (written) this.#tell(gitOpsCluster, status);
+  }
+
+  /** Events for what operators must know: a condition that turned bad, and that all is well again. */
+  #tell(gitOpsCluster: GitOpsCluster, status: NonNullable<GitOpsCluster['status']>): void {
+    for (const { type, status: value, reason, message } of status.conditions ?? []) {
+      const before = findCondition(gitOpsCluster.status?.conditions, type);
+      if (before?.status === value && before.message === message) continue;
+      const isTrouble = value === 'False' && reason !== 'InProgress';
+      if (type === 'Ready') {
+        if (value === 'True' && before?.status !== 'True') this.#world.events.normal(gitOpsCluster, 'Ready', message);
+      } else if (isTrouble) this.#world.events.warning(gitOpsCluster, `${type}Failed`, message);
+    }
+  }
+
+  async #addFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {
+    const patch = finalizerPatch(gitOpsCluster, { add: finalizer });
+    if (patch === undefined) return false;
+    await this.#world.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
+    return true;
+  }
+
+  /** Lets a GitOpsCluster go when nothing of it is left on its clusters, and removes what was made for it on the hub. */
+  async #finalize(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<undefined> {
+    if (!hasFinalizer(gitOpsCluster, finalizer)) return undefined;
+    const { client } = this.#world;
+    const key = keyOf(gitOpsCluster);
+    if (this.#world.fleets.hasRemains(key, isForced(gitOpsCluster))) {
+      const context = this.#stepContext(gitOpsCluster, signal);
+      await this.#writeStatus(context, gitOpsCluster, await runSteps(remainingSteps.slice(-1), context));
+      return undefined;
+    }
+    const namespace = gitOpsCluster.metadata.namespace ?? '';
+    const others = this.#world.caches.gitOpsClusters
+      .list(namespace)
+      .filter((other) => other.metadata.uid !== gitOpsCluster.metadata.uid);
+    if (others.length === 0) {
+      for (const name of [hubNames.principalTls, hubNames.resourceProxyTls, hubNames.jwt, hubNames.authority]) {
+        const secret = this.#world.caches.ownSecrets.get({ namespace, name });
+        if (secret) await this.#world.applier.remove(secrets, secret, signal);
+      }
+      const bundle = this.#world.caches.bundles.get({ namespace, name: hubNames.authorityBundle });
+      if (bundle) await this.#world.applier.remove(configMaps, bundle, signal);
+    }
+    const patch = finalizerPatch(gitOpsCluster, { remove: finalizer });
+    if (patch) await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
+    this.#world.logger.info({ gitOpsCluster: key }, 'GitOpsCluster is cleaned up');
+    return undefined;
+  }
+}

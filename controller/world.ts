@@ -1,0 +1,32 @@
+import type { EventRecorder, KubeClient, KubeLogger } from '../lib/kube/index.ts';
+import type { Applier } from './applier.ts';
+import type { Caches } from './caches.ts';
+import type { DeliverySettings, Foundation } from './fleet-state.ts';
+import type { Fleets } from './fleets.ts';
+import type { Templates } from './render/templates.ts';
+
+/** What the reconciles of GitOpsClusters and of clusters share. */
+export interface World {
+  readonly client: KubeClient;
+  readonly logger: KubeLogger;
+  readonly events: EventRecorder;
+  readonly caches: Caches;
+  readonly fleets: Fleets;
+  readonly applier: Applier;
+  readonly templates: Templates;
+  readonly delivery: DeliverySettings;
+  readonly now: () => Date;
+  /** What clusters are made from, by GitOpsCluster; written by its reconcile, read by those of its clusters. */
+  readonly foundations: Map<string, { readonly foundation: Foundation; readonly digest: string }>;
+  /** Asks for a reconcile of a cluster. */
+  readonly wakeCluster: (cluster: string) => void;
+  /** Asks for a GitOpsCluster's status to be summed up soon. */
+  readonly statusChanged: (key: string | undefined) => void;
+}
+
+const hour = 3_600_000;
+
+/** Milliseconds until a renewal. Timers hold no more than 24 days, and nothing is lost by looking twice a day. */
+export function untilRenewal(renewAt: number, now: Date): number {
+  return Math.max(1_000, Math.min(renewAt - now.getTime(), 12 * hour));
+}
