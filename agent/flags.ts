@@ -89,7 +89,7 @@ export const agentFlags = {
     check: oneOf('', 'tls1.2', 'tls1.3'),
   }),
   'keep-alive-ping-interval': durationFlag({
-    usage: 'time between keep-alive pings; 0 for the default of this version',
+    usage: 'time between keep-alive pings, at least 10s; 0 for none but when the connection is silent',
     ...env('KEEP_ALIVE_PING_INTERVAL'),
   }),
   'grpc-max-message-size': intFlag({
@@ -99,7 +99,7 @@ export const agentFlags = {
     check: (size) => (size > 0 ? undefined : 'must be greater than 0'),
   }),
   'informer-sync-timeout': durationFlag({
-    usage: 'how long the first listing of local resources may take',
+    usage: 'after how long a slow first listing of local resources is reported',
     default: 10_000,
     ...env('INFORMER_SYNC_TIMEOUT'),
     check: (ms) => (ms > 0 ? undefined : 'must be greater than 0'),

@@ -1,4 +1,4 @@
-import { boolFlag, durationFlag, type FlagValues, intFlag, listFlag, stringFlag } from '../lib/ops/index.ts';
+import { boolFlag, type FlagValues, intFlag, listFlag, stringFlag } from '../lib/ops/index.ts';
 
 const env = (name: string) => ({ env: `ARGOCD_PRINCIPAL_${name}` });
 const between = (low: number, high: number) => (value: number) =>
@@ -115,10 +115,6 @@ export const principalFlags = {
       'how agents prove who they are: mtls:subject:<expression>, mtls:uri:<expression>, userpass:<file> or header:<name>:<expression>',
     ...env('AUTH'),
   }),
-  'keepalive-min-interval': durationFlag({
-    usage: 'agents that send keep-alive pings more often than this are disconnected; 0 for no limit',
-    ...env('KEEP_ALIVE_MIN_INTERVAL'),
-  }),
   'grpc-max-message-size': intFlag({
     usage: 'largest message in bytes, both ways',
     default: 200 * 1024 * 1024,
@@ -172,6 +168,7 @@ export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefin
     'resource-proxy-ca-path': 'RESOURCE_PROXY_TLS_CA_PATH',
     'resource-proxy-address': 'RESOURCE_PROXY_ADDRESS',
     'enable-websocket': 'ENABLE_WEBSOCKET',
+    'keepalive-min-interval': 'KEEP_ALIVE_MIN_INTERVAL',
     'redis-server-address': 'REDIS_SERVER_ADDRESS',
     'redis-compression-type': 'REDIS_COMPRESSION_TYPE',
     'redis-tls-enabled': 'REDIS_TLS_ENABLED',

@@ -34,13 +34,17 @@ export async function serveAgents(options: {
 
   const tls = serverTls(settings, credentials);
   if (tls === 'plaintext') logger.warn('serving without TLS: everything, tokens included, can be read on the way');
+  const tokens = tokenAuthority(credentials);
   const server = await serveWire({
     address: flags['listen-host'] || '0.0.0.0',
     port: flags['listen-port'],
     tls,
     version: versionInfo().version,
     principalNamespace: flags.namespace,
-    tokens: tokenAuthority(credentials)(),
+    // Asked for at every use, so that a new key counts at once.
+    get tokens() {
+      return tokens();
+    },
     authenticate: (request, peer) => authenticateWith(method, request, peer),
     authenticated: (identity, request) => sessions.introduced(identity, request),
     authorize: ({ agent }, { certificate }) => {

@@ -107,6 +107,7 @@ export class Sessions {
       },
       received: () => this.#metrics.eventsReceived.inc(),
       sent: () => this.#metrics.eventsSent.inc(),
+      messageSent: (message) => this.#logSent(agent, message),
     });
     const current: Current = { session, peer, held: [] };
     this.#current.set(agent, current);
@@ -148,6 +149,14 @@ export class Sessions {
     } else {
       this.#sync.receive(agent, message);
     }
+  }
+
+  /** Lets an operator follow what an agent is asked to do. */
+  #logSent(agent: string, message: Message): void {
+    if (message.target === 'resourceResync' || message.type === 'error') return;
+    const { namespace, name } = message.object.metadata;
+    const field = message.target === 'application' ? 'application' : 'appProject';
+    this.#logger.info({ agent, [field]: `${namespace ?? ''}/${name}`, event: message.type }, 'sent to the agent');
   }
 
   #attach(agent: string, current: Current): void {

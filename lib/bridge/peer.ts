@@ -34,6 +34,8 @@ export function peerOnStream(options: {
   /** Counts events. */
   received(): void;
   sent(): void;
+  /** Hears of each message that is sent, repetitions included. */
+  messageSent?(message: Message): void;
 }): Peer {
   const { stream, source, listener, logger } = options;
   let full = false;
@@ -50,6 +52,7 @@ export function peerOnStream(options: {
     connection: {
       send: (message) => {
         if (full) return false;
+        options.messageSent?.(message);
         full = !send(eventOf(message, source)) && !stream.ended;
         return true;
       },
