@@ -111,6 +111,11 @@ export class Inbox<M> {
     return this.#backingOff;
   }
 
+  /** Whether a message of this lane waits, is in work, or is to be tried again. */
+  isBusy(lane: string): boolean {
+    return (this.#lanes.get(lane)?.items.length ?? 0) > 0;
+  }
+
   /**
    * A new connection: what its sender says again, it has a reason to say again, so ids of an earlier connection do not
    * count as processed, except those of messages that are done once.

@@ -47,7 +47,7 @@ interface Flight {
 
 interface Entry {
   readonly key: ResourceKey;
-  /** What the peer certainly has: it acknowledged this, or said so. */
+  /** What the peer acknowledged, or said to have. Without digest: it has this uid, in a state that is not known. */
   held: PeerCopy | undefined;
   /** Uid → last sent version of every incarnation that the peer may have. */
   readonly copies: Map<string, string>;
@@ -161,7 +161,7 @@ export class Outbox<T> {
     return this.#entries.get(keyString(key))?.intents.has(intent) ?? false;
   }
 
-  /** What the peer acknowledged last, or said to have. */
+  /** What the peer acknowledged last, or said to have; without digest while it may have another state by now. */
   held(key: ResourceKey): PeerCopy | undefined {
     return this.#entries.get(keyString(key))?.held;
   }
@@ -303,8 +303,12 @@ export class Outbox<T> {
       // Else it was acknowledged on the spot, and is queued to be looked at again.
       this.#queue.delete(entry);
     }
-    if (next.outcome.is === 'held' && this.#sendsDeletes) {
-      entry.copies.set(next.outcome.copy.uid, next.outcome.version);
+    if (next.outcome.is === 'held' && entry.flight === flight) {
+      // From now on the peer may have the old state or the new one, and only its word tells which.
+      entry.held = entry.held === undefined ? undefined : { uid: entry.held.uid };
+      if (this.#sendsDeletes) {
+        entry.copies.set(next.outcome.copy.uid, next.outcome.version);
+      }
     }
     this.#wakeAt(flight.dueAt);
   }

@@ -626,7 +626,9 @@ export class AgentSync {
     this.#errands.post(`update-${name}`, () => {
       const local = this.#view.get(this.#refOf(name));
       const copy = local !== undefined && this.#isManaged(local) ? local : undefined;
-      const settled = copy?.metadata.deletionTimestamp === undefined && !this.#problems.has(name);
+      // What is about to be written counts as well: to the principal it must not look as if it had not been said.
+      const underWay = this.#problems.has(name) || this.#inbox?.isBusy(name) === true;
+      const settled = copy?.metadata.deletionTimestamp === undefined && !underWay;
       return {
         target: 'resourceResync',
         type: 'request-update',

@@ -61,6 +61,7 @@ export class PrincipalSync {
   readonly #clock: Clock;
   readonly #log: SyncLog;
   readonly #view: View<Application>;
+  readonly #stop = new AbortController();
   readonly #peers = new Map<string, PrincipalPeer>();
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
   readonly #operations = new Map<string, KnownOperation>();
@@ -74,8 +75,7 @@ export class PrincipalSync {
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#hubChange(ref, change),
-      // The principal creates nothing, so what it knows was in the cache.
-      doubted: (ref) => this.#log.debug({ application: ref }, 'not in the cache'),
+      doubted: (ref) => void this.#check(ref),
     });
   }
 
@@ -84,6 +84,7 @@ export class PrincipalSync {
     const unfollow = this.#view.follow(this.#options.applications);
     signal.addEventListener('abort', () => {
       unfollow();
+      this.#stop.abort();
       for (const peer of this.#peers.values()) {
         peer.close();
       }
@@ -312,6 +313,14 @@ export class PrincipalSync {
     }
     this.#log.info({ agent, application: refOf(hub) }, 'Application is gone on the managed cluster');
     return { metadata: { uid: hub.metadata.uid, finalizers: null } };
+  }
+
+  async #check(ref: ObjectRef): Promise<void> {
+    try {
+      await this.#read(ref, this.#stop.signal);
+    } catch (error) {
+      this.#log.debug({ application: ref, err: error }, 'not in the cache, and not readable now');
+    }
   }
 
   async #read(ref: ObjectRef, signal: AbortSignal): Promise<void> {
