@@ -286,6 +286,80 @@ test('what the CRD refuses, the API server says at once', async () => {
   await expect(make({}, { kind: 'PlacementDecision' })).rejects.toThrow(/placementRef/);
 });
 
+test.runIf(existsSync(shared))(
+  'with the CRD of the original, which refuses little, the status says what is wrong',
+  async () => {
+    await hub.applyCrds(join(shared, 'gitopscluster'));
+    try {
+      await fixture.placement(ns, 'placement', [a]);
+      running = startController(hub.client);
+      const who = `GitOpsCluster ${ns}/fleet: spec`;
+      const expectCondition = async (addOn: object, reference: object, type: string, message: string) => {
+        await fixture.gitOpsCluster(ns, 'fleet', 'placement', addOn, reference);
+        const found = await fixture.conditionIs([ns, 'fleet'], type, 'False', new RegExp(`${who}.*${message}`));
+        await fixture.conditionIs([ns, 'fleet'], 'Ready', 'False', new RegExp(`^${type}: .*${message}`));
+        return found;
+      };
+      const kind = await expectCondition(
+        {},
+        { kind: 'Gateway' },
+        'PlacementEvaluated',
+        'placementRef.kind must be "Placement", not "Gateway"',
+      );
+      expect(kind.reason).toBe('Failed');
+      const port = await expectCondition(
+        { principalServerPort: '99999' },
+        {},
+        'ServerDiscovered',
+        'principalServerPort must be a port from 1 to 65535, not "99999"',
+      );
+      expect(port.reason).toBe('ServerNotDiscovered');
+      await expectCondition(
+        { mode: 'fancy' },
+        {},
+        'ManifestWorkCreated',
+        'mode must be managed or autonomous, not "fancy"',
+      );
+      expect(await work(a, 'agent')).toBeUndefined();
+      await fixture.gitOpsCluster(ns, 'fleet', 'placement', { mode: 'autonomous' });
+      await fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
+      await idle();
+      const before = await versions();
+      await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { labels: { touched: 'again' } } });
+      await idle();
+      expect(await versions()).toEqual(before);
+    } finally {
+      await hub.applyCrds(join(root, 'charts/argocd-agent-addon/crds'));
+    }
+  },
+);
+
+test('a cluster that does not answer holds nobody up and can be forced', async () => {
+  await enroll();
+  const finalizers = ['cluster.open-cluster-management.io/manifest-work-cleanup'];
+  for (const name of names)
+    await hub.client.mergePatch(manifestWorks, { namespace: a, name }, { metadata: { finalizers } });
+  await fixture.clusterAvailable(a, 'Unknown');
+  await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
+  await eventually('the other cluster to be left', async () => (await addOn(b)) === undefined);
+  await fixture.conditionIs(
+    [ns, 'fleet'],
+    'RemovedClustersCleanedUp',
+    'False',
+    new RegExp(`cluster ${a} must remove ManifestWork argocd-agent-addon-agent \\(the cluster does not report\\)`),
+  );
+  expect(await secret(`cluster-${a}`)).toBeDefined();
+  const annotations = { 'apps.open-cluster-management.io/force-detach': 'true' };
+  await hub.client.mergePatch(gitOpsClusters, { namespace: ns, name: 'fleet' }, { metadata: { annotations } });
+  await eventually(
+    'gone',
+    async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' })) === undefined,
+  );
+  expect(await secret(`cluster-${a}`)).toBeUndefined();
+  for (const name of names)
+    await hub.client.mergePatch(manifestWorks, { namespace: a, name }, { metadata: { finalizers: null } });
+});
+
 test('a cluster that leaves is cleaned up in order, and can come back', async () => {
   await enroll();
   // The work agent's finalizer: a work is there until its cluster has removed it.
