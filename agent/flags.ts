@@ -92,6 +92,7 @@ export const agentFlags = {
     usage: 'time between keep-alive pings, at least 10s; 0 for none but when the connection is silent',
     ...env('KEEP_ALIVE_PING_INTERVAL'),
   }),
+  'enable-compression': boolFlag({ usage: 'compress what is sent to the principal', ...env('ENABLE_COMPRESSION') }),
   'grpc-max-message-size': intFlag({
     usage: 'largest message in bytes, both ways',
     default: 200 * 1024 * 1024,
@@ -166,7 +167,6 @@ export const unsupportedAgentFlags: Readonly<Record<string, string | undefined>>
       'redis-tls-insecure': 'REDIS_TLS_INSECURE',
       'tls-ciphersuites': 'TLS_CIPHERSUITES',
       'enable-websocket': 'ENABLE_WEBSOCKET',
-      'enable-compression': 'ENABLE_COMPRESSION',
       'pprof-port': 'PPROF_PORT',
       'cache-refresh-interval': 'CACHE_REFRESH_INTERVAL',
       'buffer-informer-event-interval': 'BUFFER_INFORMER_EVENT_INTERVAL',

@@ -127,6 +127,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     version,
     agentNamespace: namespace,
     ...(flags['keep-alive-ping-interval'] > 0 ? { keepalivePingIntervalMs: flags['keep-alive-ping-interval'] } : {}),
+    compression: flags['enable-compression'],
     maxMessageBytes: flags['grpc-max-message-size'],
     logger,
     signal,

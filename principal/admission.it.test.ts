@@ -40,6 +40,21 @@ async function refusal(material: (put: typeof giveAgentCredentials) => Promise<v
   return line;
 }
 
+/** What the hub's record of the agent's connection says. */
+async function connected(): Promise<string | undefined> {
+  const lease = await pair.hub.client.get(leases, { name: `argocd-agent-${pair.name}`, namespace });
+  return lease?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
+}
+
+/** A new agent process, connected when it resolves. */
+async function restartAgent(): Promise<void> {
+  await pair.agent.stop();
+  await until('the old process is disconnected', async () => (await connected()) === 'false' || undefined, logs());
+  const said = pair.principal.output.length;
+  pair.agent.start();
+  await pair.principal.says(/An agent is connected/, { after: said });
+}
+
 test('with destination-based mapping Applications keep their namespace, which is created', async () => {
   const { hub, managed } = pair;
   await hub.client.create(
@@ -87,9 +102,6 @@ test('an agent gets its Applications when its cluster Secret appears', async () 
 });
 
 test('the connection is recorded', async () => {
-  const key = { name: `argocd-agent-${pair.name}`, namespace };
-  const connected = async () =>
-    (await pair.hub.client.get(leases, key))?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
   await until('it says connected', async () => (await connected()) === 'true' || undefined, logs());
   await pair.agent.stop();
   await until('it says disconnected', async () => (await connected()) === 'false' || undefined, logs());
@@ -107,20 +119,14 @@ test('a new principal certificate is served without a restart', async () => {
   });
   await putTls(pair.hub.client, 'argocd-agent-principal-tls', certificate);
   await pair.principal.says(/credentials changed and were reloaded/, { after: said });
-  const before = pair.agent.output.length;
-  await pair.agent.stop();
-  pair.agent.start();
-  await pair.agent.says(/Connected to the principal/, { after: before });
+  await restartAgent();
 });
 
 test('a new token key counts without a restart', async () => {
   const said = pair.principal.output.length;
   await put(pair.hub.client, 'argocd-agent-jwt', { 'jwt.key': await generateJwtKey(2048) });
   await pair.principal.says(/credentials changed and were reloaded.*argocd-agent-jwt/, { after: said });
-  const before = pair.agent.output.length;
-  await pair.agent.stop();
-  pair.agent.start();
-  await pair.agent.says(/Connected to the principal/, { after: before });
+  await restartAgent();
 });
 
 test('a blocked certificate is disconnected and not let in again, until it is taken off the list', async () => {
@@ -128,10 +134,6 @@ test('a blocked certificate is disconnected and not let in again, until it is ta
   const secret = await managed.client.get(secrets, { name: 'argocd-agent-client-tls', namespace });
   const pem = Buffer.from(secret?.data?.['tls.crt'] ?? '', 'base64');
   const fingerprint = new X509Certificate(pem).fingerprint256.replaceAll(':', '');
-  const said = pair.principal.output.length;
-  await pair.agent.stop();
-  pair.agent.start();
-  await pair.principal.says(/An agent is connected/, { after: said });
   const metadata = { name: 'argocd-agent-tls-blocklist', namespace };
   const before = pair.agent.output.length;
   await hub.client.create(configMaps, { metadata, data: { [fingerprint]: '' } });

@@ -126,13 +126,12 @@ export class Sessions {
         if (current.held === undefined) peer.event(event);
         else if (current.held.length < maxHeld) current.held.push(event);
       },
-      closed: (error) => {
+      closed: () => {
         sync.disconnected(agent, peer.connection);
         projects.disconnected(agent, peer.connection);
         if (this.#current.get(agent) !== current) return;
         this.#current.delete(agent);
         this.#metrics.connectedAgents.set(this.#current.size);
-        this.#logger.info({ agent, ...(error ? { reason: error.message } : {}) }, 'agent disconnected');
         this.#records.disconnected(agent);
       },
     };

@@ -123,7 +123,7 @@ export async function runExecutable(
     throw new UsageError(`${error.message}\n${usageLines(executable, found, only).join('\n')}`);
   }
   const ignored = Object.values(found.unsupported ?? {}).filter(
-    (name): name is string => name !== undefined && !['', '0', 'false'].includes(options.env[name] ?? ''),
+    (name): name is string => name !== undefined && !['', '0', '0s', 'false'].includes(options.env[name] ?? ''),
   );
   await found.run(parsed.values, { signal: options.signal, parsed, ignored, env: options.env, stdout });
 }
