@@ -1,0 +1,154 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { type Cluster, startCluster } from '../e2e/testbed/index.ts';
+import { configMaps, keyOf, secrets } from '../lib/kube/index.ts';
+import { gitOpsClusters, managedClusterAddOns, manifestWorks, placements } from './resources.ts';
+import { eventually, HubFixture, type RunningController, startController } from './testing.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** CRDs of the real projects, where they are to be had. */
+export const shared = join(root, '..', 'shared', 'crds');
+export const hasShared = existsSync(shared);
+export const chartCrds = join(root, 'charts/argocd-agent-addon/crds');
+const crdPaths = hasShared
+  ? [
+      join(shared, 'ocm'),
+      ...['application', 'appproject', 'applicationset'].map((name) => join(shared, 'argocd', `${name}-crd.yaml`)),
+    ]
+  : [join(root, 'e2e', 'hub', 'crds')];
+
+/** Names of the works of a cluster. */
+export const workNames = ['agent', 'argocd', 'crds'].map((part) => `argocd-agent-addon-${part}`);
+
+/** A hub for the tests of one file: a namespace and two clusters of its own for each test, one controller at a time. */
+export class TestHub {
+  cluster!: Cluster;
+  fixture!: HubFixture;
+  ns = '';
+  a = '';
+  b = '';
+  #running: RunningController | undefined;
+  #sequence = 0;
+
+  get client() {
+    return this.cluster.client;
+  }
+
+  get controller() {
+    if (!this.#running) throw new Error('no controller is running');
+    return this.#running.controller;
+  }
+
+  start(): void {
+    this.#running = startController(this.client);
+  }
+
+  async stop(): Promise<void> {
+    await this.#running?.stop();
+    this.#running = undefined;
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    this.start();
+    await eventually('caches', async () => this.controller.missing().length === 0);
+  }
+
+  secret(name: string, namespace = this.ns) {
+    return this.client.get(secrets, { namespace, name });
+  }
+
+  work(cluster: string, part: string) {
+    return this.client.get(manifestWorks, { namespace: cluster, name: `argocd-agent-addon-${part}` });
+  }
+
+  addOn(cluster: string) {
+    return this.client.get(managedClusterAddOns, { namespace: cluster, name: 'argocd-agent-addon' });
+  }
+
+  async enrolled(cluster: string): Promise<void> {
+    await eventually(`works of ${cluster}`, async () =>
+      (await Promise.all(['crds', 'argocd', 'agent'].map((part) => this.work(cluster, part)))).every(Boolean),
+    );
+  }
+
+  /** A GitOpsCluster with both clusters, enrolled by a running controller. */
+  async enroll(): Promise<void> {
+    await this.fixture.placement(this.ns, 'placement', [this.a, this.b], 1);
+    await this.fixture.gitOpsCluster(this.ns, 'fleet', 'placement');
+    this.start();
+    await this.fixture.conditionIs([this.ns, 'fleet'], 'Ready', 'True');
+  }
+
+  /** What the API server holds of everything that the controller writes, by resourceVersion. */
+  async versions(): Promise<Record<string, string>> {
+    const found: Record<string, string> = {};
+    for (const type of [gitOpsClusters, managedClusterAddOns, manifestWorks, placements, secrets, configMaps]) {
+      for (const object of await this.client.list(type as typeof secrets)) {
+        found[`${type.plural}/${keyOf(object)}`] = object.metadata.resourceVersion ?? '';
+      }
+    }
+    return found;
+  }
+
+  async idle(): Promise<void> {
+    let quiet = 0;
+    await eventually('the controller to be idle', async () => {
+      quiet = this.controller.isIdle ? quiet + 1 : 0;
+      return quiet > 8;
+    });
+  }
+
+  /** Holds a cluster's works as the work agent's finalizer does: until the cluster has removed what they brought. */
+  async holdWorks(cluster: string): Promise<void> {
+    const finalizers = ['cluster.open-cluster-management.io/manifest-work-cleanup'];
+    for (const name of workNames) {
+      await this.client.mergePatch(manifestWorks, { namespace: cluster, name }, { metadata: { finalizers } });
+    }
+  }
+
+  async releaseWork(cluster: string, part: string): Promise<void> {
+    const key = { namespace: cluster, name: `argocd-agent-addon-${part}` };
+    await this.client.mergePatch(manifestWorks, key, { metadata: { finalizers: null } });
+  }
+
+  async prepare(): Promise<void> {
+    this.#sequence += 1;
+    this.ns = `argocd-${this.#sequence}`;
+    [this.a, this.b] = [`c${this.#sequence}a`, `c${this.#sequence}b`];
+    await this.fixture.namespace(this.ns);
+    await Promise.all([this.fixture.managedCluster(this.a), this.fixture.managedCluster(this.b)]);
+  }
+
+  /** Leaves nothing that the next test's controller would work on. */
+  async reset(): Promise<void> {
+    await this.stop();
+    for (const one of await this.client.list(gitOpsClusters)) {
+      await this.client.mergePatch(gitOpsClusters, one.metadata, { metadata: { finalizers: null } });
+      await this.client.delete(gitOpsClusters, one.metadata);
+    }
+    for (const one of await this.client.list(manifestWorks)) await this.client.delete(manifestWorks, one.metadata);
+    for (const one of await this.client.list(managedClusterAddOns)) {
+      await this.client.delete(managedClusterAddOns, one.metadata);
+    }
+    for (const one of await this.client.list(secrets, { labelSelector: 'app.kubernetes.io/managed-by' })) {
+      await this.client.delete(secrets, one.metadata);
+    }
+  }
+}
+
+/** Registers the hooks that give a test file its hub. */
+export function useHub(): TestHub {
+  const hub = new TestHub();
+  beforeAll(async () => {
+    hub.cluster = await startCluster({ name: 'hub' });
+    await hub.cluster.applyCrds([...crdPaths, chartCrds]);
+    hub.fixture = new HubFixture(hub.client);
+  });
+  afterAll(() => hub.cluster?.stop());
+  beforeEach(() => hub.prepare());
+  afterEach(() => hub.reset());
+  return hub;
+}
