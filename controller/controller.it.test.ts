@@ -295,7 +295,7 @@ test('a work that cannot be below 500 KiB is a condition that names object and s
     hub.client.jsonPatch(crds, { name }, [
       {
         op: 'add',
-        path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/padding',
+        path: '/spec/versions/0/schema/openAPIV3Schema/properties/padding',
         value: { type: 'object', properties },
       },
     ]);

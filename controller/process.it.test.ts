@@ -12,7 +12,7 @@ const root = join(import.meta.dirname, '..');
 const shared = join(root, '..', 'shared', 'crds');
 const crdPaths = existsSync(shared)
   ? [join(shared, 'ocm'), ...['application', 'appproject'].map((n) => join(shared, 'argocd', `${n}-crd.yaml`))]
-  : [join(root, 'e2e', 'hub', 'crds')];
+  : [join(root, 'e2e/hub/crds/hub'), join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
 const leaseName = '7310a56a.open-cluster-management.io';
 const image = 'quay.io/open-cluster-management/argocd-fleet:test';
 

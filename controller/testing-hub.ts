@@ -17,7 +17,7 @@ const crdPaths = hasShared
       join(shared, 'ocm'),
       ...['application', 'appproject', 'applicationset'].map((name) => join(shared, 'argocd', `${name}-crd.yaml`)),
     ]
-  : [join(root, 'e2e', 'hub', 'crds')];
+  : [join(root, 'e2e/hub/crds/hub'), join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
 
 /** Names of the works of a cluster. */
 export const workNames = ['agent', 'argocd', 'crds'].map((part) => `argocd-agent-addon-${part}`);
