@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { startCluster } from '../e2e/testbed/index.ts';
 import { configMaps, crds, events, findCondition, leases, type Secret, secrets } from '../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, textOf } from '../lib/pki/index.ts';
 import {
@@ -10,10 +11,10 @@ import {
   manifestWorks,
   placements,
 } from './resources.ts';
-import { eventually } from './testing.ts';
-import { chartCrds, hasShared, shared, useHub, workNames } from './testing-hub.ts';
+import { eventually } from './testing/fixture.ts';
+import { chartCrds, hasShared, shared, useHub, workNames } from './testing/hub.ts';
 
-const hub = useHub();
+const hub = useHub(startCluster);
 
 test('a GitOpsCluster enrolls the clusters of all decision pages', async () => {
   const { ns, a, b } = hub;

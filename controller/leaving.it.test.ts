@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { startCluster } from '../e2e/testbed/index.ts';
 import { secrets } from '../lib/kube/index.ts';
 import { gitOpsClusters, manifestWorks, placementDecisions, placements } from './resources.ts';
-import { eventually } from './testing.ts';
-import { useHub } from './testing-hub.ts';
+import { eventually } from './testing/fixture.ts';
+import { useHub } from './testing/hub.ts';
 
-const hub = useHub();
+const hub = useHub(startCluster);
 
 test('a cluster that does not answer holds nobody up and can be forced', async () => {
   const { ns, a, b } = hub;

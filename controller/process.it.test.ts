@@ -6,7 +6,7 @@ import { parseAllDocuments } from 'yaml';
 import { type Cluster, freePort, type SupervisedProcess, spawnSupervised, startCluster } from '../e2e/testbed/index.ts';
 import { leases } from '../lib/kube/index.ts';
 import { type GitOpsCluster, type ManifestWork, manifestWorks } from './resources.ts';
-import { eventually, HubFixture } from './testing.ts';
+import { eventually, HubFixture } from './testing/fixture.ts';
 
 const root = join(import.meta.dirname, '..');
 const shared = join(root, '..', 'shared', 'crds');

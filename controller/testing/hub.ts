@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import { type Cluster, startCluster } from '../e2e/testbed/index.ts';
-import { configMaps, keyOf, secrets } from '../lib/kube/index.ts';
-import { gitOpsClusters, managedClusterAddOns, manifestWorks, placements } from './resources.ts';
-import { eventually, HubFixture, type RunningController, startController } from './testing.ts';
+import { configMaps, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
+import { gitOpsClusters, managedClusterAddOns, manifestWorks, placements } from '../resources.ts';
+import { eventually, HubFixture, type RunningController, startController } from './fixture.ts';
 
-const root = join(import.meta.dirname, '..');
+const root = join(import.meta.dirname, '..', '..');
 
 /** CRDs of the real projects, where they are to be had. */
 export const shared = join(root, '..', 'shared', 'crds');
@@ -22,9 +21,16 @@ const crdPaths = hasShared
 /** Names of the works of a cluster. */
 export const workNames = ['agent', 'argocd', 'crds'].map((part) => `argocd-agent-addon-${part}`);
 
+/** The part of a testbed's cluster that these tests use. */
+export interface HubCluster {
+  readonly client: KubeClient;
+  applyCrds(paths: string | readonly string[]): Promise<void>;
+  stop(): Promise<void>;
+}
+
 /** A hub for the tests of one file: a namespace and two clusters of its own for each test, one controller at a time. */
 export class TestHub {
-  cluster!: Cluster;
+  cluster!: HubCluster;
   fixture!: HubFixture;
   ns = '';
   a = '';
@@ -140,7 +146,7 @@ export class TestHub {
 }
 
 /** Registers the hooks that give a test file its hub. */
-export function useHub(): TestHub {
+export function useHub(startCluster: (options: { name: string }) => Promise<HubCluster>): TestHub {
   const hub = new TestHub();
   beforeAll(async () => {
     hub.cluster = await startCluster({ name: 'hub' });

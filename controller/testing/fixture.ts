@@ -7,9 +7,9 @@ import {
   namespaces,
   type ResourceType,
   rfc3339,
-} from '../lib/kube/index.ts';
-import { createLogger } from '../lib/ops/index.ts';
-import { Controller, type ControllerOptions } from './controller.ts';
+} from '../../lib/kube/index.ts';
+import { createLogger } from '../../lib/ops/index.ts';
+import { Controller, type ControllerOptions } from '../controller.ts';
 import {
   type GitOpsCluster,
   gitOpsClusters,
@@ -18,7 +18,7 @@ import {
   manifestWorks,
   placementDecisions,
   placements,
-} from './resources.ts';
+} from '../resources.ts';
 
 /** Waits until a condition holds, by asking again; says what it was waiting for when it does not. */
 export async function eventually<T>(
