@@ -71,12 +71,12 @@ export class View<T extends StoredObject> {
     }
   }
 
-  /** The API server says that the object does not exist. */
-  lost(ref: ObjectRef): void {
-    const known = this.get(ref);
-    if (known !== undefined) {
-      this.#forget(known);
-    }
+  /**
+   * The API server, asked after this object was known, says that there is none. One that came into being since the
+   * question is not meant.
+   */
+  lost(object: T): void {
+    this.#forget(object);
   }
 
   #take(object: T): boolean {

@@ -6,6 +6,7 @@ import {
   failureOf,
   Inbox,
   type InboxOutcome,
+  type MergePatch,
   type ObjectRef,
   Outbox,
   type ResourceKey,
@@ -400,6 +401,7 @@ export class AgentSync {
   /** Plans and writes until there is nothing more to do for now. Throws when the API server cannot be asked now. */
   async #run(name: string, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<Result> {
     let written: Application | undefined;
+    let patch: MergePatch | undefined;
     for (let step = 0; step < maxSteps; step++) {
       const local = this.#view.get(this.#refOf(name));
       const next = plan(local);
@@ -416,10 +418,11 @@ export class AgentSync {
             this.#gone(name, next.sourceUid);
             return { is: 'done', copy: undefined };
           case 'update':
-            if (written !== undefined) {
+            if (isEqual(next.patch, patch)) {
               // This API server makes something else of what was written; writing it again would change nothing.
               return { is: 'done', copy: written };
             }
+            patch = next.patch;
             written = await this.#write(name, next, signal);
             break;
           case 'create':
@@ -463,11 +466,12 @@ export class AgentSync {
   }
 
   async #read(name: string, signal: AbortSignal): Promise<void> {
+    const before = this.#view.get(this.#refOf(name));
     const now = await this.#options.applications.read(this.#refOf(name), signal);
-    if (now === undefined) {
-      this.#view.lost(this.#refOf(name));
-    } else {
+    if (now !== undefined) {
       this.#view.learn(now);
+    } else if (before !== undefined) {
+      this.#view.lost(before);
     }
   }
 

@@ -324,11 +324,12 @@ export class PrincipalSync {
   }
 
   async #read(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+    const before = this.#view.get(ref);
     const now = await this.#options.applications.read(ref, signal);
-    if (now === undefined) {
-      this.#view.lost(ref);
-    } else {
+    if (now !== undefined) {
       this.#view.learn(now);
+    } else if (before !== undefined) {
+      this.#view.lost(before);
     }
   }
 

@@ -204,9 +204,10 @@ export class AgentProjects {
 
   async #read(name: string, signal: AbortSignal): Promise<void> {
     const ref = { namespace: this.#options.namespace, name };
+    const before = this.#view.get(ref);
     const now = await this.#options.store.read(ref, signal);
-    if (now === undefined) this.#view.lost(ref);
-    else this.#view.learn(now);
+    if (now !== undefined) this.#view.learn(now);
+    else if (before !== undefined) this.#view.lost(before);
   }
 
   #localChange(changed: AppProject | undefined, now: AppProject | undefined): void {

@@ -226,7 +226,8 @@ class World {
   #common(who: string) {
     let ids = 0;
     const incarnation = ++this.#starts;
-    const say = (fields: object, message: string) => this.#say(`${who}: ${message} ${JSON.stringify(fields)}`);
+    const say = (fields: object, message: string) =>
+      this.#say(`${who}: ${message} ${JSON.stringify(fields, (_, v) => (v instanceof Error ? v.message : v))}`);
     const log: SyncLog = { debug: say, info: say, warn: say, error: say };
     return {
       log,
