@@ -1,0 +1,196 @@
+import { expect, test } from 'vitest';
+import { Inbox, type InboxOptions, type InboxOutcome } from './index.ts';
+import { VirtualTime } from './simulation/virtual-time.ts';
+
+interface Message {
+  readonly id: string;
+  readonly lane: string;
+  readonly kind: 'state' | 'once';
+}
+
+const state = (id: string, lane = 'a'): Message => ({ id, lane, kind: 'state' });
+const once = (id: string, lane = 'a'): Message => ({ id, lane, kind: 'once' });
+
+/** An inbox whose work ends when the test says so. */
+class Fixture {
+  readonly time = new VirtualTime();
+  readonly acknowledged: string[] = [];
+  readonly started: string[] = [];
+  readonly errors: unknown[] = [];
+  readonly stop = new AbortController();
+  readonly inbox: Inbox<Message>;
+  readonly #ends = new Map<string, (outcome: InboxOutcome | Error) => void>();
+
+  constructor(options: Partial<InboxOptions<Message>> = {}) {
+    this.inbox = new Inbox<Message>(
+      {
+        apply: ({ id }) =>
+          new Promise((resolve, reject) => {
+            this.started.push(id);
+            this.#ends.set(id, (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome)));
+          }),
+        acknowledge: ({ id }) => this.acknowledged.push(id),
+        laneOf: ({ lane }) => lane,
+        idOf: ({ id }) => id,
+        supersedes: (newer, older) => newer.kind === 'state' && older.kind === 'state',
+        once: ({ kind }) => kind === 'once',
+        onError: (error) => this.errors.push(error),
+        clock: this.time,
+        random: () => 0,
+        ...options,
+      },
+      this.stop.signal,
+    );
+  }
+
+  async end(id: string, outcome: InboxOutcome | Error = 'done'): Promise<void> {
+    this.#ends.get(id)?.(outcome);
+    await this.time.runUntil(this.time.now(), 10);
+    for (let turn = 0; turn < 8; turn++) {
+      await null;
+    }
+  }
+}
+
+test('acknowledges when the work is done, not before', async () => {
+  const f = new Fixture();
+  f.inbox.receive(state('1'));
+  expect(f.acknowledged).toEqual([]);
+  await f.end('1');
+  expect(f.acknowledged).toEqual(['1']);
+  expect(f.inbox.queued).toBe(0);
+});
+
+test('drops copies of what waits or is in work, acknowledges copies of what is done', async () => {
+  const f = new Fixture();
+  f.inbox.receive(state('1'));
+  f.inbox.receive(state('1'));
+  await f.end('1');
+  expect(f.started).toEqual(['1']);
+  expect(f.acknowledged).toEqual(['1']);
+  f.inbox.receive(state('1'));
+  expect(f.started).toEqual(['1']);
+  expect(f.acknowledged).toEqual(['1', '1']);
+});
+
+test('on a new connection a state is done again, a one-shot message is not', async () => {
+  const f = new Fixture();
+  f.inbox.receive(state('1'));
+  await f.end('1');
+  f.inbox.receive(once('2'));
+  await f.end('2');
+  f.inbox.reconnected();
+  f.inbox.receive(once('2'));
+  f.inbox.receive(state('1'));
+  expect(f.started).toEqual(['1', '2', '1']);
+  expect(f.acknowledged).toEqual(['1', '2', '2']);
+});
+
+test('one lane in order, lanes side by side, not more than allowed', async () => {
+  const f = new Fixture({ concurrency: 2 });
+  for (const message of [once('a1'), once('a2'), once('b1', 'b'), once('c1', 'c')]) {
+    f.inbox.receive(message);
+  }
+  expect(f.started).toEqual(['a1', 'b1']);
+  await f.end('b1');
+  expect(f.started).toEqual(['a1', 'b1', 'c1']);
+  await f.end('a1');
+  expect(f.started).toEqual(['a1', 'b1', 'c1', 'a2']);
+});
+
+test('a newer state takes the place of older ones that wait; they are acknowledged with it', async () => {
+  const f = new Fixture();
+  for (const id of ['1', '2', '3', '4']) {
+    f.inbox.receive(state(id));
+  }
+  await f.end('1');
+  expect(f.started).toEqual(['1', '4']);
+  expect(f.acknowledged).toEqual(['1']);
+  await f.end('4');
+  expect(f.acknowledged).toEqual(['1', '2', '3', '4']);
+});
+
+test('a state does not overtake a one-shot message', async () => {
+  const f = new Fixture();
+  for (const message of [state('1'), once('2'), state('3')]) {
+    f.inbox.receive(message);
+  }
+  await f.end('1');
+  await f.end('2');
+  await f.end('3');
+  expect(f.started).toEqual(['1', '2', '3']);
+});
+
+test('what failed is tried again later, unacknowledged, and blocks no other lane', async () => {
+  const f = new Fixture({ concurrency: 1 });
+  f.inbox.receive(state('1'));
+  await f.end('1', new Error('no'));
+  expect(f.inbox.retrying).toBe(1);
+  expect(f.errors).toHaveLength(1);
+  f.inbox.receive(once('2', 'b'));
+  expect(f.started).toEqual(['1', '2']);
+  await f.end('2');
+  await f.time.runUntil(100, 10);
+  expect(f.started).toEqual(['1', '2', '1']);
+  await f.end('1');
+  expect(f.acknowledged).toEqual(['2', '1']);
+  expect(f.inbox.retrying).toBe(0);
+});
+
+test('a newer state takes the place of a failed one, at its time', async () => {
+  const f = new Fixture();
+  f.inbox.receive(state('1'));
+  await f.end('1', 'retry');
+  f.inbox.receive(state('2'));
+  expect(f.started).toEqual(['1']);
+  await f.time.runUntil(100, 10);
+  expect(f.started).toEqual(['1', '2']);
+  await f.end('2');
+  expect(f.acknowledged).toEqual(['1', '2']);
+});
+
+test('a state that came while the older one was failing takes its place too', async () => {
+  const f = new Fixture();
+  f.inbox.receive(state('1'));
+  f.inbox.receive(state('2'));
+  await f.end('1', 'retry');
+  await f.time.runUntil(100, 10);
+  expect(f.started).toEqual(['1', '2']);
+});
+
+test('waits ever longer between attempts', async () => {
+  const f = new Fixture({ retry: { baseMs: 10, factor: 2, capMs: 40, jitter: 0 } });
+  f.inbox.receive(state('1'));
+  const waits: number[] = [];
+  for (let attempt = 0; attempt < 4; attempt++) {
+    const before = f.started.length;
+    const from = f.time.now();
+    await f.end('1', 'retry');
+    while (f.started.length === before) {
+      await f.time.runUntil(f.time.now() + 1, 10);
+    }
+    waits.push(f.time.now() - from);
+  }
+  expect(waits).toEqual([10, 20, 40, 40]);
+});
+
+test('memory is bounded: too much is dropped unacknowledged, old ids are forgotten', async () => {
+  const f = new Fixture({ maxQueued: 2, remembered: 1 });
+  expect(f.inbox.receive(once('1'))).toBe(true);
+  expect(f.inbox.receive(once('2'))).toBe(true);
+  expect(f.inbox.receive(once('3'))).toBe(false);
+  await f.end('1');
+  await f.end('2');
+  f.inbox.receive(once('1'));
+  expect(f.started).toEqual(['1', '2', '1']);
+  expect(f.acknowledged).toEqual(['1', '2']);
+});
+
+test('nothing is started or acknowledged after the end', async () => {
+  const f = new Fixture();
+  f.inbox.receive(state('1'));
+  f.stop.abort();
+  await f.end('1');
+  expect(f.acknowledged).toEqual([]);
+  expect(f.inbox.receive(state('2'))).toBe(false);
+});

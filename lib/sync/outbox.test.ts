@@ -1,0 +1,367 @@
+import { expect, test } from 'vitest';
+import { type Delivery, Outbox, type OutboxOptions, type ResourceKey, type Snapshot } from './index.ts';
+import { VirtualTime } from './simulation/virtual-time.ts';
+
+const key = (name: string): ResourceKey => ({ kind: 'Application', namespace: 'ns', name });
+const shop = key('shop');
+
+/** An outbox with a source to write to and a link that remembers what was sent. */
+class Fixture {
+  readonly time = new VirtualTime();
+  readonly sent: Delivery<string>[] = [];
+  readonly source = new Map<string, Snapshot<string>>();
+  readonly outbox: Outbox<string>;
+  idle = 0;
+  room = Number.POSITIVE_INFINITY;
+
+  constructor(options: Partial<OutboxOptions<string>> = {}) {
+    this.outbox = new Outbox<string>({
+      source: { read: ({ name }) => this.source.get(name) },
+      clock: this.time,
+      random: () => 0,
+      onIdle: () => this.idle++,
+      ...options,
+    });
+  }
+
+  connect(): void {
+    this.outbox.connected({
+      send: (delivery) => {
+        if (this.room === 0) {
+          return false;
+        }
+        this.room--;
+        this.sent.push(delivery);
+        return true;
+      },
+    });
+  }
+
+  set(name: string, uid: string, version: number, state = `s${version}`): void {
+    this.source.set(name, { uid, version: String(version), digest: state, object: state });
+    this.outbox.changed(key(name));
+  }
+
+  remove(name: string): void {
+    this.source.delete(name);
+    this.outbox.changed(key(name));
+  }
+
+  /** Takes what was sent since the last call. */
+  take(): string[] {
+    return this.sent.splice(0).map((one) => `${one.type === 'intent' ? one.intent : one.type} ${one.eventId}`);
+  }
+
+  ack(eventId: string): boolean {
+    const resourceId = eventId.split('_').slice(0, 2).join('_');
+    return this.outbox.acknowledged(resourceId, eventId);
+  }
+}
+
+test('sends create, update and delete as the difference to what was acknowledged', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  expect(f.take()).toEqual(['create shop_u1_1']);
+  expect(f.ack('shop_u1_1')).toBe(true);
+  f.set('shop', 'u1', 2);
+  expect(f.take()).toEqual(['update shop_u1_2']);
+  expect(f.ack('shop_u1_2')).toBe(true);
+  f.remove('shop');
+  expect(f.take()).toEqual(['delete shop_u1_2_delete']);
+  expect(f.ack('shop_u1_2_delete')).toBe(true);
+  expect(f.take()).toEqual([]);
+  expect(f.outbox.pending).toBe(0);
+});
+
+test('a state with the same digest is not sent', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1, 'same');
+  f.ack('shop_u1_1');
+  f.take();
+  f.set('shop', 'u1', 2, 'same');
+  expect(f.take()).toEqual([]);
+});
+
+test('a thousand changes while the link is down cost one message', () => {
+  const f = new Fixture();
+  for (let version = 1; version <= 1_000; version++) {
+    f.set('shop', 'u1', version);
+  }
+  f.connect();
+  expect(f.take()).toEqual(['create shop_u1_1000']);
+});
+
+test('one event per resource is in flight; what changed meanwhile follows its acknowledgement', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.set('shop', 'u1', 2);
+  f.set('shop', 'u1', 3);
+  expect(f.take()).toEqual(['create shop_u1_1']);
+  f.ack('shop_u1_1');
+  expect(f.take()).toEqual(['update shop_u1_3']);
+});
+
+test('what comes and goes before it was sent is never sent', () => {
+  const f = new Fixture();
+  f.set('shop', 'u1', 1);
+  f.remove('shop');
+  f.connect();
+  expect(f.take()).toEqual([]);
+  expect(f.outbox.pending).toBe(0);
+});
+
+test('what was sent and not acknowledged is deleted when it goes', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.take();
+  f.outbox.disconnected();
+  f.remove('shop');
+  f.connect();
+  expect(f.take()).toEqual(['delete shop_u1_1_delete']);
+});
+
+test('a re-created resource is one create; if that stays unanswered, both incarnations are deleted', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.ack('shop_u1_1');
+  f.set('shop', 'u2', 5);
+  f.take();
+  f.outbox.disconnected();
+  f.remove('shop');
+  f.connect();
+  expect(f.take()).toEqual(['delete shop_u1_1_delete']);
+  f.ack('shop_u1_1_delete');
+  expect(f.take()).toEqual(['delete shop_u2_5_delete']);
+  f.ack('shop_u2_5_delete');
+  expect(f.outbox.pending).toBe(0);
+});
+
+test('going back to what was acknowledged before is sent while the peer may have another state', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1, 'a');
+  f.ack('shop_u1_1');
+  f.set('shop', 'u1', 2, 'b');
+  f.outbox.disconnected();
+  f.set('shop', 'u1', 3, 'a');
+  f.take();
+  f.connect();
+  expect(f.take()).toEqual(['update shop_u1_3']);
+});
+
+test('waits longer and longer for an acknowledgement, and then sends what is true then', async () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  const times: number[] = [];
+  for (let resend = 0; resend < 5; resend++) {
+    f.take();
+    while (f.sent.length === 0) {
+      await f.time.runUntil(f.time.now() + 1_000, 1_000);
+    }
+    times.push(f.time.now());
+  }
+  expect(times).toEqual([5_000, 25_000, 105_000, 225_000, 345_000]);
+  f.source.set('shop', { uid: 'u1', version: '9', digest: 's9', object: 's9' });
+  f.take();
+  await f.time.runUntil(f.time.now() + 121_000, 1_000);
+  expect(f.take()).toEqual(['create shop_u1_9']);
+  expect(f.ack('shop_u1_1'), 'an acknowledgement of the superseded event').toBe(false);
+  expect(f.ack('shop_u1_9')).toBe(true);
+});
+
+test('a new state does not wait out the long pause of an old one', async () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  await f.time.runUntil(26_000, 1_000);
+  f.take();
+  f.set('shop', 'u1', 2);
+  await f.time.runUntil(31_000, 1_000);
+  expect(f.take()).toEqual(['create shop_u1_2']);
+});
+
+test('resources that are never acknowledged hold up no other, and do not spin', async () => {
+  const f = new Fixture({ maxInFlight: 2 });
+  f.connect();
+  for (const name of ['a', 'b', 'c', 'd']) {
+    f.set(name, 'u', 1);
+  }
+  expect(f.take()).toEqual(['create a_u_1', 'create b_u_1']);
+  await f.time.runUntil(5_000, 100);
+  expect(f.take(), 'those that were not sent yet come first').toEqual(['create c_u_1', 'create d_u_1']);
+  f.ack('c_u_1');
+  f.ack('d_u_1');
+  expect(f.take()).toEqual(['create a_u_1', 'create b_u_1']);
+  f.set('e', 'u', 1);
+  expect(f.take(), 'resends take no place').toEqual(['create e_u_1']);
+  f.ack('e_u_1');
+  await f.time.runUntil(3_600_000, 10_000);
+  expect(f.take().length).toBeLessThan(70);
+});
+
+test('first in, first out by the moment of getting out of step', () => {
+  const f = new Fixture({ maxInFlight: 1 });
+  for (const name of ['c', 'a', 'b']) {
+    f.set(name, 'u', 1);
+  }
+  f.set('c', 'u', 2);
+  f.connect();
+  f.ack('c_u_2');
+  f.set('c', 'u', 3);
+  f.ack('a_u_1');
+  f.ack('b_u_1');
+  expect(f.take()).toEqual(['create c_u_2', 'create a_u_1', 'create b_u_1', 'update c_u_3']);
+});
+
+test('a full link is left alone until it takes more, and then gets what is true then', () => {
+  const f = new Fixture();
+  f.room = 1;
+  f.connect();
+  f.set('a', 'u', 1);
+  f.set('b', 'u', 1);
+  f.set('b', 'u', 2);
+  expect(f.take()).toEqual(['create a_u_1']);
+  f.room = 9;
+  f.outbox.writable();
+  expect(f.take()).toEqual(['create b_u_2']);
+});
+
+test('what was in flight is sent again at once on a new link, under the same id', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.outbox.disconnected();
+  f.connect();
+  expect(f.take()).toEqual(['create shop_u1_1', 'create shop_u1_1']);
+  expect(f.ack('shop_u1_1')).toBe(true);
+  expect(f.ack('shop_u1_1'), 'the second copy is acknowledged too').toBe(false);
+});
+
+test('an intent follows the state it builds on and keeps its id', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.outbox.request(shop, 'set-operation');
+  expect(f.take()).toEqual(['create shop_u1_1']);
+  f.ack('shop_u1_1');
+  expect(f.take()).toEqual(['set-operation shop_u1_1_set-operation']);
+  f.outbox.disconnected();
+  f.set('shop', 'u1', 2);
+  f.connect();
+  expect(f.take()).toEqual(['update shop_u1_2']);
+  f.ack('shop_u1_2');
+  expect(f.take()).toEqual(['set-operation shop_u1_1_set-operation']);
+  expect(f.outbox.requested(shop, 'set-operation')).toBe(true);
+  f.ack('shop_u1_1_set-operation');
+  expect(f.outbox.requested(shop, 'set-operation')).toBe(false);
+  expect(f.outbox.pending).toBe(0);
+});
+
+test('a second acknowledgement of a state does not pass for that of its intent or deletion', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.outbox.request(shop, 'set-operation');
+  f.ack('shop_u1_1');
+  expect(f.ack('shop_u1_1')).toBe(false);
+  expect(f.outbox.requested(shop, 'set-operation')).toBe(true);
+});
+
+test('a newer intent of the same name replaces the older, also in flight', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.ack('shop_u1_1');
+  f.outbox.request(shop, 'set-operation');
+  f.set('shop', 'u1', 2, 's1');
+  f.outbox.request(shop, 'set-operation');
+  f.take();
+  f.ack('shop_u1_1_set-operation');
+  expect(f.take()).toEqual(['set-operation shop_u1_2_set-operation']);
+});
+
+test('an intent is dropped with its resource, when it is re-created, and when it is withdrawn', () => {
+  const f = new Fixture();
+  f.set('shop', 'u1', 1);
+  f.outbox.request(shop, 'set-operation');
+  f.set('shop', 'u2', 2);
+  f.set('web', 'w', 1);
+  f.outbox.request(key('web'), 'set-operation');
+  f.outbox.withdraw(key('web'), 'set-operation');
+  f.connect();
+  f.ack('shop_u2_2');
+  f.ack('web_w_1');
+  expect(f.take()).toEqual(['create shop_u2_2', 'create web_w_1']);
+});
+
+test('after a restart only differences to what the peer holds are sent', () => {
+  const f = new Fixture();
+  f.source.set('same', { uid: 'u', version: '1', digest: 'd', object: '' });
+  f.source.set('other', { uid: 'u', version: '1', digest: 'd', object: '' });
+  f.source.set('older', { uid: 'u2', version: '1', digest: 'd', object: '' });
+  f.outbox.peerHolds(key('same'), { uid: 'u', digest: 'd' });
+  f.outbox.peerHolds(key('other'), { uid: 'u', digest: 'x' });
+  f.outbox.peerHolds(key('older'), { uid: 'u1', digest: 'd' });
+  f.outbox.peerHolds(key('gone'), { uid: 'u', digest: 'd' });
+  f.connect();
+  const sent = f.sent.map(({ type, key: { name } }) => `${type} ${name}`);
+  expect(sent).toEqual(['update other', 'create older', 'delete gone']);
+});
+
+test('the word of the peer does not override the acknowledgement that is under way', () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1, 'new');
+  f.outbox.peerHolds(shop, { uid: 'u1', digest: 'old' });
+  f.ack('shop_u1_1');
+  expect(f.take()).toEqual(['create shop_u1_1']);
+  expect(f.outbox.held(shop)).toEqual({ uid: 'u1', digest: 'new' });
+});
+
+test('repeat sends again under another id, after what is in flight', () => {
+  const f = new Fixture({ random: () => 0.5 });
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.outbox.repeat(shop);
+  f.ack('shop_u1_1');
+  const [first, second] = f.take();
+  expect(first).toBe('create shop_u1_1');
+  expect(second).toMatch(/^create shop_u1_1_\w+$/);
+});
+
+test('without deletes nothing is said about what goes, acknowledged or not', () => {
+  const f = new Fixture({ sendsDeletes: false });
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.ack('shop_u1_1');
+  f.set('web', 'u1', 1);
+  f.take();
+  f.remove('shop');
+  f.remove('web');
+  f.ack('web_u1_1');
+  expect(f.take()).toEqual([]);
+  expect(f.outbox.pending).toBe(0);
+});
+
+test('an acknowledgement from within send is taken', () => {
+  const f = new Fixture();
+  f.outbox.connected({
+    send: (delivery) => {
+      f.sent.push(delivery);
+      f.outbox.acknowledged(delivery.resourceId, delivery.eventId);
+      return true;
+    },
+  });
+  f.set('shop', 'u1', 1);
+  f.set('shop', 'u1', 2);
+  f.remove('shop');
+  expect(f.take()).toEqual(['create shop_u1_1', 'update shop_u1_2', 'delete shop_u1_2_delete']);
+  expect(f.outbox.pending).toBe(0);
+  expect(f.idle).toBeGreaterThan(0);
+});
