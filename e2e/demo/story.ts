@@ -91,7 +91,7 @@ async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Pr
       hub.client,
       gitOpsClusters,
       { signal, timeoutMs: 180_000 },
-      ([gitOpsCluster]) => gitOpsCluster?.status?.clusters?.connected === 2,
+      ([gitOpsCluster]) => gitOpsCluster?.status?.connectedClusters === 2,
     ),
   );
   await hub.client.create(applicationSets, guestbookSet(git.url(repository)));
@@ -201,7 +201,7 @@ async function comeAndGo(fleet: Fleet, progress: Progress, signal: AbortSignal):
       timeoutMs: 120_000,
     });
     await waitForObject(hub.client, applications, app, (a) => a === undefined, { signal, timeoutMs: 120_000 });
-    await waitForObjects(hub.client, gitOpsClusters, { signal }, ([g]) => g?.status?.clusters?.selected === 2);
+    await waitForObjects(hub.client, gitOpsClusters, { signal }, ([g]) => g?.status?.clusters === 2);
   });
 }
 
@@ -262,7 +262,7 @@ function guestbookSet(repoURL: string) {
           clusterDecisionResource: {
             configMapRef: 'ocm-placement-generator',
             labelSelector: {
-              matchLabels: { 'cluster.open-cluster-management.io/placement': 'argocd-agent-placement' },
+              matchLabels: { 'cluster.open-cluster-management.io/placement': 'placement' },
             },
             requeueAfterSeconds: 3,
           },

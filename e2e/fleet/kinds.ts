@@ -22,7 +22,9 @@ export interface GitOpsCluster extends KubeObject {
   spec?: Record<string, unknown>;
   status?: {
     conditions?: { type: string; status: string; reason: string; message: string }[];
-    clusters?: { selected?: number; ready?: number; connected?: number };
+    clusters?: number;
+    availableClusters?: number;
+    connectedClusters?: number;
     [field: string]: unknown;
   };
 }

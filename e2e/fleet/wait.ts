@@ -64,7 +64,7 @@ export async function watchObjects<T extends KubeObject>(
       const onAbort = () => end(() => reject(signal.reason));
       const timer = setTimeout(() => {
         const described = `${type.kind} ${key ? keyOf(key) : (namespace ?? '')}`;
-        const last = JSON.stringify(informer.list()).slice(0, 4_000);
+        const last = JSON.stringify(informer.list().map(withoutNoise)).slice(0, 4_000);
         end(() => reject(new Error(`${described}: not as expected within ${timeoutMs} ms; last seen: ${last}`)));
       }, timeoutMs);
       signal.addEventListener('abort', onAbort);
@@ -108,4 +108,9 @@ export async function waitForObject<T extends KubeObject>(
 ): Promise<T | undefined> {
   const [object] = await waitForObjects(client, type, { ...options, key }, (objects) => accept(objects[0]));
   return object;
+}
+
+/** What a reader of an error does not need to see. */
+function withoutNoise<T extends KubeObject>({ metadata: { name, namespace, deletionTimestamp }, ...rest }: T): unknown {
+  return { metadata: { namespace, name, deletionTimestamp }, ...rest };
 }

@@ -707,18 +707,16 @@ function isAstray(local: Application, wanted: Wanted): boolean {
 }
 
 function recreated(object: Application, lastSeen: Application, policy: RecreatePolicy): Application {
+  // Without the time of the last comparison Argo CD compares at once: its finalizer may have removed the resources.
+  const { reconciledAt: _, ...status } = lastSeen.status ?? {};
   switch (policy) {
     case 'resync':
-      return { ...withStatus(object, lastSeen), operation: { sync: {} } };
+      return { ...object, status, operation: { sync: {} } };
     case 'clear-status': {
-      const { operationState: _, ...status } = lastSeen.status ?? {};
-      return { ...object, status };
+      const { operationState: _, ...cleared } = status;
+      return { ...object, status: cleared };
     }
     case 'ignore':
-      return withStatus(object, lastSeen);
+      return { ...object, status };
   }
-}
-
-function withStatus(object: Application, lastSeen: Application): Application {
-  return lastSeen.status === undefined ? object : { ...object, status: lastSeen.status };
 }
