@@ -38,6 +38,11 @@ interface Item<M> {
   message: M;
   id: string;
   attempt: number;
+  /** The connection on which it came. */
+  connection: number;
+  /** A copy that came on a later connection while this one was in work: to be done as well. */
+  again: M | undefined;
+  working: boolean;
   /** Superseded messages, acknowledged when this one is done. */
   readonly superseded: { readonly id: string; readonly message: M }[];
 }
@@ -58,7 +63,8 @@ const defaultRetry: Backoff = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1
  * Invariants:
  * 1. A message is acknowledged only after `apply` said `done` for it, or for a newer one that supersedes it.
  * 2. Messages of one lane never overlap and keep their order; lanes do not wait for each other beyond `concurrency`.
- * 3. A copy of a message that is waiting or in work is dropped; a copy of a processed one is acknowledged again.
+ * 3. A copy of a message that is waiting or in work is dropped; a copy of a processed one is acknowledged again. A copy
+ *    on a later connection takes the place of the one that waits: what else was known when it came is newer.
  * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends.
  * 5. What failed is tried again by itself, ever more rarely; a newer state takes its place, in its turn.
  */
@@ -74,11 +80,12 @@ export class Inbox<M> {
 
   readonly #lanes = new Map<string, Lane<M>>();
   readonly #ready = new Set<Lane<M>>();
-  /** Ids that are waiting or in work. */
-  readonly #known = new Set<string>();
+  /** What is waiting or in work, superseded messages included, by id. */
+  readonly #known = new Map<string, Item<M>>();
   /** Ids that were processed, oldest first. */
   readonly #done = new Set<string>();
   readonly #doneOnce = new Set<string>();
+  #connection = 0;
   #working = 0;
   #backingOff = 0;
   #evaluating = false;
@@ -121,6 +128,7 @@ export class Inbox<M> {
    * count as processed, except those of messages that are done once.
    */
   reconnected(): void {
+    this.#connection++;
     this.#done.clear();
   }
 
@@ -134,16 +142,39 @@ export class Inbox<M> {
       this.#options.acknowledge(message);
       return true;
     }
-    if (this.#known.has(id)) {
+    const known = this.#known.get(id);
+    if (known !== undefined) {
+      this.#refresh(known, id, message);
       return true;
     }
     if (this.#known.size >= this.#maxQueued) {
       return false;
     }
-    this.#known.add(id);
-    this.#enqueue({ message, id, attempt: 0, superseded: [] });
+    const item = {
+      message,
+      id,
+      attempt: 0,
+      connection: this.#connection,
+      again: undefined,
+      working: false,
+      superseded: [],
+    };
+    this.#known.set(id, item);
+    this.#enqueue(item);
     this.#evaluate();
     return true;
+  }
+
+  #refresh(item: Item<M>, id: string, message: M): void {
+    if (item.id !== id || item.connection === this.#connection || this.#options.once?.(message) === true) {
+      return;
+    }
+    item.connection = this.#connection;
+    if (item.working) {
+      item.again = message;
+    } else {
+      item.message = message;
+    }
   }
 
   #enqueue(item: Item<M>): void {
@@ -192,6 +223,7 @@ export class Inbox<M> {
 
   async #work(lane: Lane<M>, item: Item<M>): Promise<void> {
     lane.state = 'working';
+    item.working = true;
     this.#working += 1;
     item.attempt += 1;
     let outcome: InboxOutcome = 'retry';
@@ -201,10 +233,16 @@ export class Inbox<M> {
       this.#options.onError?.(error, item.message, item.attempt);
     }
     this.#working -= 1;
+    item.working = false;
     if (this.#signal.aborted) {
       return;
     }
-    if (outcome === 'done') {
+    if (item.again !== undefined) {
+      item.message = item.again;
+      item.again = undefined;
+      lane.state = 'ready';
+      this.#ready.add(lane);
+    } else if (outcome === 'done') {
       this.#finish(lane, item);
     } else {
       this.#backOff(lane, item);

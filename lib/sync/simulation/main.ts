@@ -1,3 +1,6 @@
+/**
+ * `npm run simulate -- --seeds 200000 [--from 1]` runs many histories, `-- --seed 42` one, telling everything that happens.
+ */
 import { parseArgs } from 'node:util';
 import { simulate } from './simulate.ts';
 
@@ -6,6 +9,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
+    'stop-at-failure': { type: 'boolean', default: false },
   },
 });
 
@@ -29,6 +33,9 @@ async function simulateMany(from: number, count: number): Promise<void> {
       totals.failed++;
       console.log(`seed ${seed} fails (replay: npm run simulate -- --seed ${seed})\n  ${problems.join('\n  ')}`);
       process.exitCode = 1;
+      if (values['stop-at-failure']) {
+        return;
+      }
     }
     if ((seed - from + 1) % 10_000 === 0) {
       console.log(`${seed - from + 1} seeds, ${totals.failed} failed`);

@@ -8,6 +8,8 @@ const names = ['shop', 'web', 'jobs'];
 /** What users do on the hub and on managed clusters, one random thing at a time. */
 export class Users {
   readonly #dice: Dice;
+  /** The last operation that was asked for on the hub, by agent and Application. */
+  readonly operations = new Map<string, { readonly uid: string; readonly revision: string }>();
   #count = 0;
 
   constructor(dice: Dice) {
@@ -43,6 +45,7 @@ export class Users {
       case 4:
       case 5:
         hub.patch(ref, { operation: { sync: { revision: `op-${++this.#count}` } } });
+        this.#remember(`${agent}/${name}`, app);
         return `sync ${agent}/${name} op-${this.#count}`;
       case 6:
         if (app.operation !== undefined && app.status?.operationState?.phase === 'Running') {
@@ -82,6 +85,15 @@ export class Users {
       default:
         cluster.patch(ref, { spec: { source: { path: `local${++this.#count % 3}` } } });
         return `edit ${name}`;
+    }
+  }
+
+  /** Argo CD refuses a second operation while one runs, so nothing is promised for one that is set all the same. */
+  #remember(id: string, app: Application): void {
+    if (app.operation === undefined) {
+      this.operations.set(id, { uid: app.metadata.uid ?? '', revision: `op-${this.#count}` });
+    } else {
+      this.operations.delete(id);
     }
   }
 

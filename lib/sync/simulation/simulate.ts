@@ -48,6 +48,8 @@ interface Site {
   readonly argoCD: ArgoCD;
   agent: Process<AgentSync>;
   stream: Stream | undefined;
+  /** Users did something on this cluster. */
+  meddled: boolean;
 }
 
 class World {
@@ -59,6 +61,7 @@ class World {
   readonly #sites: Site[];
   #principal: Process<PrincipalSync>;
   #starts = 0;
+  #restarted = false;
   #quiet = false;
 
   constructor(seed: number, trace: ((line: string) => void) | undefined) {
@@ -70,7 +73,7 @@ class World {
       const name = `agent${i}`;
       const cluster = new Cluster(name, this.time);
       const argoCD = new ArgoCD(cluster, this.time, this.#dice);
-      return { name, cluster, argoCD, agent: this.#startAgent(name, cluster), stream: undefined };
+      return { name, cluster, argoCD, agent: this.#startAgent(name, cluster), stream: undefined, meddled: false };
     });
     if (trace !== undefined) {
       for (const cluster of [this.#hub, ...this.#sites.map((site) => site.cluster)]) {
@@ -112,9 +115,28 @@ class World {
   problems(): string[] {
     return this.#sites.flatMap((site) => [
       ...differences(this.#hub, site.name, site.cluster, principalUid),
+      ...this.#operationProblems(site),
       ...atRest('agent', site.agent.sync.stats()),
       ...atRest('principal', this.#principal.sync.stats(site.name)),
     ]);
+  }
+
+  /**
+   * The last operation of an Application must have been started, and once only while no program lost its memory. On a
+   * cluster where users delete copies an operation may be refused, and shows so by being gone.
+   */
+  #operationProblems(site: Site): string[] {
+    const problems: string[] = [];
+    for (const [id, { uid, revision }] of this.#users.operations) {
+      const [agent, name = ''] = id.split('/');
+      if (agent === site.name && this.#hub.get({ namespace: agent, name })?.metadata.uid === uid && !site.meddled) {
+        const started = site.argoCD.started.get(revision) ?? 0;
+        if (started === 0 || (started > 1 && !this.#restarted)) {
+          problems.push(`${name}: ${revision} was started ${started} times`);
+        }
+      }
+    }
+    return problems;
   }
 
   end(): void {
@@ -131,6 +153,7 @@ class World {
       return `user on hub: ${attempt(() => this.#users.actOnHub(this.#hub, site.name))}`;
     }
     if (choice < 0.6) {
+      site.meddled = true;
       return `user on ${site.name}: ${attempt(() => this.#users.actOnManaged(site.cluster))}`;
     }
     if (choice < 0.7) {
@@ -180,6 +203,7 @@ class World {
   }
 
   #restartAgent(site: Site): string {
+    this.#restarted = true;
     site.agent.stop.abort();
     site.stream?.break();
     site.agent = this.#startAgent(site.name, site.cluster);
@@ -187,6 +211,7 @@ class World {
   }
 
   #restartPrincipal(): string {
+    this.#restarted = true;
     this.#principal.stop.abort();
     for (const site of this.#sites) {
       site.stream?.break();

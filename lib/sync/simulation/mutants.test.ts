@@ -1,0 +1,148 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+interface Edit {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+interface Mutant extends Edit {
+  readonly invariant: string;
+  readonly also?: Edit;
+  /** Where to begin, for what is rare. */
+  readonly seed?: number;
+}
+
+/**
+ * Each invariant, broken on purpose in one place of a copy of the sources. The simulator must notice: else it proves
+ * nothing. A mutant whose lines are not found any more fails too. Where a second defence would repair the damage, `also`
+ * takes that away as well.
+ */
+const strayed = { file: 'argocd/managed/principal-sync.ts', from: 'this.#peer(agent).holds(key, { uid });', to: '' };
+const reportAgain = { file: 'argocd/managed/agent-sync.ts', from: 'this.#reports.repeatAll();', to: '' };
+
+const mutants: Mutant[] = [
+  {
+    invariant: 'what was in flight on a lost link is out of step again',
+    file: 'sync/outbox.ts',
+    from: `        this.#endFlight(entry, entry.flight);
+        entry.timeouts = 0;
+        this.#queue.add(entry);
+`,
+    to: `        this.#endFlight(entry, entry.flight);
+`,
+  },
+  {
+    invariant: 'a change while an event is in flight is sent after its acknowledgement',
+    file: 'sync/outbox.ts',
+    from: `    entry.timeouts = 0;
+    this.#queue.add(entry);
+    this.#evaluate();
+    return true;`,
+    to: `    entry.timeouts = 0;
+    this.#evaluate();
+    return true;`,
+  },
+  {
+    invariant: 'between sending and hearing, what the peer has is not known',
+    file: 'sync/outbox.ts',
+    from: 'entry.held = entry.held === undefined ? undefined : { uid: entry.held.uid };',
+    to: '',
+    seed: 59_188,
+  },
+  {
+    invariant: 'an incarnation that was sent is deleted before it is forgotten',
+    file: 'sync/outbox.ts',
+    from: 'entry.copies.set(next.outcome.copy.uid, next.outcome.version);',
+    to: '',
+    also: strayed,
+  },
+  {
+    invariant: 'what is told again has an id of its own',
+    file: 'sync/outbox.ts',
+    from: 'entry.mark = `_$',
+    to: 'entry.mark = ""; void `_$',
+  },
+  {
+    invariant: 'a message is acknowledged only after it was done',
+    file: 'sync/inbox.ts',
+    from: '    this.#known.set(id, item);\n',
+    to: '    this.#known.set(id, item);\n    this.#options.acknowledge(message);\n',
+    also: reportAgain,
+  },
+  {
+    invariant: 'what failed is tried again',
+    file: 'sync/inbox.ts',
+    from: "if (outcome === 'done') {",
+    to: 'if (outcome !== undefined) {',
+  },
+  {
+    invariant: 'a copy deleted in a gap of the watch is missed',
+    file: 'sync/view.ts',
+    from: 'this.#options.doubted(ref);',
+    to: '',
+  },
+  {
+    invariant: 'finalizers of the hub API server stay there',
+    file: 'argocd/managed/copy.ts',
+    from: '.filter((one) => !clusterFinalizers.has(one))',
+    to: '',
+  },
+  {
+    invariant: 'a local change is put back',
+    file: 'argocd/managed/agent-sync.ts',
+    from: 'if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {',
+    to: 'if (wanted !== undefined && now === undefined) {',
+  },
+  {
+    invariant: 'an operation is not done before the agent has it',
+    file: 'argocd/managed/status.ts',
+    from: '!context.operationDelivered || ',
+    to: '',
+  },
+  {
+    invariant: 'what an agent made too late is found by its report',
+    ...strayed,
+    seed: 2_272,
+  },
+];
+
+let folder = '';
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'mutants-'));
+  await symlink(join(import.meta.dirname, '../../../node_modules'), join(folder, 'node_modules'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test.each(mutants)(
+  'noticed when broken: $invariant',
+  async ({ invariant, seed, also, ...edit }) => {
+    const lib = join(folder, invariant.replaceAll(/\W+/g, '-'));
+    await mkdir(lib);
+    for (const part of ['sync', 'argocd']) {
+      await cp(join(import.meta.dirname, '../..', part), join(lib, part), { recursive: true });
+    }
+    for (const { file, from, to } of also === undefined ? [edit] : [edit, also]) {
+      const source = await readFile(join(lib, file), 'utf8');
+      expect(source.split(from), `the line to break in ${file}`).toHaveLength(2);
+      await writeFile(
+        join(lib, file),
+        source.replace(from, () => to),
+      );
+    }
+    const start = seed === undefined ? [] : ['--from', String(seed)];
+    expect(await runSimulator(lib, [...start, '--seeds', '3000', '--stop-at-failure'])).toMatch(/^seed \d+ fails/m);
+  },
+  60_000,
+);
+
+function runSimulator(lib: string, args: string[]): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [join(lib, 'sync/simulation/main.ts'), ...args], (_error, stdout) => resolve(stdout));
+  });
+}
