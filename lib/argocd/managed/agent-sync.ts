@@ -123,6 +123,8 @@ export class AgentSync {
 
   readonly #view: View<Application>;
   readonly #wanted = new Map<string, Wanted>();
+  /** What had started last when an operation was first tried. */
+  readonly #operations = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
   readonly #problems = new Map<string, Problem>();
   readonly #snapshots = new WeakMap<Application, { problem: string | undefined; snapshot: Snapshot<Application> }>();
   readonly #reports: Outbox<Application>;
@@ -292,7 +294,7 @@ export class AgentSync {
       case 'delete':
         return this.#remove(message, signal);
       case 'set-operation':
-        return this.#runOnce(name, (local) => planOperation(message.object, local), signal);
+        return this.#operate(name, message, signal);
       case 'terminate-operation':
         return this.#runOnce(name, (local) => planTermination(message.object, local), signal);
       case 'status-update':
@@ -372,6 +374,13 @@ export class AgentSync {
     if (now === undefined || isAstray(now, wanted)) {
       this.#look(name, undefined);
     }
+  }
+
+  async #operate(name: string, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    const before = this.#operations.get(message);
+    const startedAt = this.#view.get(this.#refOf(name))?.status?.operationState?.startedAt;
+    this.#operations.set(message, before ?? { startedAt });
+    return this.#runOnce(name, (local) => planOperation(message.object, local, before), signal);
   }
 
   async #remove(message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {

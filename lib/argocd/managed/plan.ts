@@ -90,13 +90,24 @@ export function planDeletion(sourceUid: string, local: Application | undefined):
   return local.metadata.deletionTimestamp === undefined ? removal(local, 'Background') : { action: 'none' };
 }
 
-/** Decides what a `set-operation` does. An operation that is being terminated is left to end. */
-export function planOperation(hub: Application, local: Application | undefined): Plan {
+/**
+ * Decides what a `set-operation` does. An operation that is being terminated is left to end.
+ * @param before when the operation before this one had started, if an attempt to set this one was already made: its
+ * answer may have been lost, and then it shows by having started
+ */
+export function planOperation(
+  hub: Application,
+  local: Application | undefined,
+  before?: { readonly startedAt: unknown },
+): Plan {
   const refusal = refusalOf(hub, local);
   if (refusal !== undefined || local === undefined) {
     return { action: 'refuse', message: `operation not started: ${refusal}` };
   }
-  if (hub.operation === undefined || local.status?.operationState?.phase === 'Terminating') {
+  const state = local.status?.operationState;
+  const hasStarted =
+    before !== undefined && state?.startedAt !== before.startedAt && isEqual(state?.operation, hub.operation);
+  if (hub.operation === undefined || hasStarted || state?.phase === 'Terminating') {
     return { action: 'none' };
   }
   const operation = mergePatchBetween(local.operation, hub.operation);

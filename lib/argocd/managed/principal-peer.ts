@@ -22,9 +22,17 @@ export interface Report {
   /** The hub's Application that it is about. */
   readonly key: ResourceKey;
   readonly message: ApplicationMessage | ErrorMessage;
-  readonly operationDelivered: boolean;
-  readonly triggersDelivered: boolean;
+  /** The requests of the hub's object that the agent had got by then: only to these can the report be an answer. */
+  readonly delivered: Delivered;
   readonly terminating: boolean;
+}
+
+/** What an agent has got of the requests on a hub object; undefined where it has not got what is there. */
+export interface Delivered {
+  /** Digest of `operation`, empty when there was none. */
+  readonly operation: string | undefined;
+  /** Digest of the trigger annotations, empty when there were none. */
+  readonly triggers: string | undefined;
 }
 
 /** What a {@link PrincipalPeer} needs of the hub. */
@@ -35,8 +43,8 @@ export interface PrincipalPeerOptions {
   readonly read: (key: ResourceKey) => Snapshot<Application> | undefined;
   /** All that the agent should have. */
   readonly keys: () => ResourceKey[];
-  /** Whether the agent has got the trigger annotations that the hub's object has now. */
-  readonly hasTriggers: (key: ResourceKey) => boolean;
+  /** What the agent has got of the requests on the hub's object. */
+  readonly delivered: (key: ResourceKey) => Delivered;
   readonly apply: (report: Report, signal: AbortSignal) => Promise<InboxOutcome>;
   /** The key of what the agent calls by this name and namespace. */
   readonly hubKey: (name: string, namespace: string) => ResourceKey;
@@ -156,8 +164,7 @@ export class PrincipalPeer {
       this.#inbox.receive({
         key,
         message,
-        operationDelivered: !this.#outbox.requested(key, 'set-operation'),
-        triggersDelivered: this.#options.hasTriggers(key),
+        delivered: this.#options.delivered(key),
         terminating: this.#outbox.requested(key, 'terminate-operation'),
       });
     } else {
@@ -177,6 +184,10 @@ export class PrincipalPeer {
 
   withdraw(key: ResourceKey, intent: 'set-operation' | 'terminate-operation'): void {
     this.#outbox.withdraw(key, intent);
+  }
+
+  requested(key: ResourceKey, intent: 'set-operation' | 'terminate-operation'): boolean {
+    return this.#outbox.requested(key, intent);
   }
 
   held(key: ResourceKey): PeerCopy | undefined {

@@ -20,7 +20,7 @@ import type { SyncStats } from './agent-sync.ts';
 import { managedCopyDigest, sourceUidOf, triggersOf } from './copy.ts';
 import type { SyncLog } from './log.ts';
 import type { Message, PeerConnection } from './messages.ts';
-import { PrincipalPeer, type Report } from './principal-peer.ts';
+import { type Delivered, PrincipalPeer, type Report } from './principal-peer.ts';
 import { planAgentError, planReport } from './status.ts';
 
 /** How a {@link PrincipalSync} works. */
@@ -135,7 +135,7 @@ export class PrincipalSync {
         principalUid: this.#options.principalUid,
         read: (key) => this.#snapshot(agent, key),
         keys: () => this.#keysOf(agent),
-        hasTriggers: (key) => this.#delivered(agent, key),
+        delivered: (key) => this.#delivered(agent, key),
         apply: (report, signal) => this.#apply(agent, report, signal),
         hubKey: (name, namespace) => this.#hubKey(agent, name, namespace),
         log: this.#log,
@@ -276,8 +276,8 @@ export class PrincipalSync {
     }
     const id = idOf(refOf(hub));
     const patch = planReport(hub, message.object, {
-      operationDelivered: report.operationDelivered,
-      triggersDelivered: report.triggersDelivered,
+      operationDelivered: report.delivered.operation === operationMark(hub),
+      triggersDelivered: report.delivered.triggers === triggerMark(hub),
       terminating: report.terminating,
     });
     // What is written here must not pass for a user's request when the cache shows it.
@@ -333,10 +333,17 @@ export class PrincipalSync {
     }
   }
 
-  #delivered(agent: string, key: ResourceKey): boolean {
+  #delivered(agent: string, key: ResourceKey): Delivered {
     const hub = this.#view.get(key);
-    const held = this.#peers.get(agent)?.held(key);
-    return hub === undefined || (held?.digest?.endsWith(triggerMark(hub)) ?? false);
+    const peer = this.#peers.get(agent);
+    if (hub === undefined || peer === undefined) {
+      return { operation: undefined, triggers: undefined };
+    }
+    const triggers = triggerMark(hub);
+    return {
+      operation: peer.requested(key, 'set-operation') ? undefined : operationMark(hub),
+      triggers: peer.held(key)?.digest?.endsWith(triggers) === true ? triggers : undefined,
+    };
   }
 
   #hubKey(agent: string, name: string, reported: string): ResourceKey {
@@ -355,6 +362,10 @@ function idOf(ref: ObjectRef): string {
 function triggerMark(hub: Application): string {
   const triggers = triggersOf(hub);
   return `|${Object.keys(triggers).length === 0 ? '' : digestOf(triggers)}`;
+}
+
+function operationMark(hub: Application): string {
+  return hub.operation === undefined ? '' : digestOf(hub.operation);
 }
 
 /** Whether the agent reported that this operation runs. */
