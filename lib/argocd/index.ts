@@ -19,7 +19,7 @@ export {
 export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
-export { AgentSync, type AgentSyncOptions, type RecreatePolicy, type SyncStats } from './managed/agent-sync.ts';
+export { AgentSync, type AgentSyncOptions } from './managed/agent-sync.ts';
 export type { SyncLog } from './managed/log.ts';
 export type {
   ApplicationMessage,
@@ -33,6 +33,8 @@ export type {
 } from './managed/messages.ts';
 export type { AdoptionPolicy, MismatchPolicy } from './managed/plan.ts';
 export { PrincipalSync, type PrincipalSyncOptions } from './managed/principal-sync.ts';
+export type { RecreatePolicy } from './managed/recreate.ts';
+export type { SyncStats } from './managed/stats.ts';
 export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
 export { AgentProjects, type AgentProjectsOptions } from './projects/agent-projects.ts';

@@ -3,10 +3,8 @@ import {
   type Backoff,
   backoffDelay,
   type Clock,
-  failureOf,
   Inbox,
   type InboxOutcome,
-  type MergePatch,
   type ObjectRef,
   Outbox,
   type ResourceKey,
@@ -17,17 +15,16 @@ import {
   View,
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { digestOf } from '../canonical-json.ts';
-import { resourceListChecksum, specChecksum } from '../checksums.ts';
-import { isEqual } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
-import { managedCopyDigest, managedFieldsOf, sourceUidOf } from './copy.ts';
+import { idOf, isState, nameOf, supersedes, type Work } from './agent-work.ts';
+import { Announcements } from './announcements.ts';
+import { sourceUidOf } from './copy.ts';
+import { CopyWriter } from './copy-writer.ts';
 import { Errands } from './errands.ts';
 import type { SyncLog } from './log.ts';
 import type { ApplicationMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
 import {
   type AdoptionPolicy,
-  type Desired,
   type MismatchPolicy,
   newTriggers,
   type Plan,
@@ -36,10 +33,10 @@ import {
   planOperation,
   planTermination,
 } from './plan.ts';
+import { type RecreatePolicy, recreated } from './recreate.ts';
+import type { SyncStats } from './stats.ts';
 import { reportDigest, withAgentError } from './status.ts';
-
-/** What happens to status and operation when an Application that somebody deleted on the managed cluster is made again. */
-export type RecreatePolicy = 'ignore' | 'clear-status' | 'resync';
+import { isAstray, isUnmarked, settled, type Wanted, wantedAfter, wantedAsFound } from './wanted.ts';
 
 /** How an {@link AgentSync} works. */
 export interface AgentSyncOptions {
@@ -60,41 +57,6 @@ export interface AgentSyncOptions {
   readonly resend?: Backoff;
 }
 
-/** Figures for metrics. */
-export interface SyncStats {
-  /** Resources that the peer has to hear of, or has not acknowledged yet. */
-  readonly pending: number;
-  readonly inFlight: number;
-  /** Messages of the peer that are not worked off yet. */
-  readonly queued: number;
-  /** Resources whose last write failed and is tried again. */
-  readonly retrying: number;
-}
-
-/** Something to do for one Application: what the principal said, or a look at what somebody changed here. */
-type Work =
-  | { readonly is: 'message'; readonly message: ApplicationMessage }
-  | { readonly is: 'resync'; readonly message: ResyncMessage }
-  | { readonly is: 'doubt'; readonly name: string; readonly id: string }
-  | { readonly is: 'look'; readonly name: string; readonly id: string; readonly lastSeen: Application | undefined };
-
-interface Wanted extends Desired {
-  /** Trigger annotations that came with the hub's object and are not set here yet. */
-  triggers: Readonly<Record<string, string>>;
-  /** Uid of the copy, `notSettled`, or undefined while it is not known yet. */
-  copyUid: string | undefined;
-  /** Digest of the spec that the API server made of ours; it may drop or default fields of another Argo CD version. */
-  settledSpec: string | undefined;
-}
-
-type Result =
-  /** `copy`: the object as it was written or found to be right; undefined when there is none. */
-  | { readonly is: 'done'; readonly copy: Application | undefined }
-  /** It cannot be done as things are. */
-  | { readonly is: 'stopped'; readonly message: string; readonly rejected: boolean }
-  /** The object changed under us again and again. */
-  | { readonly is: 'unsettled' };
-
 interface Problem {
   readonly message: string;
   readonly attempt: number;
@@ -102,10 +64,6 @@ interface Problem {
 }
 
 const retryRefused: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
-const maxSteps = 6;
-/** In place of the copy's uid: there is no copy yet, and every change may make one possible. */
-const notSettled = '';
-
 /**
  * The managed cluster's side of managed mode: makes Applications what the principal says, puts back what others change,
  * and reports status. It knows stores, a connection and a clock, no Kubernetes and no gRPC.
@@ -129,6 +87,8 @@ export class AgentSync {
   readonly #snapshots = new WeakMap<Application, { problem: string | undefined; snapshot: Snapshot<Application> }>();
   readonly #reports: Outbox<Application>;
   readonly #errands: Errands;
+  readonly #announcements: Announcements;
+  readonly #writer: CopyWriter;
   #inbox: Inbox<Work> | undefined;
   #connection: PeerConnection | undefined;
   #announcedOn: PeerConnection | undefined;
@@ -157,6 +117,14 @@ export class AgentSync {
       sendsDeletes: false,
     });
     this.#errands = new Errands({ ...delivery, newId: this.#newId, resend: options.resend });
+    const { namespace, log } = options;
+    this.#announcements = new Announcements(
+      this.#view,
+      this.#errands,
+      namespace,
+      (name) => this.#problems.has(name) || this.#inbox?.isBusy(name) === true,
+    );
+    this.#writer = new CopyWriter(options.applications, this.#view, namespace, log);
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
@@ -166,10 +134,7 @@ export class AgentSync {
         apply: (work, aborted) => this.#apply(work, aborted),
         acknowledge: (work) => this.#acknowledge(work),
         laneOf: (work) => (work.is === 'resync' ? '' : nameOf(work)),
-        idOf: (work) =>
-          work.is === 'look' || work.is === 'doubt'
-            ? work.id
-            : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
+        idOf,
         supersedes,
         once: (work) => work.is === 'message' && !isState(work.message),
         onError: (error, work, attempt) =>
@@ -185,7 +150,9 @@ export class AgentSync {
     );
     const unfollow = this.#view.follow(this.#options.applications);
     for (const application of this.#view.values()) {
-      this.#remember(application);
+      if (this.#isManaged(application) && application.metadata.deletionTimestamp === undefined) {
+        this.#wanted.set(application.metadata.name, wantedAsFound(application));
+      }
     }
     signal.addEventListener('abort', () => {
       unfollow();
@@ -215,12 +182,8 @@ export class AgentSync {
     });
     if (this.#announcedOn === undefined) {
       this.#announcedOn = connection;
-      this.#announceCopies();
-      this.#errands.post('list', () => ({
-        target: 'resourceResync',
-        type: 'request-synced-resource-list',
-        payload: { checksum: this.#listChecksum() },
-      }));
+      this.#announcements.postAll();
+      this.#announcements.postList();
     }
   }
 
@@ -273,7 +236,7 @@ export class AgentSync {
       return this.#resync(work.message, signal);
     }
     if (work.is === 'doubt') {
-      await this.#read(work.name, signal);
+      await this.#writer.read(work.name, signal);
       return 'done';
     }
     if (work.is === 'look') {
@@ -284,7 +247,7 @@ export class AgentSync {
     switch (message.type) {
       case 'create':
       case 'spec-update':
-        this.#want(message);
+        this.#wanted.set(name, wantedAfter(message, this.#wanted.get(name)));
         return this.#bringInStep(
           name,
           undefined,
@@ -300,22 +263,6 @@ export class AgentSync {
       case 'status-update':
         return 'done';
     }
-  }
-
-  #want(message: ApplicationMessage): void {
-    const { object } = message;
-    const before = this.#wanted.get(object.metadata.name);
-    const sameSource = before !== undefined && sourceUidOf(before.object) === sourceUidOf(object);
-    this.#wanted.set(object.metadata.name, {
-      object,
-      principalUid: message.principalUid,
-      triggers: {
-        ...(sameSource ? before.triggers : {}),
-        ...newTriggers(object, sameSource ? before.object : undefined),
-      },
-      copyUid: sameSource ? before.copyUid : undefined,
-      settledSpec: sameSource && isEqual(before.object.spec, object.spec) ? before.settledSpec : undefined,
-    });
   }
 
   /** The one place that makes a local Application what the principal wants. */
@@ -334,7 +281,7 @@ export class AgentSync {
         namespace: this.#options.namespace,
         mismatchPolicy: this.#options.mismatchPolicy,
         adoptionPolicy: this.#options.adoptionPolicy,
-        ours: local !== undefined && isStripped(local) && local.metadata.uid === wanted.copyUid,
+        ours: local !== undefined && isUnmarked(local) && local.metadata.uid === wanted.copyUid,
         triggers: wanted.triggers,
         operation,
       });
@@ -342,11 +289,16 @@ export class AgentSync {
         ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate) }
         : next;
     };
-    const result = await this.#run(name, plan, signal);
+    const result = await this.#writer.run(name, plan, signal);
     switch (result.is) {
       case 'done':
         this.#solved(name);
         this.#settle(name, result.copy);
+        return 'done';
+      case 'gone':
+        this.#wanted.delete(name);
+        this.#solved(name);
+        this.#gone(name, result.sourceUid);
         return 'done';
       case 'stopped':
         this.#settle(name, undefined);
@@ -357,21 +309,15 @@ export class AgentSync {
     }
   }
 
-  /** The copy is as wanted: remember how it looks, to know when somebody changes it. */
   #settle(name: string, copy: Application | undefined): void {
-    const wanted = this.#wanted.get(name);
-    if (wanted === undefined) {
+    const before = this.#wanted.get(name);
+    if (before === undefined) {
       return;
     }
-    if (copy === undefined) {
-      wanted.copyUid = notSettled;
-      return;
-    }
-    wanted.triggers = {};
-    wanted.copyUid = copy.metadata.uid;
-    wanted.settledSpec = digestOf(copy.spec);
+    const wanted = settled(before, copy);
+    this.#wanted.set(name, wanted);
     const now = this.#view.get(this.#refOf(name));
-    if (now === undefined || isAstray(now, wanted)) {
+    if (copy !== undefined && (now === undefined || isAstray(now, wanted))) {
       this.#look(name, undefined);
     }
   }
@@ -400,88 +346,11 @@ export class AgentSync {
     plan: (local: Application | undefined) => Plan,
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
-    const result = await this.#run(name, plan, signal);
+    const result = await this.#writer.run(name, plan, signal);
     if (result.is === 'stopped') {
       this.#log.warn({ application: name }, result.message);
     }
     return result.is === 'unsettled' ? 'retry' : 'done';
-  }
-
-  /** Plans and writes until there is nothing more to do for now. Throws when the API server cannot be asked now. */
-  async #run(name: string, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<Result> {
-    let written: Application | undefined;
-    let patch: MergePatch | undefined;
-    for (let step = 0; step < maxSteps; step++) {
-      const local = this.#view.get(this.#refOf(name));
-      const next = plan(local);
-      try {
-        switch (next.action) {
-          case 'none':
-            return { is: 'done', copy: written ?? local };
-          case 'wait':
-            return { is: 'done', copy: undefined };
-          case 'refuse':
-            return { is: 'stopped', message: next.message, rejected: false };
-          case 'gone':
-            this.#wanted.delete(name);
-            this.#gone(name, next.sourceUid);
-            return { is: 'done', copy: undefined };
-          case 'update':
-            if (isEqual(next.patch, patch)) {
-              // This API server makes something else of what was written; writing it again would change nothing.
-              return { is: 'done', copy: written };
-            }
-            patch = next.patch;
-            written = await this.#write(name, next, signal);
-            break;
-          case 'create':
-            return { is: 'done', copy: await this.#write(name, next, signal) };
-          case 'delete':
-            await this.#delete(name, next, signal);
-            break;
-        }
-      } catch (error) {
-        switch (failureOf(error)) {
-          case 'rejected':
-            return { is: 'stopped', message: error instanceof Error ? error.message : String(error), rejected: true };
-          case 'transient':
-            throw error;
-          default:
-            // The object is not what we thought it was: plan again with what it is.
-            await this.#read(name, signal);
-        }
-      }
-    }
-    return { is: 'unsettled' };
-  }
-
-  async #write(name: string, plan: Plan & { action: 'create' | 'update' }, signal: AbortSignal): Promise<Application> {
-    const store = this.#options.applications;
-    const written =
-      plan.action === 'create'
-        ? await store.create(plan.object, signal)
-        : await store.patch(this.#refOf(name), plan.patch, signal);
-    const reason = plan.action === 'create' ? 'created' : plan.reason;
-    this.#log.info({ application: name, reason }, 'Application written');
-    this.#view.learn(written);
-    return written;
-  }
-
-  async #delete(name: string, plan: Plan & { action: 'delete' }, signal: AbortSignal): Promise<void> {
-    const { uid, propagation } = plan;
-    await this.#options.applications.delete(this.#refOf(name), { uid, propagation }, signal);
-    this.#log.info({ application: name, propagation }, 'Application deleted');
-    await this.#read(name, signal);
-  }
-
-  async #read(name: string, signal: AbortSignal): Promise<void> {
-    const before = this.#view.get(this.#refOf(name));
-    const now = await this.#options.applications.read(this.#refOf(name), signal);
-    if (now !== undefined) {
-      this.#view.learn(now);
-    } else if (before !== undefined) {
-      this.#view.lost(before);
-    }
   }
 
   /** Tells the principal, which keeps its deleted object until it hears this. */
@@ -546,19 +415,6 @@ export class AgentSync {
     this.#inbox?.receive({ is: 'look', name, id: this.#newId(), lastSeen });
   }
 
-  /** After a start, what is here counts as what the principal wants, until it says otherwise. */
-  #remember(local: Application): void {
-    if (this.#isManaged(local) && local.metadata.deletionTimestamp === undefined) {
-      this.#wanted.set(local.metadata.name, {
-        object: local,
-        principalUid: local.metadata.annotations?.[annotations.principalUid],
-        triggers: {},
-        copyUid: local.metadata.uid,
-        settledSpec: undefined,
-      });
-    }
-  }
-
   #report(key: ResourceKey): Snapshot<Application> | undefined {
     const local = this.#view.get(key);
     if (local === undefined || !this.#isManaged(local)) {
@@ -607,7 +463,7 @@ export class AgentSync {
         // The principal restarted: it knows neither what is here nor how it fares.
         if (this.#announcedOn !== this.#connection) {
           this.#announcedOn = this.#connection;
-          this.#announceCopies();
+          this.#announcements.postAll();
         }
         this.#reports.repeatAll();
         for (const { metadata } of this.#view.values()) {
@@ -618,7 +474,7 @@ export class AgentSync {
         return 'done';
       case 'response-synced-resource':
         if (message.payload.kind === 'Application') {
-          this.#announce(message.payload.name);
+          this.#announcements.post(message.payload.name);
         }
         return 'done';
       default:
@@ -627,50 +483,8 @@ export class AgentSync {
     }
   }
 
-  #announceCopies(): void {
-    for (const local of this.#view.values()) {
-      if (this.#isManaged(local)) {
-        this.#announce(local.metadata.name);
-      }
-    }
-  }
-
-  #announce(name: string): void {
-    this.#errands.post(`update-${name}`, () => {
-      const local = this.#view.get(this.#refOf(name));
-      const copy = local !== undefined && this.#isManaged(local) ? local : undefined;
-      // What is about to be written counts as well: to the principal it must not look as if it had not been said.
-      const underWay = this.#problems.has(name) || this.#inbox?.isBusy(name) === true;
-      const settled = copy?.metadata.deletionTimestamp === undefined && !underWay;
-      return {
-        target: 'resourceResync',
-        type: 'request-update',
-        payload: {
-          kind: 'Application',
-          name,
-          namespace: this.#options.namespace,
-          uid: copy?.metadata.annotations?.[annotations.sourceUid] ?? '',
-          checksum: copy === undefined ? null : specChecksum(copy.spec),
-          // Not settled: empty, which is no digest of anything, so that the principal says what it wants.
-          digest: copy !== undefined && settled ? managedCopyDigest(copy) : '',
-        },
-      };
-    });
-  }
-
-  #listChecksum(): string | null {
-    const managed = Array.from(this.#view.values()).filter((local) => this.#isManaged(local));
-    return resourceListChecksum(
-      managed.map(({ metadata }) => ({
-        kind: 'Application',
-        name: metadata.name,
-        uid: metadata.annotations?.[annotations.sourceUid] ?? '',
-      })),
-    );
-  }
-
   #isManaged(local: Application | undefined): boolean {
-    return local !== undefined && local.metadata.namespace === this.#options.namespace && !isStripped(local);
+    return local !== undefined && local.metadata.namespace === this.#options.namespace && !isUnmarked(local);
   }
 
   #refOf(name: string): ObjectRef {
@@ -678,54 +492,6 @@ export class AgentSync {
   }
 }
 
-function nameOf(work: Exclude<Work, { is: 'resync' }>): string {
-  return work.is === 'message' ? work.message.object.metadata.name : work.name;
-}
-
 function keyOf(name: string, namespace: string): ResourceKey {
   return { kind: 'Application', namespace, name };
-}
-
-function supersedes(newer: Work, older: Work): boolean {
-  if (older.is === 'look') {
-    return newer.is === 'look' ? older.lastSeen === undefined : newer.is === 'message' && isState(newer.message);
-  }
-  if (newer.is !== 'message' || older.is !== 'message' || !isState(older.message)) {
-    return false;
-  }
-  return (
-    isState(newer.message) || (newer.message.type === 'delete' && newer.message.resourceId === older.message.resourceId)
-  );
-}
-
-function isState(message: ApplicationMessage): boolean {
-  return message.type === 'create' || message.type === 'spec-update';
-}
-
-function isStripped(local: Application): boolean {
-  return (local.metadata.annotations?.[annotations.sourceUid] ?? '') === '';
-}
-
-/** Whether somebody else changed what the principal decides. Labels and annotations are left until the next message. */
-function isAstray(local: Application, wanted: Wanted): boolean {
-  if (local.metadata.uid !== wanted.copyUid) {
-    return wanted.copyUid !== undefined;
-  }
-  const spec = managedFieldsOf(wanted.object).spec;
-  return isStripped(local) || (!isEqual(local.spec, spec) && digestOf(local.spec) !== wanted.settledSpec);
-}
-
-function recreated(object: Application, lastSeen: Application, policy: RecreatePolicy): Application {
-  // Without the time of the last comparison Argo CD compares at once: its finalizer may have removed the resources.
-  const { reconciledAt: _, ...status } = lastSeen.status ?? {};
-  switch (policy) {
-    case 'resync':
-      return { ...object, status, operation: { sync: {} } };
-    case 'clear-status': {
-      const { operationState: _, ...cleared } = status;
-      return { ...object, status: cleared };
-    }
-    case 'ignore':
-      return { ...object, status };
-  }
 }

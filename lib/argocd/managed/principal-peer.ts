@@ -12,10 +12,10 @@ import {
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
-import type { SyncStats } from './agent-sync.ts';
 import { Errands } from './errands.ts';
 import type { SyncLog } from './log.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
+import type { SyncStats } from './stats.ts';
 
 /** A message of an agent, with what was known of the hub's own requests when it arrived. */
 export interface Report {

@@ -16,11 +16,11 @@ import {
 import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
-import type { SyncStats } from './agent-sync.ts';
 import { managedCopyDigest, sourceUidOf, triggersOf } from './copy.ts';
 import type { SyncLog } from './log.ts';
 import type { Message, PeerConnection } from './messages.ts';
 import { type Delivered, PrincipalPeer, type Report } from './principal-peer.ts';
+import type { SyncStats } from './stats.ts';
 import { planAgentError, planReport } from './status.ts';
 
 /** How a {@link PrincipalSync} works. */

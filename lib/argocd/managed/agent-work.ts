@@ -1,0 +1,39 @@
+import type { Application } from '../application.ts';
+import type { ApplicationMessage, ResyncMessage } from './messages.ts';
+
+/** Something to do for one Application: what the principal said, or a look at what somebody changed here. */
+export type Work =
+  | { readonly is: 'message'; readonly message: ApplicationMessage }
+  | { readonly is: 'resync'; readonly message: ResyncMessage }
+  | { readonly is: 'doubt'; readonly name: string; readonly id: string }
+  | { readonly is: 'look'; readonly name: string; readonly id: string; readonly lastSeen: Application | undefined };
+
+/** The Application that it is about. */
+export function nameOf(work: Exclude<Work, { is: 'resync' }>): string {
+  return work.is === 'message' ? work.message.object.metadata.name : work.name;
+}
+
+/** Equal for two copies of the same work. */
+export function idOf(work: Work): string {
+  return work.is === 'look' || work.is === 'doubt'
+    ? work.id
+    : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`;
+}
+
+/** Whether the older work need not be done when the newer one is. */
+export function supersedes(newer: Work, older: Work): boolean {
+  if (older.is === 'look') {
+    return newer.is === 'look' ? older.lastSeen === undefined : newer.is === 'message' && isState(newer.message);
+  }
+  if (newer.is !== 'message' || older.is !== 'message' || !isState(older.message)) {
+    return false;
+  }
+  return (
+    isState(newer.message) || (newer.message.type === 'delete' && newer.message.resourceId === older.message.resourceId)
+  );
+}
+
+/** Whether the message says what an Application should be, as opposed to what should be done. */
+export function isState(message: ApplicationMessage): boolean {
+  return message.type === 'create' || message.type === 'spec-update';
+}

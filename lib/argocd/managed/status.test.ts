@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { type Application, annotations, applyMergePatch } from '../index.ts';
+import { planAgentError, planReport, type ReportContext, reportDigest } from './status.ts';
+
+const settled: ReportContext = { operationDelivered: true, triggersDelivered: true, terminating: false };
+const sync = { sync: { revision: '1' } };
+
+const app = (rest: Partial<Application> = {}, own: Record<string, string> = {}): Application => ({
+  metadata: { name: 'shop', uid: 'u', resourceVersion: '7', annotations: own },
+  spec: {},
+  ...rest,
+});
+
+test('writes the difference of the status and nothing else', () => {
+  const hub = app({ status: { sync: { status: 'Synced' }, health: { status: 'Healthy' } } });
+  const report = app({ spec: { project: 'other' }, status: { sync: { status: 'OutOfSync' } } }, { local: '1' });
+  expect(planReport(hub, report, settled)).toEqual({
+    metadata: { uid: 'u' },
+    status: { sync: { status: 'OutOfSync' }, health: null },
+  });
+  expect(planReport(hub, hub, settled)).toBeUndefined();
+});
+
+test('a finished operation goes, a request that the agent has not got stays', () => {
+  const hub = app({ operation: sync });
+  expect(planReport(hub, app(), settled)).toEqual({ metadata: { uid: 'u', resourceVersion: '7' }, operation: null });
+  expect(planReport(hub, app(), { ...settled, operationDelivered: false })).toBeUndefined();
+});
+
+test('an operation that began on the managed cluster is shown', () => {
+  expect(planReport(app(), app({ operation: sync }), settled)).toMatchObject({ operation: sync });
+});
+
+test('a refresh that is done goes; one that is not delivered, or not done, stays', () => {
+  const hub = app({}, { [annotations.refresh]: 'hard' });
+  expect(planReport(hub, app(), settled)).toEqual({
+    metadata: { uid: 'u', resourceVersion: '7', annotations: { [annotations.refresh]: null } },
+  });
+  expect(planReport(hub, app(), { ...settled, triggersDelivered: false })).toBeUndefined();
+  expect(planReport(hub, hub, settled)).toBeUndefined();
+  expect(planReport(app(), hub, settled), 'a refresh of the managed cluster is its own').toBeUndefined();
+});
+
+test('a termination that is under way is not undone by an older report', () => {
+  const hub = app({ status: { operationState: { phase: 'Terminating' } } });
+  const report = app({ status: { operationState: { phase: 'Running' } } });
+  expect(planReport(hub, report, { ...settled, terminating: true })).toBeUndefined();
+  expect(planReport(hub, report, settled)).toMatchObject({ status: { operationState: { phase: 'Running' } } });
+});
+
+test('an error of the agent shows as a condition; the rest of the status stays', () => {
+  const hub = app({ status: { sync: { status: 'Synced' }, conditions: [{ type: 'Other', message: 'm' }] } });
+  const patch = planAgentError(hub, 'a1', 'spec is invalid', new Date('2026-01-02T03:04:05.678Z'));
+  const after = applyMergePatch(hub, patch) as Application;
+  expect(after.status).toEqual({
+    sync: { status: 'Synced' },
+    health: { status: 'Degraded' },
+    conditions: [
+      { type: 'Other', message: 'm' },
+      { type: 'AgentError', message: 'agent a1: spec is invalid', lastTransitionTime: '2026-01-02T03:04:05Z' },
+    ],
+  });
+  expect(planAgentError(after, 'a1', 'spec is invalid', new Date())).toBeUndefined();
+});
+
+test('a report counts as new when its source, status, operation or open triggers change', () => {
+  const base = app({ status: { sync: { status: 'Synced' } } }, { [annotations.sourceUid]: 'h1' });
+  const others = [
+    app({ status: { sync: { status: 'Synced' } } }, { [annotations.sourceUid]: 'h2' }),
+    app({ status: {} }, { [annotations.sourceUid]: 'h1' }),
+    { ...base, operation: sync },
+    app({ status: { sync: { status: 'Synced' } } }, { [annotations.sourceUid]: 'h1', [annotations.refresh]: 'normal' }),
+  ];
+  expect(new Set([base, ...others].map(reportDigest)).size).toBe(5);
+  expect(reportDigest({ ...base, spec: { project: 'p' } })).toBe(reportDigest(base));
+});
