@@ -2,6 +2,7 @@ import { Informer, KubeClient } from '../../lib/kube/index.ts';
 import { installCrds, ocmCrds } from '../hub/index.ts';
 import type { Cluster } from '../testbed/index.ts';
 import { runWorkWebhook } from './admission.ts';
+import { ocmBinaries, runPlacementBinary, runWorkAgentBinary } from './binaries.ts';
 import { runPlacementController } from './placement.ts';
 import { applyObjects, spokeObjects, workAgentAccount } from './rbac.ts';
 import { agentIdentity, runRegistrationAgent, runRegistrationController } from './registration.ts';
@@ -36,12 +37,19 @@ export interface OcmOptions {
   signal?: AbortSignal;
 }
 
-/** Starts OCM's stand-ins on a hub. OCM's CRDs must be there. */
+/**
+ * Starts OCM on a hub that has its CRDs: the stand-ins, or with `OCM_BIN` its real placement controller and work agents
+ * (clusters are registered by the stand-in in both cases).
+ */
 export async function startOcm(hub: Cluster, options: OcmOptions = {}): Promise<Ocm> {
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   await runWorkWebhook(hub.client, signal);
-  const controllers = [runPlacementController(hub.client, signal), runRegistrationController(hub.client, signal)];
+  const binaries = ocmBinaries();
+  const controllers = [
+    binaries ? runPlacementBinary(binaries, hub, signal) : runPlacementController(hub.client, signal),
+    runRegistrationController(hub.client, signal),
+  ];
   const members: Membership[] = [];
   return {
     async join(cluster, labels = {}) {
@@ -75,14 +83,22 @@ async function joinHub(
     { fieldManager: 'clusteradm', force: true },
   );
   await accepted(hub, name, signal);
-  const asAgent = KubeClient.fromKubeconfig(await hub.kubeconfigFor(agentIdentity(name)));
-  const spoke = KubeClient.fromKubeconfig(await cluster.kubeconfigFor({ serviceAccount: workAgentAccount }));
+  const kubeconfigs = {
+    hub: await hub.kubeconfigFor(agentIdentity(name)),
+    spoke: await cluster.kubeconfigFor({ serviceAccount: workAgentAccount }),
+  };
+  const asAgent = KubeClient.fromKubeconfig(kubeconfigs.hub);
+  const spoke = KubeClient.fromKubeconfig(kubeconfigs.spoke);
+  const { statusSyncIntervalMs = 10_000 } = options;
+  const binaries = ocmBinaries();
   const start = () => {
     const ended = new AbortController();
     const both = AbortSignal.any([signal, ended.signal]);
     const running = [
       runRegistrationAgent({ hub: asAgent, spoke, cluster: name, signal: both }),
-      runWorkAgent({ hub: asAgent, spoke, cluster: name, signal: both, ...options }),
+      binaries
+        ? runWorkAgentBinary(binaries, cluster, kubeconfigs, statusSyncIntervalMs, both)
+        : runWorkAgent({ hub: asAgent, spoke, cluster: name, signal: both, statusSyncIntervalMs }),
     ];
     return async () => {
       ended.abort();
