@@ -46,6 +46,7 @@ export async function installCrds(
       if (waiting.size === 0) resolve();
     };
     informer.subscribe({ added: look, updated: (_, now) => look(now) });
+    if (signal?.aborted) resolve();
     signal?.addEventListener('abort', () => resolve(), { once: true });
   });
   const watching = informer.run(signal ? AbortSignal.any([signal, ended.signal]) : ended.signal);

@@ -308,6 +308,28 @@ test.each([['h2' as const], ['http/1.1' as const]])(
   },
 );
 
+test('a watch that is aborted at any moment before it is open ends with the reason', async () => {
+  server.answer((_, response) => void response.writeHead(200).write(added('5')));
+  const reason = new Error('enough');
+  // With and without a connection that is open already: the first of each client has to make one.
+  for (let client = newClient(), warm = 0; warm < 2; warm++) {
+    for (let ticks = 0; ticks < 30; ticks++) {
+      const stop = new AbortController();
+      const outcome = client
+        .watch(configMaps, { resourceVersion: '4', signal: stop.signal })
+        .then(async (watch) => {
+          for await (const _ of watch) expect(stop.signal.aborted).toBe(true);
+        })
+        .catch((error: unknown) => error);
+      for (let tick = 0; tick < ticks; tick++) await undefined;
+      stop.abort(reason);
+      expect(await outcome, `aborted after ${ticks} microtasks`).toBe(reason);
+      if (!warm) client = newClient();
+    }
+    await (await client.watch(configMaps, { resourceVersion: '4' })).next();
+  }
+});
+
 test('a connection that is dead without being closed is noticed, and the next one works', async () => {
   const proxy = await startTcpProxy(server.port);
   try {

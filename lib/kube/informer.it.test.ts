@@ -121,6 +121,28 @@ test('deletes, changes and re-creations during a gap are reported after it', asy
   }
 });
 
+test('an informer that is stopped by what its first list shows ends at once', async () => {
+  await client.create(configMaps, map('there'));
+  // The watch that follows a list finds a connection open, or has to make one.
+  const fresh = KubeClient.fromKubeconfig(cluster.kubeconfig);
+  try {
+    for (let round = 0; round < 200; round++) {
+      const found = new AbortController();
+      const seen = Promise.withResolvers<void>();
+      const via = round === 0 ? fresh : client;
+      const informer = new Informer({ client: via, type: configMaps, namespace, labelSelector });
+      informer.subscribe({ added: () => seen.resolve() });
+      const ended = informer.run(found.signal);
+      await seen.promise;
+      for (let tick = 0; tick < round % 20; tick++) await undefined;
+      found.abort();
+      await ended;
+    }
+  } finally {
+    await fresh.close();
+  }
+}, 20_000);
+
 test('a connection that dies silently is noticed within seconds', async () => {
   const proxy = await startTcpProxy(Number(new URL(cluster.server).port));
   const away = KubeClient.fromKubeconfig(cluster.kubeconfig, undefined, {

@@ -4,6 +4,7 @@ import type { HttpBody, HttpRequest, HttpResponse } from './connection.ts';
 import { connectionError } from './connection.ts';
 import type { Credentials, Identity } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
+import { abortable } from './sleep.ts';
 
 /** How quickly a dead connection is noticed. */
 export interface WatchConnectionOptions {
@@ -51,6 +52,7 @@ export class WatchConnections {
       request.signal?.throwIfAborted();
       if (this.#closed) throw new ConnectionError('the client is closed', { code: 'CLOSED', sent: false });
       const identity = await this.#credentials.current();
+      request.signal?.throwIfAborted();
       for (const session of this.#sessions) {
         if (session.hasRoomFor(identity)) return session.send(request, identity);
       }
@@ -58,7 +60,7 @@ export class WatchConnections {
       this.#connecting ??= this.#connect(identity).finally(() => {
         this.#connecting = undefined;
       });
-      const connected = await this.#connecting;
+      const connected = await abortable(this.#connecting, request.signal);
       if ('protocol' in connected) return undefined;
     }
   }
@@ -172,6 +174,8 @@ class WatchSession {
   }
 
   #open(request: HttpRequest, identity: Identity, what: string): ClientHttp2Stream {
+    // A signal that was aborted before we listen to it says nothing any more: the stream would live on until its timeout.
+    request.signal?.throwIfAborted();
     let stream: ClientHttp2Stream;
     try {
       stream = this.#session.request(
