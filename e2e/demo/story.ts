@@ -5,7 +5,12 @@ import {
   applications,
   type Fleet,
   gitOpsClusters,
+  guestbookFiles,
+  guestbookRepository,
+  guestbookSet,
+  guestbookValues,
   isSyncedAndHealthy,
+  selectedClusters,
   startFleet,
   waitForObject,
   waitForObjects,
@@ -24,8 +29,6 @@ export interface DemoOptions {
 }
 
 const argocd = 'argocd';
-const repository = 'guestbook';
-const selected = { 'fleet.example.com/demo': 'true' };
 
 /** Runs the demo; the result is the process's exit code. */
 export async function runDemo({ until, detached }: DemoOptions): Promise<number> {
@@ -43,7 +46,7 @@ export async function runDemo({ until, detached }: DemoOptions): Promise<number>
       for (const name of toolNames) await buildTool(name, { signal, log });
     });
     progress.chapter('A hub and two managed clusters');
-    fleet = await startFleet({ labels: selected, signal, step: (what, part) => progress.step(what, part) });
+    fleet = await startFleet({ labels: selectedClusters, signal, step: (what, part) => progress.step(what, part) });
     await enroll(fleet, progress, signal);
     await live(fleet, progress, signal);
     await comeAndGo(fleet, progress, signal);
@@ -69,17 +72,9 @@ class Interrupted extends Error {}
 async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub, git } = fleet;
   progress.chapter('helm install, enrolment');
-  await git.commit(repository, guestbook('Hello'), 'A guestbook');
+  await git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');
   const begin = performance.now();
-  await progress.step('helm install argocd-agent-addon', () =>
-    fleet.install({
-      gitOpsCluster: {
-        placement: {
-          spec: { predicates: [{ requiredClusterSelector: { labelSelector: { matchLabels: selected } } }] },
-        },
-      },
-    }),
-  );
+  await progress.step('helm install argocd-agent-addon', () => fleet.install(guestbookValues));
   await progress.step('controller and principal are available', () =>
     waitForObjects(hub.client, deployments, { signal }, (all) => {
       const ours = all.filter((d) => d.metadata.labels?.['app.kubernetes.io/instance'] === 'argocd-agent-addon');
@@ -94,7 +89,7 @@ async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Pr
       ([gitOpsCluster]) => gitOpsCluster?.status?.connectedClusters === 2,
     ),
   );
-  await hub.client.create(applicationSets, guestbookSet(git.url(repository)));
+  await hub.client.create(applicationSets, guestbookSet(git.url(guestbookRepository)));
   await progress.step('an ApplicationSet over the Placement: two Applications Synced and Healthy on the hub', () =>
     waitForObjects(
       hub.client,
@@ -115,7 +110,7 @@ async function live(fleet: Fleet, progress: Progress, signal: AbortSignal): Prom
   const app = { namespace: argocd, name: `guestbook-${name}` };
   progress.chapter('Live');
 
-  const revision = await git.commit(repository, guestbook('Hello again'), 'Another greeting');
+  const revision = await git.commit(guestbookRepository, guestbookFiles('Hello again'), 'Another greeting');
   await hub.client.mergePatch(applications, app, refresh);
   await progress.step('a commit is refreshed from the hub, synced on the cluster and reported back', async () => {
     await greetingBecomes(client, 'Hello again', signal);
@@ -184,7 +179,7 @@ async function comeAndGo(fleet: Fleet, progress: Progress, signal: AbortSignal):
   const { hub } = fleet;
   progress.chapter('Clusters come and go');
   const member = await progress.step('a third cluster starts and is registered', () =>
-    fleet.join('cluster3', selected),
+    fleet.join('cluster3', selectedClusters),
   );
   const app = { namespace: argocd, name: 'guestbook-cluster3' };
   await progress.step('it is enrolled and its Application Synced and Healthy, without anyone doing anything', () =>
@@ -225,58 +220,13 @@ ${detached ? 'End it with: npm run demo -- --down' : 'Ctrl-C stops everything.'}
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
 
 function greetingBecomes(client: KubeClient, text: string, signal: AbortSignal) {
-  return waitForObject(client, configMaps, { namespace: repository, name: 'greeting' }, (c) => c?.data?.text === text, {
-    signal,
-  });
-}
-
-function guestbook(text: string): Record<string, string> {
-  return {
-    'app/greeting.yaml': `apiVersion: v1
-kind: ConfigMap
-metadata: { name: greeting }
-data: { text: ${text} }
-`,
-    'app/deployment.yaml': `apiVersion: apps/v1
-kind: Deployment
-metadata: { name: guestbook }
-spec:
-  replicas: 1
-  selector: { matchLabels: { app: guestbook } }
-  template:
-    metadata: { labels: { app: guestbook } }
-    spec:
-      containers:
-        - name: guestbook
-          image: registry.k8s.io/pause:3.10
-`,
-  };
-}
-
-function guestbookSet(repoURL: string) {
-  return {
-    metadata: { name: 'guestbook', namespace: argocd },
-    spec: {
-      generators: [
-        {
-          clusterDecisionResource: {
-            configMapRef: 'ocm-placement-generator',
-            labelSelector: {
-              matchLabels: { 'cluster.open-cluster-management.io/placement': 'placement' },
-            },
-            requeueAfterSeconds: 3,
-          },
-        },
-      ],
-      template: {
-        metadata: { name: 'guestbook-{{name}}' },
-        spec: {
-          project: 'default',
-          source: { repoURL, path: 'app', targetRevision: 'main' },
-          destination: { name: '{{name}}', namespace: repository },
-          syncPolicy: { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] },
-        },
-      },
+  return waitForObject(
+    client,
+    configMaps,
+    { namespace: guestbookRepository, name: 'greeting' },
+    (c) => c?.data?.text === text,
+    {
+      signal,
     },
-  };
+  );
 }

@@ -7,7 +7,9 @@ import { type Node, startNode } from '../node/index.ts';
 import { type Membership, type Ocm, startOcm } from '../ocm/index.ts';
 import { type Cluster, startTestbed, type Testbed } from '../testbed/index.ts';
 
+export * from './guestbook.ts';
 export * from './kinds.ts';
+export * from './logs.ts';
 export * from './wait.ts';
 
 const release = 'argocd-agent-addon';

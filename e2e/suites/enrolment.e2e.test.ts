@@ -1,0 +1,303 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
+import {
+  configMaps,
+  deployments,
+  type KubeClient,
+  namespaces,
+  type ResourceType,
+  resourceType,
+  secrets,
+} from '../../lib/kube/index.ts';
+import { inspectCertificate, isIssuedBy, textOf } from '../../lib/pki/index.ts';
+import {
+  type Application,
+  applicationSets,
+  applications,
+  type Fleet,
+  gitOpsClusters,
+  guestbookFiles,
+  guestbookRepository,
+  guestbookSet,
+  guestbookValues,
+  isSyncedAndHealthy,
+  type Member,
+  programLogs,
+  selectedClusters,
+  startFleet,
+  waitForObject,
+  waitForObjects,
+} from '../fleet/index.ts';
+import { appliedManifestWorks, type Condition, manifestWorks, placementDecisions } from '../ocm/index.ts';
+
+const managedClusterAddOns = resourceType<{
+  metadata: { name: string };
+  status?: { conditions?: Condition[]; namespace?: string };
+}>({
+  group: 'addon.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'ManagedClusterAddOn',
+  plural: 'managedclusteraddons',
+  namespaced: true,
+});
+
+const argocd = 'argocd';
+const addOn = 'argocd-agent-addon';
+/** Where OCM's registration would put it, too. */
+const clientSecret = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
+const generous = { timeoutMs: 180_000 };
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await startFleet({ labels: selectedClusters });
+  await fleet.git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');
+});
+afterAll(() => fleet?.stop());
+beforeEach(() => onTestFailed(async () => console.error(fleet ? await programLogs(fleet) : 'the fleet did not start')));
+
+const names = () => [...fleet.members.keys()].sort();
+const each = (check: (name: string, member: Member) => Promise<void>) =>
+  Promise.all([...fleet.members].map(([name, member]) => check(name, member)));
+const hubSecret = async (name: string) => (await fleet.hub.client.get(secrets, { namespace: argocd, name }))?.data;
+const appOf = (cluster: string) => ({ namespace: argocd, name: `guestbook-${cluster}` });
+
+describe('after helm install, without anyone doing more', () => {
+  test('the Placement is scheduled and both clusters are enrolled', async () => {
+    const { hub } = fleet;
+    await fleet.install(guestbookValues);
+    const [enrolled] = await waitForObjects(
+      hub.client,
+      gitOpsClusters,
+      generous,
+      ([g]) => g?.status?.connectedClusters === 2 && g.status.availableClusters === 2,
+    );
+    const conditions = enrolled?.status?.conditions ?? [];
+    expect(conditions.filter(({ status }) => status !== 'True')).toEqual([]);
+    expect(conditions.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['Ready', 'PlacementEvaluated', 'ClustersImported', 'ManifestWorkCreated']),
+    );
+    const decisions = await hub.client.list(placementDecisions, { namespace: argocd });
+    const decided = decisions.flatMap(({ status }) => status?.decisions.map(({ clusterName }) => clusterName) ?? []);
+    expect(decided.sort()).toEqual(names());
+  });
+
+  test('the add-on of each cluster is available and connected', () =>
+    each(async (name) => {
+      const found = await waitForObject(
+        fleet.hub.client,
+        managedClusterAddOns,
+        { namespace: name, name: addOn },
+        (a) => a?.status?.conditions?.find(({ type }) => type === 'Progressing')?.reason === 'Completed',
+      );
+      const verdicts = found?.status?.conditions?.map(({ type, status }) => `${type}=${status}`);
+      expect(verdicts?.sort()).toEqual([
+        'AgentConnected=True',
+        'Available=True',
+        'Configured=True',
+        'ManifestApplied=True',
+        'Progressing=False',
+      ]);
+      expect(found?.status?.namespace).toBe(argocd);
+    }));
+
+  test('what runs on a managed cluster is what was delivered, and belongs to the work', () =>
+    each(async (name, { cluster, node }) => {
+      const works = await fleet.hub.client.list(manifestWorks, { namespace: name });
+      expect(works.map(({ metadata }) => metadata.name).sort()).toEqual(
+        [`${addOn}-agent`, `${addOn}-argocd`, `${addOn}-crds`].sort(),
+      );
+      const records = await cluster.client.list(appliedManifestWorks);
+      const live = await cluster.client.list(deployments, { namespace: argocd });
+      const delivered = works.flatMap((work) =>
+        (work.spec.workload?.manifests ?? [])
+          .filter(({ kind }) => kind === 'Deployment')
+          .map((manifest) => ({ work: work.metadata.name, manifest })),
+      );
+      expect(live.map(({ metadata }) => metadata.name).sort()).toEqual(
+        delivered.map(({ manifest }) => manifest.metadata.name).sort(),
+      );
+      for (const { work, manifest } of delivered) {
+        const running = live.find(({ metadata }) => metadata.name === manifest.metadata.name);
+        expect(running).toMatchObject({ spec: (manifest as { spec?: object }).spec });
+        const record = records.find(({ spec }) => spec?.manifestWorkName === work);
+        expect(running?.metadata.ownerReferences).toMatchObject([
+          { kind: 'AppliedManifestWork', name: record?.metadata.name, uid: record?.metadata.uid },
+        ]);
+        expect(node.pidOf(argocd, `${manifest.metadata.name}-`), `a process of ${manifest.metadata.name}`).toBeTypeOf(
+          'number',
+        );
+      }
+    }));
+
+  test("an agent's certificate is the one that the hub issued to its cluster, and its key went nowhere else", async () => {
+    const authority = textOf(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
+    const certificates = new Set<string>();
+    await each(async (name, { cluster }) => {
+      const delivered = await cluster.client.get(secrets, { namespace: argocd, name: clientSecret });
+      const issued = await hubSecret(`${addOn}-${name}`);
+      expect(delivered?.data?.['tls.crt']).toBe(issued?.['tls.crt']);
+      expect(delivered?.data?.['tls.key']).toBe(issued?.['tls.key']);
+      const certificate = textOf(delivered?.data, 'tls.crt') ?? '';
+      certificates.add(certificate);
+      expect(isIssuedBy(certificate, authority)).toBe(true);
+      expect(inspectCertificate(certificate).commonName).toBe(
+        `system:open-cluster-management:cluster:${name}:addon:${addOn}:agent:${addOn}-agent`,
+      );
+      const trusted = await cluster.client.get(secrets, { namespace: argocd, name: 'argocd-agent-ca' });
+      expect(textOf(trusted?.data, 'ca.crt')?.trim()).toBe(authority.trim());
+      const everything = JSON.stringify(await cluster.client.list(secrets));
+      const authorityKey = (await hubSecret('argocd-agent-ca'))?.['tls.key'] ?? 'missing';
+      expect(everything).not.toContain(authorityKey);
+    });
+    expect(certificates.size).toBe(2);
+  });
+
+  test("the hub's Argo CD knows each cluster, through the resource proxy", () =>
+    each(async (name) => {
+      const found = await fleet.hub.client.get(secrets, { namespace: argocd, name: `cluster-${name}` });
+      expect(found?.metadata.labels).toMatchObject({
+        'argocd.argoproj.io/secret-type': 'cluster',
+        'argocd-agent.argoproj-labs.io/agent-name': name,
+      });
+      expect(textOf(found?.data, 'name')).toBe(name);
+      expect(textOf(found?.data, 'server')).toBe(`https://argocd-agent-resource-proxy:9090?agentName=${name}`);
+      const { tlsClientConfig } = JSON.parse(textOf(found?.data, 'config') ?? '');
+      const authority = textOf(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
+      const certificate = Buffer.from(tlsClientConfig.certData, 'base64').toString();
+      expect(tlsClientConfig.insecure).toBe(false);
+      expect(isIssuedBy(certificate, authority)).toBe(true);
+      expect(inspectCertificate(certificate).commonName).toBe(name);
+    }));
+
+  test('kubectl get shows how things stand', async () => {
+    const rows = await table(fleet.hub.client, gitOpsClusters, argocd);
+    expect(rows).toEqual([
+      expect.objectContaining({
+        Name: 'gitops-cluster',
+        Ready: 'True',
+        Placement: 'placement',
+        Clusters: 2,
+        Connected: 2,
+      }),
+    ]);
+    expect(rows[0]).toMatchObject({ Reason: 'Success', Mode: 'managed', Age: expect.stringMatching(/^\d+m?\d*s$/) });
+    for (const name of names()) {
+      const [row] = await table(fleet.hub.client, managedClusterAddOns, name);
+      expect(row).toMatchObject({ Name: addOn, Available: 'True' });
+    }
+  });
+});
+
+describe('an ApplicationSet over the Placement', () => {
+  test('gives each cluster its Application, Synced and Healthy on the hub', async () => {
+    const { hub, git } = fleet;
+    await hub.client.create(applicationSets, guestbookSet(git.url(guestbookRepository)));
+    const all = await waitForObjects(
+      hub.client,
+      applications,
+      { namespace: argocd, ...generous },
+      (found) => found.length === 2 && found.every(isSyncedAndHealthy),
+    );
+    expect(all.map(({ metadata }) => metadata.name).sort()).toEqual(names().map((name) => `guestbook-${name}`));
+    await each(async (name, { cluster }) => {
+      const onHub = all.find(({ metadata }) => metadata.name === `guestbook-${name}`);
+      const copy = await cluster.client.get(applications, appOf(name));
+      expect(copy?.spec).toEqual({
+        ...onHub?.spec,
+        destination: { name: 'in-cluster', namespace: guestbookRepository },
+      });
+      expect(copy?.metadata.annotations).toMatchObject({ 'argocd.argoproj.io/source-uid': onHub?.metadata.uid });
+      const greeting = await cluster.client.get(configMaps, { namespace: guestbookRepository, name: 'greeting' });
+      expect(greeting?.data).toEqual({ text: 'Hello' });
+      await waitForObject(
+        cluster.client,
+        deployments,
+        { namespace: guestbookRepository, name: 'guestbook' },
+        (d) => d?.status?.availableReplicas === 1,
+      );
+      expect(await cluster.client.list(applications)).toHaveLength(1);
+    });
+    expect(await hub.client.get(namespaces, { name: guestbookRepository })).toBeUndefined();
+  });
+
+  test('a commit is deployed everywhere when the hub asks for a refresh, and its revision shows on the hub', async () => {
+    const { hub, git } = fleet;
+    const revision = await git.commit(guestbookRepository, guestbookFiles('Hello again'), 'Another greeting');
+    await each(async (name, { cluster }) => {
+      const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
+      await hub.client.mergePatch(applications, appOf(name), refresh);
+      await waitForObject(
+        cluster.client,
+        configMaps,
+        { namespace: guestbookRepository, name: 'greeting' },
+        (c) => c?.data?.text === 'Hello again',
+      );
+      const done = await onHub(name, (a) => a?.status?.sync?.revision === revision && isSyncedAndHealthy(a));
+      expect(Object.keys(done?.metadata.annotations ?? {})).not.toContain('argocd.argoproj.io/refresh');
+    });
+  });
+
+  test('an edit on the hub reaches the cluster, one made there is undone', async () => {
+    const [name, { cluster }] = first();
+    const { hub } = fleet;
+    const info = [{ name: 'edited', value: 'on the hub' }];
+    const set = { namespace: argocd, name: 'guestbook' };
+    await hub.client.mergePatch(applicationSets, set, { spec: { template: { spec: { info } } } });
+    await each(async (edited, { cluster: { client } }) => {
+      await onManaged(client, edited, (a) => JSON.stringify(a?.spec?.info) === JSON.stringify(info));
+    });
+    await cluster.client.mergePatch(applications, appOf(name), {
+      spec: { source: { path: 'else' }, destination: { namespace: 'else' }, info: null, syncPolicy: null },
+    });
+    const undone = await onManaged(cluster.client, name, (a) => a?.spec?.source?.path === 'app');
+    const kept = await hub.client.get(applications, appOf(name));
+    expect(undone?.spec).toEqual({
+      ...kept?.spec,
+      destination: { name: 'in-cluster', namespace: guestbookRepository },
+    });
+    expect(kept?.spec).toMatchObject({ source: { path: 'app' }, info, syncPolicy: { automated: { prune: true } } });
+    await onHub(name, isSyncedAndHealthy);
+  });
+
+  test('what someone deletes on the cluster comes back: the Application, and what it deployed', async () => {
+    const [name, { cluster }] = first();
+    const greeting = { namespace: guestbookRepository, name: 'greeting' };
+    await cluster.client.delete(configMaps, greeting);
+    await waitForObject(cluster.client, configMaps, greeting, (c) => c !== undefined);
+    const before = await cluster.client.get(applications, appOf(name));
+    await cluster.client.delete(applications, appOf(name));
+    await onManaged(cluster.client, name, (a) => a !== undefined && a.metadata.uid !== before?.metadata.uid);
+    await onHub(name, isSyncedAndHealthy);
+    await onManaged(cluster.client, name, isSyncedAndHealthy);
+  });
+
+  test('when the hub Application goes, so does what it deployed', async () => {
+    const [, { cluster }] = first();
+    const { hub } = fleet;
+    await hub.client.delete(applicationSets, { namespace: argocd, name: 'guestbook' });
+    await waitForObjects(hub.client, applications, { namespace: argocd, ...generous }, (all) => all.length === 0);
+    await waitForObjects(cluster.client, applications, { namespace: argocd }, (all) => all.length === 0);
+  });
+});
+
+function first(): [string, Member] {
+  const [entry] = fleet.members;
+  if (!entry) throw new Error('the fleet has no managed cluster');
+  return entry;
+}
+
+const onHub = (cluster: string, accept: (a: Application | undefined) => boolean) =>
+  waitForObject(fleet.hub.client, applications, appOf(cluster), accept);
+const onManaged = (client: KubeClient, cluster: string, accept: (a: Application | undefined) => boolean) =>
+  waitForObject(client, applications, appOf(cluster), accept);
+
+/** What `kubectl get -o wide` shows of a namespace: a record per row, by column. */
+async function table(client: KubeClient, type: ResourceType, namespace: string): Promise<Record<string, unknown>[]> {
+  const path = `/apis/${type.group}/${type.version}/namespaces/${namespace}/${type.plural}`;
+  const accept = 'application/json;as=Table;v=v1;g=meta.k8s.io';
+  const response = await client.request(path, { headers: { accept } });
+  const { columnDefinitions, rows } = JSON.parse(await response.body.text()) as {
+    columnDefinitions: { name: string }[];
+    rows: { cells: unknown[] }[];
+  };
+  return rows.map(({ cells }) => Object.fromEntries(columnDefinitions.map(({ name }, i) => [name, cells[i]])));
+}
