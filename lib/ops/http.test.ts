@@ -1,3 +1,5 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { Counter } from 'prom-client';
 import { expect, test } from 'vitest';
 import { createRegistry, serveHealth, serveMetrics } from './index.ts';
@@ -13,6 +15,20 @@ test('health answers 200 or 503 with the reason', async () => {
   ok = true;
   expect((await get('/healthz')).status).toBe(200);
   expect((await get('/nothing')).status).toBe(404);
+  await server.close();
+});
+
+test('requests that are no URLs are answered, not fatal', async () => {
+  const server = await serveHealth({ port: 0, host, healthz: () => ({ ok: true }) });
+  for (const [target, status] of [
+    ['//', 404],
+    ['http://[', 404],
+    ['/healthz?x=//', 200],
+  ] as const) {
+    const socket = connect(server.port, host);
+    socket.end(`GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(await text(socket)).toContain(`HTTP/1.1 ${status} `);
+  }
   await server.close();
 });
 

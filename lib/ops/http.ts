@@ -28,7 +28,8 @@ async function serve(
   routes: Readonly<Record<string, () => Answer | Promise<Answer>>>,
 ): Promise<Endpoint> {
   const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    // Not parsed as a URL: that throws for some of what a stranger may send.
+    const [path = ''] = (request.url ?? '').split('?', 1);
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
     const answer = route ?? (() => ({ status: 404, type: 'text/plain', body: '404 page not found\n' }));
     Promise.resolve()
