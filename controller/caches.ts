@@ -14,10 +14,12 @@ import {
   services,
 } from '../lib/kube/index.ts';
 import { principalServices } from './discovery.ts';
+import { clustersOf, type HubApplication, slimApplication } from './drain.ts';
 import { addOnName, hubNames, keys, managedBy } from './names.ts';
 import { deliverableCrd } from './render/crds.ts';
 import {
   addOnDeploymentConfigs,
+  applications,
   clusterManagementAddOns,
   gitOpsClusters,
   managedClusterAddOns,
@@ -27,8 +29,11 @@ import {
   placements,
 } from './resources.ts';
 
+/** Name of the CRD of Applications. */
+export const applicationsCrd = 'applications.argoproj.io';
+
 /** CRDs that managed clusters may get. */
-export const deliveredCrds = ['applications.argoproj.io', 'appprojects.argoproj.io', 'applicationsets.argoproj.io'];
+export const deliveredCrds = [applicationsCrd, 'appprojects.argoproj.io', 'applicationsets.argoproj.io'];
 
 const ours = `${keys.managedBy}=${managedBy}`;
 const named = (name: string) => `metadata.name=${name}`;
@@ -48,6 +53,8 @@ export class Caches {
   readonly ownSecrets;
   readonly bundles;
   readonly connections;
+  /** The hub's Applications, by the clusters that they may be for. Not waited for: the hub may not have the kind. */
+  readonly applications: Informer<HubApplication>;
   readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
   readonly #principals: readonly Informer<Service>[];
   readonly #crds;
@@ -94,6 +101,14 @@ export class Caches {
       follow({ type: deployments, fieldSelector: named(name) }),
     );
     this.#all = all;
+    this.applications = new Informer<HubApplication>({
+      client,
+      logger,
+      type: applications,
+      transform: slimApplication,
+      indexers: { cluster: clustersOf },
+      backoff: { maxMs: 30_000 },
+    });
   }
 
   /** A Secret of one of the shared names. */
@@ -141,7 +156,19 @@ export class Caches {
 
   /** Follows the server until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.#all.map((informer) => informer.run(signal)));
+    await Promise.all([...this.#all.map((informer) => informer.run(signal)), this.#runApplications(signal)]);
+  }
+
+  /** The hub may get Argo CD later than this controller. */
+  async #runApplications(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stops = this.#crds.map((informer) =>
+      informer.subscribe({ added: ({ metadata }) => metadata.name === applicationsCrd && resolve() }),
+    );
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    await promise;
+    for (const stop of stops) stop();
+    if (!signal.aborted) await this.applications.run(signal);
   }
 
   /** Resolves when every cache is complete. */

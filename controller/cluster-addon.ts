@@ -4,7 +4,8 @@ import { isOurs } from './applier.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { availability, configHash, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
 import { configReferenceOf } from './cluster-works.ts';
-import { addOnName, fieldManager, keys } from './names.ts';
+import { hookCondition } from './leave-status.ts';
+import { addOnName, cleanUpWork, fieldManager, keys } from './names.ts';
 import { type ManagedClusterAddOn, managedClusterAddOns } from './resources.ts';
 
 /** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
@@ -18,7 +19,7 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
     throw new Error(`ManagedClusterAddOn ${cluster}/${addOnName} is being deleted; it is made again when it is gone`);
   }
   if (live && (!isOurs(live) || live.metadata.annotations?.[keys.detaching])) {
-    const annotations = { ...base.annotations, [keys.detaching]: null };
+    const annotations = { ...base.annotations, [keys.detaching]: null, [keys.drainUntil]: null };
     await client.mergePatch(
       managedClusterAddOns,
       key,
@@ -39,7 +40,10 @@ export async function writeAddOnStatus(
   const { cluster, caches, foundation, client, signal, now } = context;
   const works = caches.works
     .list(cluster)
-    .filter(({ metadata }) => metadata.annotations?.[keys.owner] === foundation.key)
+    .filter(
+      ({ metadata }) =>
+        metadata.annotations?.[keys.owner] === foundation.key && metadata.labels?.[keys.part] !== cleanUpWork.part,
+    )
     .sort((x, y) => (x.metadata.name < y.metadata.name ? -1 : 1));
   const [lease] = caches.connections.byIndex('agent', `${foundation.namespace}/${cluster}`);
   const key = { namespace: cluster, name: addOnName };
@@ -57,7 +61,8 @@ export async function writeAddOnStatus(
     isConnected: verdicts.some(({ type, status }) => type === 'AgentConnected' && status === 'True'),
   };
   if (addOn === undefined) return result;
-  let conditions: Condition[] = before ?? [];
+  // Of an earlier departure.
+  let conditions: Condition[] = (before ?? []).filter(({ type }) => type !== hookCondition);
   for (const verdict of verdicts) conditions = setCondition(conditions, verdict, now);
   const completed = verdicts.some(({ type, reason }) => type === 'Progressing' && reason === 'Completed');
   const status: ManagedClusterAddOn['status'] = {

@@ -1,4 +1,4 @@
-import { parseKey, secrets } from '../lib/kube/index.ts';
+import { isConflict, parseKey, secrets } from '../lib/kube/index.ts';
 import { ensureCluster } from './cluster.ts';
 import { type ClusterContext, ownerMetadataOf } from './cluster-context.ts';
 import type { ClusterReport } from './fleet-state.ts';
@@ -21,7 +21,7 @@ export class ClusterReconciler {
     if (owner === undefined) {
       if (currentOwnerOf(cluster, this.#world.caches) === undefined) this.#report(cluster, undefined);
       else if (grace > 0 && !this.#isOwnerGoing(cluster)) return { requeueAfterMs: grace };
-      else await this.#leave(cluster, signal);
+      else return this.#leave(cluster, signal);
       return undefined;
     }
     const skipped = this.#world.fleets.reasonToSkip(cluster);
@@ -42,6 +42,9 @@ export class ClusterReconciler {
     };
     const { report, errors } = await ensureCluster(context);
     await this.#removeStrays(cluster, foundation.namespace, signal);
+    // Somebody else wrote at the same time. That is no news for anybody: what became of it is found out right away.
+    const conflict = errors.find(isConflict);
+    if (conflict) throw conflict;
     this.#report(cluster, report);
     if (errors.length > 0) throw errors[0];
     return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
@@ -61,16 +64,18 @@ export class ClusterReconciler {
     }
   }
 
-  async #leave(cluster: string, signal: AbortSignal): Promise<void> {
+  async #leave(cluster: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const owner = currentOwnerOf(cluster, this.#world.caches) ?? '';
     const { logger } = this.#world;
-    const waiting = await leaveCluster({ ...this.#world, cluster, now: this.#world.now(), signal });
-    if (waiting === undefined) logger.info({ cluster, addOn: addOnName }, 'left the cluster');
+    const departure = await leaveCluster({ ...this.#world, cluster, now: this.#world.now(), signal });
+    if (departure === undefined) logger.info({ cluster, addOn: addOnName }, 'left the cluster');
     const none = { problems: {}, isAvailable: false, isConnected: false };
-    this.#report(cluster, waiting === undefined ? undefined : { cluster, owner, leaving: waiting, ...none });
+    const report = departure && { cluster, owner, leaving: departure.waitingFor, ...none };
+    this.#report(cluster, report);
     const { namespace = '', name } = parseKey(owner);
     const isGoing = this.#world.caches.gitOpsClusters.get({ namespace, name })?.metadata.deletionTimestamp;
     if (isGoing) this.#world.statusChanged(owner);
+    return departure?.lookAgainMs === undefined ? undefined : { requeueAfterMs: departure.lookAgainMs };
   }
 
   #report(cluster: string, report: ClusterReport | undefined): void {

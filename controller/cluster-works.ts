@@ -1,7 +1,8 @@
+import { isConflict } from '../lib/kube/index.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { defaultImages } from './fleet-state.ts';
-import { addOnName, keys, workName } from './names.ts';
+import { addOnName, cleanUpWork, keys, workName } from './names.ts';
 import { argoCdKinds, autonomousKinds } from './render/crds.ts';
 import { type RenderedWork, renderWorks } from './render/works.ts';
 import {
@@ -76,7 +77,10 @@ export function renderCluster(context: ClusterContext, delivered: DeliveredSecre
   });
 }
 
-function configOf(context: ClusterContext): AddOnDeploymentConfig['spec'] | undefined {
+/** The settings for workloads that apply to a cluster. */
+export function configOf(
+  context: Pick<ClusterContext, 'caches' | 'cluster'>,
+): AddOnDeploymentConfig['spec'] | undefined {
   const addOn = context.caches.addOns.get({ namespace: context.cluster, name: addOnName });
   const reference = configReferenceOf(context, addOn);
   if (reference === undefined) return undefined;
@@ -96,6 +100,14 @@ function configOf(context: ClusterContext): AddOnDeploymentConfig['spec'] | unde
 /** Writes the works of a cluster and removes those that are no longer part of it. */
 export async function ensureWorks(context: ClusterContext, rendered: readonly RenderedWork[]): Promise<void> {
   const { cluster, applier, caches, signal } = context;
+  const cleanUp = caches.works.get({ namespace: cluster, name: cleanUpWork.name });
+  if (cleanUp) {
+    // The cluster comes back while it is being left: the Job must not clean up what is delivered now.
+    await applier.remove(manifestWorks, cleanUp, signal);
+    throw new NotDeliverableError(
+      `cluster ${cluster} must first remove ManifestWork ${cleanUpWork.name}, with which it was cleaned up`,
+    );
+  }
   const wanted = new Set<string>();
   const errors: Error[] = [];
   for (const { part, index, spec } of rendered) {
@@ -118,6 +130,7 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
       });
     } catch (error) {
       signal.throwIfAborted();
+      if (isConflict(error)) throw error;
       errors.push(new Error(`ManifestWork ${cluster}/${name}: ${(error as Error).message}`, { cause: error }));
     }
   }

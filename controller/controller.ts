@@ -13,10 +13,11 @@ import {
 import { Applier } from './applier.ts';
 import { Caches } from './caches.ts';
 import { ClusterReconciler } from './cluster-reconciler.ts';
+import { clustersOf } from './drain.ts';
 import { FleetReconciler } from './fleet-reconciler.ts';
 import type { DeliverySettings } from './fleet-state.ts';
 import { Fleets } from './fleets.ts';
-import { keys } from './names.ts';
+import { addOnName, keys } from './names.ts';
 import { Templates } from './render/templates.ts';
 import { parseGitOpsCluster } from './spec.ts';
 import type { World } from './world.ts';
@@ -32,6 +33,8 @@ export interface ControllerOptions {
   readonly concurrency?: number;
   /** How long a cluster must be unselected before it is left. Default 2 s. */
   readonly settleMs?: number;
+  /** How long the agent of a cluster that leaves may take to carry out deletions. Default 60 s. */
+  readonly drainMs?: number;
   readonly clock?: () => Date;
 }
 
@@ -74,6 +77,7 @@ export class Controller {
       templates: new Templates(),
       delivery: options.delivery,
       now: options.clock ?? (() => new Date()),
+      drainMs: options.drainMs ?? 60_000,
       foundations: new Map(),
       wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
       statusChanged: (key) => this.#statusChanged(key),
@@ -174,6 +178,12 @@ export class Controller {
       if (cluster) this.#clusterQueue.add(cluster);
       const owner = metadata.annotations?.[keys.owner];
       if (owner) this.#leavingChanged(owner);
+    });
+    on(caches.applications, (now, old) => {
+      for (const cluster of new Set([...clustersOf(now), ...(old ? clustersOf(old) : [])])) {
+        const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
+        if (addOn?.metadata.annotations?.[keys.drainUntil]) this.#clusterQueue.add(cluster);
+      }
     });
     on(caches.configs, ({ metadata }) => {
       const isOfCluster = caches.managedClusters.get({ name: metadata.namespace ?? '' }) !== undefined;

@@ -32,12 +32,12 @@ export const controllerFlags = {
   ...log,
   ...images,
   mode: stringFlag({
-    usage: 'what to run: controller',
+    usage: 'what to run: controller (on the hub), cleanup (on a managed cluster that is left)',
     default: 'controller',
     check: (value) =>
-      value === 'controller'
+      ['controller', 'cleanup'].includes(value)
         ? undefined
-        : `${JSON.stringify(value)} is not supported by this version; only: controller`,
+        : `${JSON.stringify(value)} is not supported by this version; only: controller, cleanup`,
   }),
   'metrics-bind-address': stringFlag({
     usage: 'address of the metrics server, for instance :8080; 0 for none',
@@ -57,9 +57,15 @@ export const controllerFlags = {
   'leader-election-renew-deadline': durationFlag({ usage: 'how long the leader tries to renew', default: 10_000 }),
   'leader-election-retry-period': durationFlag({ usage: 'time between tries', default: 2_000 }),
   'argocd-namespace': stringFlag({
-    usage: 'accepted for compatibility; the namespace of the GitOpsCluster counts',
+    usage: 'with --mode=cleanup, the namespace of Argo CD; otherwise the namespace of the GitOpsCluster counts',
     default: 'argocd',
+    env: 'ARGOCD_NAMESPACE',
   }),
+  'drain-timeout': durationFlag({
+    usage: 'how long the agent of a cluster that leaves stays to carry out deletions of Applications; 0 for not at all',
+    default: 60_000,
+  }),
+  'cleanup-timeout': durationFlag({ usage: 'with --mode=cleanup, how long it may take', default: 300_000 }),
   concurrency: intFlag({
     usage: 'clusters worked on at the same time',
     default: 16,

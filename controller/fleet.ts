@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Condition, findCondition, type KubeLogger, setCondition } from '../lib/kube/index.ts';
+import { type Condition, findCondition, isConflict, type KubeLogger, setCondition } from '../lib/kube/index.ts';
 import { addOnStep, argoCdStep, cleanUpStep, healthStep, importStep, worksStep } from './cluster-steps.ts';
 import { authorityStep, jwtStep, principalStep, resourceProxyStep } from './hub-certificates.ts';
 import { fieldManager } from './names.ts';
@@ -50,6 +50,8 @@ export async function runSteps(stages: readonly (readonly Step[])[], context: St
             return { condition, result: await run(context) };
           } catch (error) {
             context.signal.throwIfAborted();
+            // Somebody else wrote at the same time: tried again at once, and nothing to tell.
+            if (isConflict(error)) return { condition, result: undefined, error };
             return { condition, result: failed(`Failed to ${purpose}: ${(error as Error).message}`), error };
           }
         }),

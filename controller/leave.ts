@@ -1,16 +1,23 @@
-import { findCondition, leases, secrets, setCondition } from '../lib/kube/index.ts';
+import { type EventRecorder, findCondition, leases, rfc3339, secrets } from '../lib/kube/index.ts';
 import type { Applier } from './applier.ts';
-import type { Caches } from './caches.ts';
+import { applicationsCrd, type Caches } from './caches.ts';
 import type { ClusterContext } from './cluster-context.ts';
-import { isDetaching, isForced } from './cluster-health.ts';
-import { addOnName, fieldManager, keys, labelValue } from './names.ts';
-import { workParts } from './render/works.ts';
-import { managedClusterAddOns, manifestWorks } from './resources.ts';
+import { ownerMetadataOf } from './cluster-context.ts';
+import { connection, isDetaching, isForced } from './cluster-health.ts';
+import { configOf } from './cluster-works.ts';
+import { pendingDeletions } from './drain.ts';
+import { type Departure, sayDetaching } from './leave-status.ts';
+import { addOnName, cleanUpWork, fieldManager, keys, labelValue } from './names.ts';
+import { cleanUpState, renderCleanUp } from './render/cleanup.ts';
+import { type GitOpsCluster, type ManifestWork, managedClusterAddOns, manifestWorks } from './resources.ts';
 
 /** What leaving works with. */
-export interface LeaveContext extends Pick<ClusterContext, 'cluster' | 'client' | 'logger' | 'now' | 'signal'> {
+export interface LeaveContext
+  extends Pick<ClusterContext, 'cluster' | 'client' | 'logger' | 'now' | 'signal' | 'templates' | 'delivery'> {
   readonly caches: Caches;
   readonly applier: Applier;
+  readonly events: EventRecorder;
+  readonly drainMs: number;
 }
 
 /** The GitOpsCluster that a cluster belongs to, by what was made for it; undefined when there is nothing of ours. */
@@ -23,65 +30,153 @@ export function currentOwnerOf(cluster: string, caches: Caches): string | undefi
   return marked.map(({ metadata }) => metadata.annotations?.[keys.owner]).find(Boolean);
 }
 
+/** What is known of a cluster that is being left. */
+interface Leaving extends LeaveContext {
+  readonly owner: string | undefined;
+  /** Of its GitOpsCluster. */
+  readonly namespace: string;
+  readonly gitOpsCluster: GitOpsCluster | undefined;
+  /** Whether the cluster is there to carry out what it is asked. */
+  readonly mustWait: boolean;
+}
+
 /**
- * Takes the next step in leaving a cluster: the agent goes first, then Argo CD, so that nobody sees half of it; the CRDs'
- * work goes last (the CRDs stay); then the add-on, Secrets and certificates. Each step waits until the cluster has
- * carried out the one before, unless the cluster is gone or someone forces it.
+ * Takes the next step in leaving a cluster. The agent stays while deletions need it; then it goes, then Argo CD, so that
+ * nobody sees half of it and nothing fights the clean-up Job, which is next; the CRDs' work (the CRDs stay), the add-on,
+ * Secrets and certificates go last. Each step waits until the cluster has carried out the one before, unless the cluster
+ * is gone or someone forces it.
  * @returns what is being waited for; undefined when nothing is left
  */
-export async function leaveCluster(context: LeaveContext): Promise<string | undefined> {
-  const { cluster, caches, applier, signal } = context;
-  const [addOn] = caches.addOns.list(cluster);
+export async function leaveCluster(context: LeaveContext): Promise<Departure | undefined> {
+  const { cluster, caches, now } = context;
   const owner = currentOwnerOf(cluster, caches);
   const [namespace = '', name = ''] = owner?.split('/') ?? [];
   const gitOpsCluster = caches.gitOpsClusters.get({ namespace, name });
-  const managedCluster = caches.managedClusters.get({ name: cluster });
-  const mustWait = managedCluster !== undefined && !isForced(addOn, gitOpsCluster);
-  if (addOn && !addOn.metadata.deletionTimestamp) await markDetaching(context);
-  for (const part of [...workParts].reverse()) {
-    const works = caches.works.list(cluster).filter(({ metadata }) => metadata.labels?.[keys.part] === part);
-    for (const work of works) await applier.remove(manifestWorks, work, signal);
-    if (mustWait && works.length > 0) {
-      const available = findCondition(managedCluster?.status?.conditions, 'ManagedClusterConditionAvailable');
-      const note = available && available.status !== 'True' ? ' (the cluster does not report)' : '';
-      return `cluster ${cluster} must remove ManifestWork ${works[0]?.metadata.name}${note}`;
-    }
+  const [addOn] = caches.addOns.list(cluster);
+  const mustWait = caches.managedClusters.get({ name: cluster }) !== undefined && !isForced(addOn, gitOpsCluster);
+  const leaving: Leaving = { ...context, owner, namespace, gitOpsCluster, mustWait };
+  const drainUntil = await markDetaching(leaving);
+  const departure =
+    drain(leaving, drainUntil) ??
+    (await removePart(leaving, 'agent')) ??
+    (await removePart(leaving, 'argocd')) ??
+    (mustWait ? await runCleanUp(leaving) : undefined) ??
+    (await removePart(leaving, 'crds')) ??
+    (await removeFromHub(leaving)) ??
+    // Last of all: as long as it is there, everybody knows that the clean-up was done.
+    (await removePart(leaving, cleanUpWork.part));
+  if (departure) await sayDetaching(context, caches.addOns.list(cluster)[0], departure, now);
+  return departure;
+}
+
+/**
+ * Marks the add-on, once, and gives a connected agent its time.
+ * @returns until when the agent stays for deletions, if it does
+ */
+async function markDetaching(context: Leaving): Promise<string | undefined> {
+  const { caches, cluster, client, now, signal, logger, drainMs, namespace } = context;
+  const [addOn] = caches.addOns.list(cluster);
+  if (!addOn || addOn.metadata.deletionTimestamp || isDetaching(addOn)) {
+    return addOn?.metadata.annotations?.[keys.drainUntil];
   }
+  logger.info({ cluster }, 'leaving the cluster');
+  const [lease] = caches.connections.byIndex('agent', `${namespace}/${cluster}`);
+  const canDrain = drainMs > 0 && connection(lease).status === 'True';
+  // Times here count in whole seconds; it may be a little longer, not shorter.
+  const drainUntil = canDrain ? rfc3339(new Date(now.getTime() + drainMs + 999)) : undefined;
+  const annotations = { [keys.detaching]: 'true', [keys.drainUntil]: drainUntil ?? null };
+  const key = { namespace: cluster, name: addOnName };
+  await client.mergePatch(managedClusterAddOns, key, { metadata: { annotations } }, { fieldManager, signal });
+  return drainUntil;
+}
+
+/** While the agent is needed for deletions: what it still has to do. */
+function drain(context: Leaving, drainUntil: string | undefined): Departure | undefined {
+  const { cluster, caches, mustWait, now, gitOpsCluster, events, logger } = context;
+  const isThere = worksOf(context, 'agent').some(({ metadata }) => !metadata.deletionTimestamp);
+  if (!mustWait || !isThere || drainUntil === undefined) return undefined;
+  const remaining = Date.parse(drainUntil) - now.getTime();
+  const isUnselected = gitOpsCluster !== undefined && gitOpsCluster.metadata.deletionTimestamp === undefined;
+  const isKnown = caches.applications.hasSynced;
+  const pending = isKnown ? pendingDeletions(caches.applications.byIndex('cluster', cluster), isUnselected) : [];
+  if (isKnown ? pending.length === 0 : caches.crd(applicationsCrd) === undefined) return undefined;
+  const more = pending.length > 3 ? ` and ${pending.length - 3} more` : '';
+  const what = isKnown ? `${pending.slice(0, 3).join(', ')}${more}` : 'the Applications of the hub are not known yet';
+  if (remaining > 0) {
+    const waitingFor = `the agent of cluster ${cluster} stays until Applications are deleted, at most until ${drainUntil}: ${what}`;
+    return { waitingFor, lookAgainMs: isKnown ? remaining : Math.min(remaining, 1_000) };
+  }
+  logger.warn({ cluster, applications: pending }, 'leaving the cluster although Applications are not deleted');
+  if (gitOpsCluster) {
+    const message = `the agent of cluster ${cluster} is removed although Applications are not deleted: ${what}`;
+    events.warning(gitOpsCluster, 'DrainTimedOut', message);
+  }
+  return undefined;
+}
+
+function worksOf({ caches, cluster }: Leaving, part: string): ManifestWork[] {
+  return caches.works.list(cluster).filter(({ metadata }) => metadata.labels?.[keys.part] === part);
+}
+
+async function removePart(context: Leaving, part: string): Promise<Departure | undefined> {
+  const { applier, signal, mustWait, cluster } = context;
+  const works = worksOf(context, part);
+  for (const work of works) await applier.remove(manifestWorks, work, signal);
+  if (!mustWait || works.length === 0) return undefined;
+  return {
+    waitingFor: `cluster ${cluster} must remove ManifestWork ${works[0]?.metadata.name}${silenceNote(context)}`,
+  };
+}
+
+function silenceNote({ caches, cluster }: Leaving): string {
+  const { conditions } = caches.managedClusters.get({ name: cluster })?.status ?? {};
+  const available = findCondition(conditions, 'ManagedClusterConditionAvailable');
+  return available && available.status !== 'True' ? ' (the cluster does not report)' : '';
+}
+
+/** Delivers the clean-up Job and waits for its end. */
+async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
+  const { cluster, caches, applier, templates, delivery, owner, signal } = context;
+  const { name, part } = cleanUpWork;
+  const [addOn] = caches.addOns.list(cluster);
+  const own = caches.ownSecrets.byIndex('cluster', labelValue(cluster));
+  const [work] = worksOf(context, part);
+  // Add-on and Secrets go after the clean-up: without them, and without its work, it is over.
+  if (work === undefined && addOn === undefined && own.length === 0) return undefined;
+  if (work === undefined && owner !== undefined) {
+    const base = ownerMetadataOf(owner, cluster)('manifestwork');
+    const spec = renderCleanUp(templates, {
+      namespace: addOn?.status?.namespace ?? 'argocd',
+      image: delivery.agentImage,
+      pullPolicy: delivery.pullPolicy,
+      config: configOf(context),
+    });
+    const labels = { ...base.labels, [keys.gitOpsCluster]: 'true', [keys.addOnName]: addOnName, [keys.part]: part };
+    const desired: ManifestWork = { metadata: { namespace: cluster, name, ...base, labels }, spec };
+    await applier.ensure(manifestWorks, desired, undefined, { exact: ['spec.workload'], signal });
+  }
+  const state = work ? cleanUpState(work) : 'running';
+  if (work?.metadata.deletionTimestamp) return removePart(context, part);
+  if (state === 'complete') return undefined;
+  const waitingFor =
+    state === 'failed'
+      ? `the clean-up Job on cluster ${cluster} failed: see the logs of its pods in namespace argocd-agent-addon-cleanup; delete ManifestWork ${cluster}/${name} to run it again, or annotate the GitOpsCluster or the ManagedClusterAddOn with ${keys.forceDetach}=true to go on without`
+      : `cluster ${cluster} must finish the clean-up Job of ManifestWork ${name}${silenceNote(context)}`;
+  return { waitingFor, cleanUp: state };
+}
+
+/** The add-on, Secrets and certificates, and the record of the agent's connection. */
+async function removeFromHub(context: Leaving): Promise<Departure | undefined> {
+  const { cluster, caches, applier, client, signal, owner, namespace } = context;
+  const [addOn] = caches.addOns.list(cluster);
   if (addOn) await applier.remove(managedClusterAddOns, addOn, signal);
   const own = caches.ownSecrets.byIndex('cluster', labelValue(cluster));
   for (const secret of own) await applier.remove(secrets, secret, signal);
   if (owner) {
     for (const lease of caches.connections.byIndex('agent', `${namespace}/${cluster}`)) {
-      await context.client.delete(leases, lease.metadata, { signal });
+      await client.delete(leases, lease.metadata, { signal });
     }
   }
-  if (caches.addOns.list(cluster).length + own.length > 0)
-    return `the objects of cluster ${cluster} on the hub are being deleted`;
-  return undefined;
-}
-
-async function markDetaching({ caches, cluster, client, now, signal, logger }: LeaveContext): Promise<void> {
-  const [addOn] = caches.addOns.list(cluster);
-  if (!addOn || isDetaching(addOn)) return;
-  logger.info({ cluster }, 'leaving the cluster');
-  const key = { namespace: cluster, name: addOnName };
-  const marked = await client.mergePatch(
-    managedClusterAddOns,
-    key,
-    { metadata: { annotations: { [keys.detaching]: 'true' } } },
-    { fieldManager, signal },
-  );
-  const message = 'the add-on is being removed from the cluster';
-  const conditions = setCondition(
-    marked.status?.conditions,
-    { type: 'Progressing', status: 'True', reason: 'Detaching', message },
-    now,
-  );
-  const { resourceVersion } = marked.metadata;
-  await client.mergePatch(
-    managedClusterAddOns,
-    key,
-    { metadata: { resourceVersion }, status: { conditions } },
-    { subresource: 'status', fieldManager, signal },
-  );
+  if (caches.addOns.list(cluster).length + own.length === 0) return undefined;
+  return { waitingFor: `the objects of cluster ${cluster} on the hub are being deleted` };
 }

@@ -12,6 +12,7 @@ import {
   serveMetrics,
   UsageError,
 } from '../lib/ops/index.ts';
+import { cleanUp } from './clean-up.ts';
 import { Controller } from './controller.ts';
 import { controllerFlags } from './flags.ts';
 import type { DeliverySettings } from './fleet-state.ts';
@@ -28,6 +29,20 @@ export const controllerCommand = command({
     const logger = createLogger({ level: flags['log-level'], format: flags['log-format'], name: 'gitops-controller' });
     for (const warning of parsed.warnings) logger.warn(warning);
     const client = KubeClient.load(connectionOf(flags));
+    if (flags.mode === 'cleanup') {
+      const timeout = AbortSignal.timeout(flags['cleanup-timeout']);
+      try {
+        await cleanUp({
+          client,
+          namespace: flags['argocd-namespace'],
+          logger,
+          signal: AbortSignal.any([signal, timeout]),
+        });
+      } finally {
+        await client.close();
+      }
+      return;
+    }
     const instance = env.POD_NAME || `${hostname()}-${randomBytes(3).toString('hex')}`;
     let controller: Controller | undefined;
     const endpoints: Endpoint[] = [];
@@ -55,6 +70,7 @@ export const controllerCommand = command({
           delivery: deliveryOf(flags),
           instance,
           concurrency: flags.concurrency,
+          drainMs: flags['drain-timeout'],
         });
         await controller.run(leading);
       };

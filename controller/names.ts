@@ -30,6 +30,8 @@ export const keys = {
   forceDetach: 'apps.open-cluster-management.io/force-detach',
   /** On a ManagedClusterAddOn: the cluster is being left. */
   detaching: 'apps.open-cluster-management.io/detaching',
+  /** On a ManagedClusterAddOn that is being left: until when (RFC 3339) the agent stays to carry out deletions. */
+  drainUntil: 'apps.open-cluster-management.io/drain-until',
 } as const;
 
 /** Holds a GitOpsCluster until its clusters are cleaned up. */
@@ -52,6 +54,9 @@ export const clusterClientName = (cluster: string) => `argocd-cluster-client-${c
 
 /** What was generated for a managed cluster and is delivered to it: the agent's client certificate, Redis' password. */
 export const deliveredSecretName = (cluster: string) => `${addOnName}-${cluster}`;
+
+/** The work that cleans a cluster up, named as OCM names those of its add-ons; `keys.part` of it. */
+export const cleanUpWork = { name: `addon-${addOnName}-pre-delete`, part: 'pre-delete' } as const;
 
 /** Name of a ManifestWork: the first of a part has no number. */
 export const workName = (part: string, index: number) => `${addOnName}-${part}${index === 0 ? '' : `-${index}`}`;

@@ -115,6 +115,7 @@ test('render shows what the works hold, without what is secret', async () => {
 
 test('uninstall waits until the controller has cleaned up', async () => {
   const uninstall = await program('uninstall', ['uninstall', '--namespace=argocd', '--name=fleet', '--timeout=20s']);
+  await fixture.endCleanUp('c1');
   expect(await uninstall.exited).toMatchObject({ code: 0 });
   expect(await uninstall.log()).toContain('GitOpsCluster argocd/fleet is gone');
   expect(await hub.client.list(manifestWorks, { namespace: 'c1' })).toEqual([]);

@@ -108,6 +108,11 @@ export interface OrphaningRule {
   name: string;
 }
 
+/** A copy of a hub's Application on a managed cluster, as far as it is read here. */
+export interface ManagedApplication extends KubeObject {
+  status?: { resources?: { kind?: string; namespace?: string; name?: string }[] };
+}
+
 /** Objects to be on one managed cluster. */
 export interface ManifestWork extends KubeObject {
   spec: {
@@ -191,3 +196,12 @@ export const manifestWorks = resourceType<ManifestWork>({
   plural: 'manifestworks',
   namespaced: true,
 });
+
+const argoproj = { group: 'argoproj.io', version: 'v1alpha1', namespaced: true };
+
+/** argoproj.io/v1alpha1 Application. */
+export const applications = resourceType<KubeObject>({ ...argoproj, kind: 'Application', plural: 'applications' });
+/** argoproj.io/v1alpha1 AppProject. */
+export const appProjects = resourceType({ ...argoproj, kind: 'AppProject', plural: 'appprojects' });
+/** argoproj.io/v1alpha1 ApplicationSet. */
+export const applicationSets = resourceType({ ...argoproj, kind: 'ApplicationSet', plural: 'applicationsets' });

@@ -16,6 +16,8 @@ export interface World {
   readonly templates: Templates;
   readonly delivery: DeliverySettings;
   readonly now: () => Date;
+  /** How long the agent of a cluster that leaves may take to carry out deletions, in milliseconds. */
+  readonly drainMs: number;
   /** What clusters are made from, by GitOpsCluster; written by its reconcile, read by those of its clusters. */
   readonly foundations: Map<string, { readonly foundation: Foundation; readonly digest: string }>;
   /** Asks for a reconcile of a cluster. */

@@ -4,7 +4,11 @@ import type { AddOnDeploymentConfig, ResourceRequirements } from '../resources.t
 type Config = NonNullable<AddOnDeploymentConfig['spec']>;
 type Workload = KubeObject & { spec: { template: { spec: PodSpec } } };
 
-const plurals: Readonly<Record<string, string>> = { Deployment: 'deployments', StatefulSet: 'statefulsets' };
+const plurals: Readonly<Record<string, string>> = {
+  Deployment: 'deployments',
+  StatefulSet: 'statefulsets',
+  Job: 'jobs',
+};
 
 /**
  * Applies an AddOnDeploymentConfig to rendered objects as OCM's add-on manager does it to a template's: node placement,

@@ -8,7 +8,7 @@ import type { KubeObject } from '../../lib/kube/index.ts';
 const folder = join(import.meta.dirname, '..', '..', 'templates');
 
 /** A folder of templates, read and compiled once. */
-export type Flavour = 'argocd' | 'agent';
+export type Flavour = 'argocd' | 'agent' | 'cleanup';
 
 type Template = (context: object) => string;
 
@@ -29,7 +29,7 @@ export class Templates {
     for (const file of readdirSync(join(path, 'partials'))) {
       this.#engine.registerPartial(file.replace(/\.hbs$/, ''), readFileSync(join(path, 'partials', file), 'utf8'));
     }
-    for (const flavour of ['argocd', 'agent'] as const) {
+    for (const flavour of ['argocd', 'agent', 'cleanup'] as const) {
       const files = readdirSync(join(path, flavour)).sort();
       this.#flavours.set(
         flavour,

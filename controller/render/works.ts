@@ -162,7 +162,7 @@ function withLabel(object: KubeObject): KubeObject {
   return { ...object, metadata: { ...object.metadata, labels } };
 }
 
-/** The namespace stays: the applications in it belong to the cluster's users, and its end would take their workloads along. */
+/** The namespace is not the works' to delete: it may have been there before. The clean-up Job decides. */
 function orphan(namespace: string): NonNullable<ManifestWork['spec']['deleteOption']> {
   const rule: OrphaningRule = { group: '', resource: 'namespaces', name: namespace };
   return { propagationPolicy: 'SelectivelyOrphan', selectivelyOrphans: { orphaningRules: [rule] } };
@@ -187,9 +187,15 @@ function keepOthersKeys(namespace: string, resource: string, name: string): Mani
   };
 }
 
+/** A namespace that exists is left as it is: above all it does not get the label by which it would be taken for ours. */
+function keepNamespace(name: string): ManifestConfig {
+  return { resourceIdentifier: { group: '', resource: 'namespaces', name }, updateStrategy: { type: 'CreateOnly' } };
+}
+
 function argoCdConfigs(namespace: string): ManifestConfig[] {
   const configMaps = ['cm', 'cmd-params-cm', 'rbac-cm', 'ssh-known-hosts-cm', 'tls-certs-cm', 'gpg-keys-cm'];
   return [
+    keepNamespace(namespace),
     ...configMaps.map((name) => keepOthersKeys(namespace, 'configmaps', `argocd-${name}`)),
     keepOthersKeys(namespace, 'secrets', 'argocd-secret'),
     deploymentFeedback(namespace, 'argocd-repo-server'),
@@ -212,6 +218,7 @@ function argoCdConfigs(namespace: string): ManifestConfig[] {
 
 function agentConfigs(namespace: string): ManifestConfig[] {
   return [
+    keepNamespace(namespace),
     keepOthersKeys(namespace, 'configmaps', 'argocd-agent-params'),
     deploymentFeedback(namespace, 'argocd-agent-agent'),
   ];

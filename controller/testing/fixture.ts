@@ -4,12 +4,14 @@ import {
   findCondition,
   type KubeClient,
   type KubeObject,
+  leases,
   namespaces,
   type ResourceType,
   rfc3339,
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { Controller, type ControllerOptions } from '../controller.ts';
+import { cleanUpWork, connectionLeaseName } from '../names.ts';
 import {
   type GitOpsCluster,
   gitOpsClusters,
@@ -127,6 +129,33 @@ export class HubFixture {
     } catch (error) {
       throw new Error(`${(error as Error).message}; it is ${JSON.stringify(seen)}`);
     }
+  }
+
+  /** Waits for the clean-up Job of a cluster and reports its end as the work agent would. */
+  async endCleanUp(cluster: string, how: 'JobComplete' | 'JobFailed' = 'JobComplete'): Promise<void> {
+    const key = { namespace: cluster, name: cleanUpWork.name };
+    await eventually(`the clean-up of ${cluster}`, () => this.client.get(manifestWorks, key));
+    const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
+    const values = [{ name: how, fieldValue: { type: 'String', string: 'True' } }];
+    const manifests = [{ resourceMeta, conditions: [], statusFeedback: { values } }];
+    const status: ManifestWork['status'] = { resourceStatus: { manifests } };
+    await this.client.mergePatch(manifestWorks, key, { status }, { subresource: 'status' });
+  }
+
+  /** Records the connection of a cluster's agent as the principal does. */
+  async agentConnected(namespace: string, cluster: string, isConnected = true): Promise<void> {
+    await this.put(leases, {
+      metadata: {
+        namespace,
+        name: connectionLeaseName(cluster),
+        labels: {
+          'app.kubernetes.io/part-of': 'argocd-agent',
+          'app.kubernetes.io/component': 'connection',
+          'argocd-agent.argoproj-labs.io/agent-name': cluster,
+        },
+        annotations: { 'argocd-agent.argoproj-labs.io/connected': String(isConnected) },
+      },
+    });
   }
 
   /** Reports a work as the work agent would: applied, with these ready replicas. */

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { configMaps, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
-import { gitOpsClusters, managedClusterAddOns, manifestWorks, placements } from '../resources.ts';
+import { gitOpsClusters, managedClusterAddOns, manifestWorks, placementDecisions, placements } from '../resources.ts';
 import { eventually, HubFixture, type RunningController, startController } from './fixture.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -47,8 +47,8 @@ export class TestHub {
     return this.#running.controller;
   }
 
-  start(): void {
-    this.#running = startController(this.client);
+  start(options: Parameters<typeof startController>[1] = {}): void {
+    this.#running = startController(this.client, options);
   }
 
   async stop(): Promise<void> {
@@ -81,11 +81,22 @@ export class TestHub {
   }
 
   /** A GitOpsCluster with both clusters, enrolled by a running controller. */
-  async enroll(): Promise<void> {
+  async enroll(options: Parameters<typeof startController>[1] = {}): Promise<void> {
     await this.fixture.placement(this.ns, 'placement', [this.a, this.b], 1);
     await this.fixture.gitOpsCluster(this.ns, 'fleet', 'placement');
-    this.start();
+    this.start(options);
     await this.fixture.conditionIs([this.ns, 'fleet'], 'Ready', 'True');
+  }
+
+  /** Takes a cluster out of the Placement that `enroll` made. */
+  async unselect(cluster: string): Promise<void> {
+    const page = cluster === this.a ? 1 : 2;
+    await this.client.mergePatch(
+      placementDecisions,
+      { namespace: this.ns, name: `placement-decision-${page}` },
+      { status: { decisions: [] } },
+      { subresource: 'status' },
+    );
   }
 
   /** What the API server holds of everything that the controller writes, by resourceVersion. */

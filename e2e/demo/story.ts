@@ -1,4 +1,16 @@
-import { configMaps, deployments, type KubeClient, namespaces } from '../../lib/kube/index.ts';
+import {
+  clusterRoleBindings,
+  clusterRoles,
+  configMaps,
+  deployments,
+  type KubeClient,
+  type KubeObject,
+  namespaces,
+  type ResourceType,
+  resourceType,
+  secrets,
+  statefulSets,
+} from '../../lib/kube/index.ts';
 import {
   type Application,
   applicationSets,
@@ -16,7 +28,8 @@ import {
   waitForObjects,
   watchObjects,
 } from '../fleet/index.ts';
-import { managedClusters } from '../ocm/index.ts';
+import { appliedManifestWorks, managedClusters, manifestWorks } from '../ocm/index.ts';
+import type { Cluster } from '../testbed/index.ts';
 import { buildTool, toolNames } from '../tools/index.ts';
 import { announceReady, relayOutput } from './detached.ts';
 import { Progress } from './progress.ts';
@@ -190,15 +203,42 @@ async function comeAndGo(fleet: Fleet, progress: Progress, signal: AbortSignal):
     { name: 'cluster3' },
     { metadata: { labels: { 'fleet.example.com/demo': null } } },
   );
-  await progress.step('it leaves the Placement and is left clean', async () => {
-    await waitForObject(member.cluster.client, namespaces, { name: argocd }, (n) => n === undefined, {
-      signal,
-      timeoutMs: 120_000,
-    });
-    await waitForObject(hub.client, applications, app, (a) => a === undefined, { signal, timeoutMs: 120_000 });
-    await waitForObjects(hub.client, gitOpsClusters, { signal }, ([g]) => g?.status?.clusters === 2);
-  });
+  await progress.step('it leaves the Placement and is left clean', () =>
+    leftClean(hub.client, member.cluster, app, signal),
+  );
 }
+
+const managedClusterAddOns = resourceType({
+  group: 'addon.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'ManagedClusterAddOn',
+  plural: 'managedclusteraddons',
+  namespaced: true,
+});
+
+/** Nothing of ours is on the cluster, and nothing of the cluster on the hub. */
+async function leftClean(
+  hub: KubeClient,
+  { name, client }: Pick<Cluster, 'name' | 'client'>,
+  app: { namespace: string; name: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const wait = { signal, timeoutMs: 120_000 };
+  const none = (objects: KubeObject[]) => objects.length === 0;
+  await waitForObject(hub, applications, app, (a) => a === undefined, wait);
+  await waitForObject(client, namespaces, { name: argocd }, (n) => n === undefined, wait);
+  await waitForObjects(client, appliedManifestWorks, wait, none);
+  await waitForObjects(client, namespaces, wait, (all) => !all.some(isOurs));
+  for (const type of [deployments, statefulSets, clusterRoles, clusterRoleBindings] as ResourceType[]) {
+    await waitForObjects(client, type, wait, (all) => !all.some(isOurs));
+  }
+  await waitForObjects(hub, manifestWorks, { ...wait, namespace: name }, none);
+  await waitForObjects(hub, managedClusterAddOns, { ...wait, namespace: name }, none);
+  await waitForObject(hub, secrets, { namespace: argocd, name: `cluster-${name}` }, (s) => s === undefined, wait);
+  await waitForObjects(hub, gitOpsClusters, wait, ([g]) => g?.status?.clusters === 2);
+}
+
+const isOurs = ({ metadata }: KubeObject) => metadata.labels?.['app.kubernetes.io/managed-by'] === 'argocd-agent-addon';
 
 async function stay(fleet: Fleet, detached: boolean, signal: AbortSignal): Promise<void> {
   const kubeconfigs = [fleet.hub, ...[...fleet.members.values()].map((m) => m.cluster)];

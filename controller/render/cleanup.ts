@@ -1,0 +1,57 @@
+import type { AddOnDeploymentConfig, ManifestWork } from '../resources.ts';
+import { decorate } from './decorate.ts';
+import type { Templates } from './templates.ts';
+
+/** What the clean-up of a managed cluster is made from. */
+export interface CleanUpInput {
+  /** Namespace of Argo CD and the agent on the managed cluster. */
+  readonly namespace: string;
+  /** Our image: the Job is a mode of this program. */
+  readonly image: string;
+  readonly pullPolicy: string;
+  readonly config: AddOnDeploymentConfig['spec'] | undefined;
+}
+
+/** How the Job that a work brings fares, as the cluster reports it. */
+export type CleanUpState = 'running' | 'complete' | 'failed';
+
+/** Name and namespace of the Job on the managed cluster. */
+const job = {
+  group: 'batch',
+  resource: 'jobs',
+  namespace: 'argocd-agent-addon-cleanup',
+  name: 'argocd-agent-addon-cleanup',
+};
+
+/** Renders the work that cleans a managed cluster up once agent and Argo CD are gone: OCM's pre-delete hook. */
+export function renderCleanUp(templates: Templates, input: CleanUpInput): ManifestWork['spec'] {
+  const { namespace, image, pullPolicy, config } = input;
+  const manifests = decorate(templates.render('cleanup', { namespace, agentImage: image, pullPolicy }), config);
+  return {
+    workload: { manifests },
+    manifestConfigs: [
+      {
+        resourceIdentifier: job,
+        // The server completes a Job's specification, and then takes no other.
+        updateStrategy: { type: 'CreateOnly' },
+        feedbackScrapeType: 'Watch',
+        feedbackRules: [
+          { type: 'WellKnownStatus' },
+          {
+            type: 'JSONPaths',
+            jsonPaths: [{ name: 'JobFailed', path: '.status.conditions[?(@.type=="Failed")].status' }],
+          },
+        ],
+      },
+    ],
+  };
+}
+
+/** Reads the Job's state from its work. */
+export function cleanUpState(work: ManifestWork): CleanUpState {
+  const manifests = work.status?.resourceStatus?.manifests ?? [];
+  const values = manifests.find(({ resourceMeta }) => resourceMeta.kind === 'Job')?.statusFeedback?.values ?? [];
+  const isTrue = (name: string) => values.some((value) => value.name === name && value.fieldValue.string === 'True');
+  if (isTrue('JobComplete')) return 'complete';
+  return isTrue('JobFailed') ? 'failed' : 'running';
+}
