@@ -20,6 +20,8 @@ function start() {
     onDrain: (listener) => {
       state.drained = listener;
     },
+    pause: () => undefined,
+    resume: () => undefined,
     close: () => undefined,
     get ended() {
       return state.ended;

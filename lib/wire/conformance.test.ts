@@ -248,6 +248,8 @@ describe('our server and a foreign client', () => {
     const { accessToken } = await logIn(client);
     const metadata = new Metadata();
     metadata.set('authorization', accessToken);
+    subscribe(client, accessToken);
+    await until(() => expect(sessions).toHaveLength(1));
     const { path, requestSerialize, responseDeserialize } = EventStreamService.push;
     const summary = new Promise<PushSummary | undefined>((resolve, reject) => {
       const call = client.makeClientStreamRequest(
@@ -261,6 +263,7 @@ describe('our server and a foreign client', () => {
       call.end();
     });
     expect(await summary).toEqual({ result: '', received: 3, processed: 0 });
+    expect(received).toHaveLength(3);
     const nothing = Buffer.alloc(0);
     await expect(unary(client, '/eventstreamapi.EventStream/Ping', nothing, accessToken)).rejects.toEqual(
       failure(status.UNIMPLEMENTED, 'method Ping not implemented'),

@@ -9,6 +9,8 @@ import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
 export interface MessageChannel {
   send(message: Uint8Array): boolean;
   onDrain(listener: () => void): void;
+  pause(): void;
+  resume(): void;
   readonly isOver: boolean;
 }
 
@@ -77,6 +79,14 @@ export class CallEventStream implements EventStream {
 
   onDrain(listener: () => void): void {
     this.#channel.onDrain(listener);
+  }
+
+  pause(): void {
+    this.#channel.pause();
+  }
+
+  resume(): void {
+    this.#channel.resume();
   }
 
   close(reason?: string): void {

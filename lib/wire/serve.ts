@@ -1,3 +1,4 @@
+import type { X509Certificate } from 'node:crypto';
 import { AuthRequest as AuthRequestMessage, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../proto/gen/versionapi/version.ts';
@@ -18,8 +19,11 @@ import { collectUnary, paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
 
 const defaultKeepalive = { intervalMs: 20_000, timeoutMs: 10_000 };
+const defaultPatience = { requestMs: 15_000, idleMs: 60_000 };
 /** Requests of unary calls are small: credentials and tokens. */
 const maxCredentialsBytes = 64 * 1024;
+/** What strangers call and name, as far as it goes into the log. */
+const loggedCharacters = 100;
 
 /** Texts that argocd-agent's principal answers with; agents and people know them. */
 const answers = {
@@ -43,8 +47,8 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
     ...(options.address === undefined ? undefined : { address: options.address }),
     port: options.port,
     tls: options.tls,
-    maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     keepalive: options.keepalive ?? defaultKeepalive,
+    idleMs: (options.patience ?? defaultPatience).idleMs,
     logger: options.logger,
     serve: (call, connection) => server.serve(call, connection),
   });
@@ -60,10 +64,17 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
   };
 }
 
+/** The newest stream of an agent. */
+interface OpenStream {
+  readonly stream: CallEventStream;
+  readonly connection: ServerConnection;
+  /** A one-way stream beside it. */
+  push: ServerCall | undefined;
+}
+
 class Principal {
   readonly #options: WireServerOptions;
-  /** The newest stream of each agent. */
-  readonly #sessions = new Map<string, { readonly stream: CallEventStream }>();
+  readonly #sessions = new Map<string, OpenStream>();
 
   constructor(options: WireServerOptions) {
     this.#options = options;
@@ -86,26 +97,29 @@ class Principal {
   serve(call: ServerCall, connection: ServerConnection): void {
     const problem = this.#certificateProblem(connection);
     if (problem !== undefined) {
-      this.#options.logger.warn({ peer: connection.address, call: call.path }, `An agent is turned away: ${problem}`);
+      const about = { peer: connection.address, call: shortened(call.path) };
+      this.#options.logger.warn(about, `An agent is turned away: ${problem}`);
       call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
       return;
     }
     const peer = peerOf(call, connection);
+    const { requestMs } = this.#options.patience ?? defaultPatience;
+    const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs };
     switch (call.path) {
       case paths.authenticate:
-        collectUnary(call, maxCredentialsBytes, (bytes) => this.#authenticate(bytes, peer));
+        collectUnary(call, limits, (bytes) => this.#authenticate(bytes, peer));
         break;
       case paths.refreshToken:
-        collectUnary(call, maxCredentialsBytes, (bytes) => this.#refreshToken(bytes, peer));
+        collectUnary(call, limits, (bytes) => this.#refreshToken(bytes, peer));
         break;
       case paths.version:
-        collectUnary(call, maxCredentialsBytes, async () => this.#version());
+        collectUnary(call, limits, async () => this.#version());
         break;
       case paths.subscribe:
-        this.#withIdentity(call, peer, (identity) => this.#subscribe(call, identity, peer));
+        this.#withIdentity(call, peer, (identity) => this.#subscribe(call, identity, peer, connection));
         break;
       case paths.push:
-        this.#withIdentity(call, peer, (identity) => this.#push(call, identity));
+        this.#withIdentity(call, peer, (identity) => this.#push(call, identity, connection));
         break;
       case paths.ping:
         this.#withIdentity(call, peer, () => call.finish(grpcStatus.unimplemented, 'method Ping not implemented'));
@@ -122,7 +136,7 @@ class Principal {
   #certificateProblem(connection: ServerConnection): string | undefined {
     const { tls } = this.#options;
     if (tls === 'plaintext' || !tls.requireClientCertificate) return undefined;
-    return connection.certificateProblem;
+    return connection.certificateProblem ?? expiry(connection.certificate);
   }
 
   async #authenticate(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
@@ -131,7 +145,7 @@ class Principal {
     const { mode } = message;
     if (!isAgentMode(mode)) throw new GrpcError(grpcStatus.unknown, `unknown agent mode: ${mode.slice(0, 64)}`);
     const request: AuthRequest = { ...message, mode };
-    const about = { peer: peer.address, method: message.method, mode, version: message.version };
+    const about = { peer: peer.address, method: shortened(message.method), mode, version: shortened(message.version) };
     let agent: string;
     try {
       agent = await this.#options.authenticate(request, peer);
@@ -165,12 +179,17 @@ class Principal {
   }
 
   #withIdentity(call: ServerCall, peer: PeerInfo, accepted: (identity: AgentIdentity) => void): void {
-    this.#identify(call, peer).then(
-      (identity) => {
+    this.#identify(call, peer)
+      .then((identity) => {
         if (!call.isOver) accepted(identity);
-      },
-      (error: unknown) => call.fail(error),
-    );
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof GrpcError)) {
+          this.#options.logger.error({ peer: peer.address, call: call.path, err: error }, 'Serving a call failed');
+        }
+        // Agents of the original hang on a stream that ends with `internal`.
+        call.fail(error instanceof GrpcError ? error : new GrpcError(grpcStatus.unavailable, 'internal server error'));
+      });
   }
 
   /** The checks that argocd-agent's principal makes on every call with a token, in its order. */
@@ -213,11 +232,12 @@ class Principal {
     return new GrpcError(grpcStatus.unavailable, 'the principal cannot check credentials now');
   }
 
-  #subscribe(call: ServerCall, identity: AgentIdentity, peer: PeerInfo): void {
-    const { logger } = this.#options;
+  #subscribe(call: ServerCall, identity: AgentIdentity, peer: PeerInfo, connection: ServerConnection): void {
+    const { logger, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
     const { agent, mode } = identity;
     const refusal = this.#options.refuse?.(identity);
     if (refusal !== undefined) {
+      logger.warn({ agent, mode, peer: peer.address }, `An agent is refused: ${refusal}`);
       call.finish(grpcStatus.unavailable, refusal);
       return;
     }
@@ -225,12 +245,12 @@ class Principal {
 
     const about = { agent, mode, peer: peer.address };
     const stream = new CallEventStream(call, {
-      maxMessageBytes: this.#options.maxMessageBytes ?? defaultMaxMessageBytes,
+      maxMessageBytes,
       logger,
       // Agents of the original keep reading from a stream that ends with another code than these few.
       end: (reason) => call.finish(grpcStatus.unavailable, reason ?? 'the principal ended the stream'),
     });
-    const entry = { stream };
+    const entry: OpenStream = { stream, connection, push: undefined };
     this.#sessions.set(agent, entry);
     const session: Session = { agent, mode, peer, stream };
     logger.info(about, 'An agent is connected');
@@ -243,32 +263,74 @@ class Principal {
       call.finish(grpcStatus.unavailable, 'the principal cannot take this agent now');
       return;
     }
-    call.listen({
-      message: (bytes) => stream.received(bytes),
-      halfClose: () => call.finish(),
-      end: () => {
-        if (this.#sessions.get(agent) === entry) this.#sessions.delete(agent);
-        logger.info(about, 'An agent is disconnected');
-        stream.finished(undefined);
+    call.listen(
+      {
+        message: (bytes) => stream.received(bytes),
+        unreadable: (error) => this.#refuseMessage(call, agent, error),
+        halfClose: () => call.finish(),
+        end: () => {
+          if (this.#sessions.get(agent) === entry) this.#sessions.delete(agent);
+          entry.push?.finish(grpcStatus.unavailable, 'the event stream has ended');
+          logger.info(about, 'An agent is disconnected');
+          stream.finished(undefined);
+        },
       },
-    });
+      { maxMessageBytes },
+    );
   }
 
-  /** Events of a second, one-way stream; they are received as if they had come over the agent's event stream. */
-  #push(call: ServerCall, { agent }: AgentIdentity): void {
+  /**
+   * Events of a second, one-way stream; they are received as if they had come over the agent's event stream, which must be
+   * open on the same connection. A newer one ends the older one.
+   */
+  #push(call: ServerCall, { agent }: AgentIdentity, connection: ServerConnection): void {
+    const { maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    const session = this.#sessions.get(agent);
+    if (session?.connection !== connection) {
+      call.finish(grpcStatus.unavailable, 'there is no event stream on this connection');
+      return;
+    }
+    session.push?.finish(grpcStatus.unavailable, 'replaced by a newer one-way stream');
+    session.push = call;
     let received = 0;
-    call.listen({
-      message: (bytes) => {
-        received++;
-        this.#sessions.get(agent)?.stream.received(bytes);
+    call.listen(
+      {
+        message: (bytes) => {
+          received++;
+          session.stream.received(bytes);
+        },
+        unreadable: (error) => this.#refuseMessage(call, agent, error),
+        halfClose: () => {
+          call.send(PushSummary.encode(PushSummary.fromPartial({ received })).finish());
+          call.finish();
+        },
+        end: () => {
+          if (session.push === call) session.push = undefined;
+        },
       },
-      halfClose: () => {
-        call.send(PushSummary.encode(PushSummary.fromPartial({ received })).finish());
-        call.finish();
-      },
-      end: () => undefined,
-    });
+      { maxMessageBytes },
+    );
   }
+
+  /** Ends a stream of events after a message that cannot be read, with a status that agents of the original come back from. */
+  #refuseMessage(call: ServerCall, agent: string, error: GrpcError): void {
+    const hint =
+      error.code === grpcStatus.resourceExhausted
+        ? { hint: 'Raise --grpc-max-message-size on both sides.' }
+        : undefined;
+    this.#options.logger.warn({ agent, ...hint }, `The stream of an agent ends: ${error.details}`);
+    call.finish(grpcStatus.unavailable, error.details);
+  }
+}
+
+function shortened(text: string): string {
+  return text.length <= loggedCharacters ? text : `${text.slice(0, loggedCharacters)}…`;
+}
+
+/** A connection may outlive the certificate that opened it. */
+function expiry(certificate: X509Certificate | undefined): string | undefined {
+  if (certificate === undefined || certificate.validToDate.getTime() > Date.now()) return undefined;
+  return `the certificate expired on ${certificate.validTo}`;
 }
 
 function peerOf(call: ServerCall, connection: ServerConnection): PeerInfo {

@@ -51,6 +51,11 @@ export interface WireServerOptions {
   readonly maxMessageBytes?: number;
   /** How often an idle connection is probed. Default 20 s; a peer that does not answer in 10 s is cut off. */
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
+  /**
+   * What strangers may make the server wait for: `requestMs` for the request of a login or renewal (default 15 s), `idleMs`
+   * for the next call on a connection that has none (default 60 s).
+   */
+  readonly patience?: { readonly requestMs: number; readonly idleMs: number };
   readonly logger: WireLogger;
 }
 

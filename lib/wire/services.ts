@@ -1,4 +1,4 @@
-import type { ServerCall } from './grpc/server-call.ts';
+import type { CallListener, ServerCall } from './grpc/server-call.ts';
 import { GrpcError, grpcStatus } from './grpc/status.ts';
 
 /** The method paths that a principal serves to agents. */
@@ -11,28 +11,30 @@ export const paths = {
   ping: '/eventstreamapi.EventStream/Ping',
 } as const;
 
-/** Runs a unary method: one request of bounded size, one answer or error. */
+/** Runs a unary method: one request of bounded size and within a bounded time, one answer or error. */
 export function collectUnary(
   call: ServerCall,
-  maxBytes: number,
+  limits: { readonly maxBytes: number; readonly timeoutMs: number },
   answer: (request: Uint8Array) => Promise<Uint8Array>,
 ): void {
   let request: Uint8Array | undefined;
-  call.listen({
+  const timer = setTimeout(() => {
+    call.finish(grpcStatus.deadlineExceeded, `the request did not come within ${limits.timeoutMs} ms`);
+  }, limits.timeoutMs).unref();
+  const listener: CallListener = {
     message(bytes) {
-      if (bytes.byteLength > maxBytes) call.finish(grpcStatus.resourceExhausted, 'the request is too large');
-      else if (request !== undefined) call.finish(grpcStatus.internal, 'the request has more than one message');
+      if (request !== undefined) call.finish(grpcStatus.internal, 'the request has more than one message');
       else request = bytes;
     },
+    unreadable: (error) => call.fail(error),
     halfClose() {
-      if (request === undefined) {
-        call.finish(grpcStatus.internal, 'the request has no message');
-        return;
-      }
-      runUnary(call, request, answer);
+      clearTimeout(timer);
+      if (request === undefined) call.finish(grpcStatus.internal, 'the request has no message');
+      else runUnary(call, request, answer);
     },
-    end: () => undefined,
-  });
+    end: () => clearTimeout(timer),
+  };
+  call.listen(listener, { maxMessageBytes: limits.maxBytes });
 }
 
 function runUnary(call: ServerCall, request: Uint8Array, answer: (request: Uint8Array) => Promise<Uint8Array>): void {

@@ -14,6 +14,13 @@ export interface EventStream {
   send(event: WireEvent): boolean;
   /** Sets the one listener that is called when a stream that was full can take more. */
   onDrain(listener: () => void): void;
+  /**
+   * Stops reading, which makes the peer wait (flow control) before it fills our memory. What has arrived already is still
+   * delivered. The end of the stream is noticed all the same.
+   */
+  pause(): void;
+  /** Goes on reading. */
+  resume(): void;
   /** Ends the stream. The handlers' `closed` is called once, after this. Repeating it does nothing. */
   close(reason?: string): void;
   /** Whether the stream has ended. */

@@ -62,6 +62,16 @@ export class ClientCall {
     this.#drained = listener;
   }
 
+  /** Stops and starts the delivery of messages; the server is slowed down by flow control. */
+  pause(): void {
+    this.#stream.pause();
+  }
+
+  /** See `pause`. */
+  resume(): void {
+    this.#stream.resume();
+  }
+
   /** Says that nothing more will be sent. */
   halfClose(): void {
     if (!this.#stream.writableEnded) this.#stream.end();

@@ -24,8 +24,10 @@ export const connectionWindowBytes = 8 * 1024 * 1024;
 /** In MB; Node counts what is queued and received on a session and refuses new streams above it. */
 export const sessionMemoryMegabytes = 1024;
 
-const maxConcurrentStreams = 1000;
+/** Calls that a client may have open at once: its events, its renewals, and live logs and terminals of many users. */
+const maxConcurrentStreams = 256;
 const shutdownGraceMs = 1000;
+const handshakeTimeoutMs = 15_000;
 
 /** A client's connection. */
 export interface ServerConnection {
@@ -56,9 +58,11 @@ export async function listenGrpc(options: {
   readonly address?: string;
   readonly port: number;
   readonly tls: ServerTls | 'plaintext';
-  readonly maxMessageBytes: number;
   readonly keepalive: { readonly intervalMs: number; readonly timeoutMs: number };
+  /** How long a connection may stay open without a call. */
+  readonly idleMs: number;
   readonly logger: WireLogger;
+  /** Called for every call; nothing of its request is read before `ServerCall.listen`. */
   serve(call: ServerCall, connection: ServerConnection): void;
 }): Promise<GrpcListener> {
   const { logger, tls } = options;
@@ -75,7 +79,13 @@ export async function listenGrpc(options: {
   const server: Http2Server | Http2SecureServer =
     tls === 'plaintext'
       ? createServer(common)
-      : createSecureServer({ ...common, ...secureContextOptions(tls), ...verification(tls), ALPNProtocols: ['h2'] });
+      : createSecureServer({
+          ...common,
+          ...secureContextOptions(tls),
+          ...verification(tls),
+          ALPNProtocols: ['h2'],
+          handshakeTimeout: handshakeTimeoutMs,
+        });
   server.setTimeout(0);
 
   // Both kinds of server emit the same events; their types differ only in the options.
@@ -102,10 +112,12 @@ export async function listenGrpc(options: {
     const stop = watchSession(session, options.keepalive, () =>
       logger.warn({ peer: connection.address }, 'A connection does not answer any more and is cut off'),
     );
+    const stopIdling = closeWhenIdle(session, options.idleMs);
     session.on('error', (error) => logger.debug({ peer: connection.address, err: error }, 'A connection broke'));
     session.once('stream', () => called.add(connection.address));
     session.on('close', () => {
       stop();
+      stopIdling();
       sessions.delete(session);
     });
     if (isClosing) session.destroy();
@@ -117,9 +129,9 @@ export async function listenGrpc(options: {
       stream.close();
       return;
     }
-    const call = new ServerCall(stream, headers, { maxMessageBytes: options.maxMessageBytes });
+    const call = new ServerCall(stream, headers);
     if (!isGrpc(headers)) {
-      stream.respond({ ':status': 415 }, { endStream: true });
+      call.refuseContent();
       return;
     }
     const encoding = call.header('grpc-encoding') ?? 'identity';
@@ -158,6 +170,31 @@ export async function listenGrpc(options: {
       clearTimeout(force);
     },
   };
+}
+
+/**
+ * Ends a connection on which there was no call for a while, so that strangers cannot keep connections for nothing.
+ * Returns the way to stop.
+ */
+function closeWhenIdle(session: ServerHttp2Session, idleMs: number): () => void {
+  let calls = 0;
+  const close = () => {
+    session.close();
+    // A client that does not even finish the greeting of HTTP/2 does not take part in an orderly end either.
+    setTimeout(() => session.destroy(), shutdownGraceMs).unref();
+  };
+  let timer = setTimeout(close, idleMs).unref();
+  session.on('stream', (stream: ServerHttp2Stream) => {
+    calls++;
+    clearTimeout(timer);
+    stream.once('close', () => {
+      calls--;
+      if (calls > 0 || session.closed) return;
+      clearTimeout(timer);
+      timer = setTimeout(close, idleMs).unref();
+    });
+  });
+  return () => clearTimeout(timer);
 }
 
 function addressOf(socket: { readonly remoteAddress?: string | undefined; readonly remotePort?: number | undefined }) {

@@ -1,0 +1,228 @@
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect, constants } from 'node:http2';
+import { connect as connectTcp } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterEach, expect, test, vi } from 'vitest';
+import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
+import { TokenAuthority } from '../auth/index.ts';
+import { createSigningKey } from './fixtures.ts';
+import {
+  agentSource,
+  encodeEvent,
+  heartbeatEvent,
+  type Session,
+  serveWire,
+  type WireServer,
+  type WireServerOptions,
+} from './index.ts';
+
+const tokens = TokenAuthority.fromPem(createSigningKey());
+const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
+let stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.reverse()) await stop();
+  stops = [];
+});
+
+async function start(options: Partial<WireServerOptions> = {}) {
+  const said: string[] = [];
+  const sessions: Session[] = [];
+  const take = (_: object, message: string) => said.push(message);
+  const server: WireServer = await serveWire({
+    address: '127.0.0.1',
+    port: 0,
+    tls: 'plaintext',
+    version: '1.0.0',
+    principalNamespace: 'argocd',
+    tokens,
+    authenticate: async () => 'one',
+    subscribe: (session) => {
+      sessions.push(session);
+      return { event: () => undefined, closed: () => undefined };
+    },
+    logger: { debug: () => undefined, info: take, warn: take, error: take },
+    ...options,
+  });
+  stops.push(() => server.close());
+  const session = connect(`http://127.0.0.1:${server.port}`);
+  session.on('error', () => undefined);
+  stops.push(() => session.destroy());
+  return { server, session, sessions, said };
+}
+
+async function subscribe(session: ClientHttp2Session, headers: Record<string, string> = {}) {
+  const { accessToken } = await tokens.issue({ agent: 'one', mode: 'managed' });
+  return call(session, '/eventstreamapi.EventStream/Subscribe', { authorization: accessToken, ...headers });
+}
+
+function call(session: ClientHttp2Session, path: string, headers: Record<string, string> = {}) {
+  const stream = session.request(
+    { ':method': 'POST', ':path': path, te: 'trailers', 'content-type': 'application/grpc', ...headers },
+    { endStream: false },
+  );
+  stream.on('error', () => undefined);
+  stream.resume();
+  const status = new Promise<{ code: string; message: string }>((resolve) => {
+    const take = (headers: Record<string, unknown>) => {
+      if (headers['grpc-status'] !== undefined) {
+        resolve({ code: String(headers['grpc-status']), message: String(headers['grpc-message'] ?? '') });
+      }
+    };
+    stream.on('response', take);
+    stream.on('trailers', take);
+    stream.on('close', () => resolve({ code: 'none', message: '' }));
+  });
+  return { stream, status };
+}
+
+function frame(payload: Uint8Array, flag = 0, length = payload.length): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix[0] = flag;
+  prefix.writeUInt32BE(length, 1);
+  return Buffer.concat([prefix, payload]);
+}
+
+const heartbeat = Event.encode({ event: encodeEvent(heartbeatEvent({ source: agentSource })) }).finish();
+const unavailable = '14';
+
+test('streams that are reset at any moment do not harm the server', async () => {
+  const { session, server } = await start();
+  for (let round = 0; round < 200; round++) {
+    const { stream } = await subscribe(session);
+    if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    stream.close(constants.NGHTTP2_CANCEL);
+    const plain = session.request({ ':path': '/', ':method': 'GET' });
+    plain.on('error', () => undefined);
+    plain.close(constants.NGHTTP2_CANCEL);
+  }
+  await until(() => expect(server.connectedAgents()).toEqual([]));
+  const { status } = call(session, '/nobody/Nothing');
+  expect((await status).code).toBe('12');
+});
+
+// Agents of the original hang on an event stream that ends with another status.
+test.each([
+  [
+    'over the limit',
+    {},
+    frame(Buffer.alloc(0), 0, 5000),
+    'a message has 5000 bytes, more than the limit of 1000 bytes',
+  ],
+  ['unpacked over the limit', { 'grpc-encoding': 'gzip' }, frame(gzipSync(Buffer.alloc(5000)), 1), 'unpacks to'],
+  ['damaged', { 'grpc-encoding': 'gzip' }, frame(Buffer.from('nonsense'), 1), 'damaged'],
+  ['compressed unannounced', {}, frame(gzipSync(heartbeat), 1), 'without grpc-encoding'],
+  ['with unknown flags', {}, frame(heartbeat, 7), 'unknown flags'],
+])('a message that is %s ends the event stream with "unavailable"', async (_, headers, bytes, text) => {
+  const { session, sessions, said } = await start({ maxMessageBytes: 1000 });
+  const { stream, status } = await subscribe(session, headers);
+  await until(() => expect(sessions).toHaveLength(1));
+  stream.write(frame(heartbeat));
+  stream.write(bytes);
+  expect(await status).toEqual({ code: unavailable, message: expect.stringContaining(text) });
+  expect(said).toContainEqual(expect.stringMatching(new RegExp(`stream of an agent ends: .*${text}`)));
+  expect(sessions[0]?.stream.ended).toBe(true);
+});
+
+test('a message that ends early ends the event stream with "unavailable"', async () => {
+  const { session } = await start();
+  const { stream, status } = await subscribe(session);
+  stream.end(frame(heartbeat, 0, 1000));
+  expect((await status).code).toBe(unavailable);
+});
+
+test('what strangers send is bounded in size and time', async () => {
+  const { session } = await start({ patience: { requestMs: 100, idleMs: 60_000 } });
+  const large = call(session, '/authapi.Authentication/Authenticate');
+  large.stream.write(frame(Buffer.alloc(0), 0, 100_000));
+  expect(await large.status).toEqual({ code: '8', message: expect.stringContaining('more than the limit of 65536') });
+  const slow = call(session, '/authapi.Authentication/Authenticate');
+  expect(await slow.status).toEqual({ code: '4', message: expect.stringContaining('did not come within 100 ms') });
+});
+
+test('a client that goes on sending after its call has ended is cut off', async () => {
+  const { session } = await start();
+  const { stream, status } = call(session, '/authapi.Authentication/Authenticate');
+  stream.write(frame(Buffer.alloc(0), 0, 100_000));
+  await status;
+  await until(() => expect(stream.closed).toBe(true));
+});
+
+test('a connection without a call is closed, one with a call stays', async () => {
+  const { session, server } = await start({ patience: { requestMs: 1000, idleMs: 100 } });
+  await subscribe(session);
+  const silent = connectTcp(server.port, '127.0.0.1');
+  stops.push(() => silent.destroy());
+  silent.resume();
+  await once(silent, 'close');
+  const greeted = connect(`http://127.0.0.1:${server.port}`);
+  await once(greeted, 'close');
+  expect(server.connectedAgents()).toEqual(['one']);
+});
+
+test('an agent that sends without end is made to wait, and its end is noticed all the same', async () => {
+  let closed = 0;
+  let events = 0;
+  const { server, session } = await start({
+    subscribe: ({ stream }) => ({
+      event: () => {
+        events++;
+        stream.pause();
+      },
+      closed: () => closed++,
+    }),
+  });
+  const flood = async (client: ClientHttp2Session) => {
+    const { stream } = await subscribe(client);
+    const message = frame(heartbeat);
+    const many = Buffer.concat(Array.from({ length: 1000 }, () => message));
+    for (let sent = 0; sent < 64 * 1024 * 1024; sent += many.length) stream.write(many);
+    await until(() => expect(events).toBeGreaterThan(0));
+    return stream;
+  };
+  const stream = await flood(session);
+  // What is not taken stays with the sender, beyond the 1 MiB that is under way.
+  await until(() => expect(stream.writableLength).toBeLessThan(64 * 1024 * 1024));
+  expect(stream.writableLength).toBeGreaterThan(60 * 1024 * 1024);
+  expect(events * heartbeat.length).toBeLessThan(1024 * 1024);
+  stream.close(constants.NGHTTP2_CANCEL);
+  await until(() => expect(closed).toBe(1));
+
+  events = 0;
+  const other = connect(`http://127.0.0.1:${server.port}`);
+  other.on('error', () => undefined);
+  await flood(other);
+  other.destroy();
+  await until(() => expect(closed).toBe(2));
+  expect(server.connectedAgents()).toEqual([]);
+});
+
+test('events may come over a second stream only beside the event stream', async () => {
+  let events = 0;
+  const { server, session, sessions } = await start({
+    subscribe: (opened) => {
+      sessions.push(opened);
+      return { event: () => events++, closed: () => undefined };
+    },
+  });
+  const { accessToken: authorization } = await tokens.issue({ agent: 'one', mode: 'managed' });
+  const push = (client: ClientHttp2Session) => {
+    const opened = call(client, '/eventstreamapi.EventStream/Push', { authorization });
+    opened.stream.write(frame(heartbeat));
+    return opened;
+  };
+  expect((await push(session).status).code).toBe(unavailable);
+  await subscribe(session);
+  await until(() => expect(sessions).toHaveLength(1));
+  const other = connect(`http://127.0.0.1:${server.port}`);
+  stops.push(() => other.destroy());
+  expect((await push(other).status).code).toBe(unavailable);
+  expect(events).toBe(0);
+
+  const first = push(session);
+  await until(() => expect(events).toBe(1));
+  const second = push(session);
+  expect((await first.status).code).toBe(unavailable);
+  await until(() => expect(events).toBe(2));
+  server.disconnect('one', 'gone');
+  expect(await second.status).toEqual({ code: unavailable, message: 'the event stream has ended' });
+});
