@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { type Application, applications, type Fleet } from '../fleet/index.ts';
+import { persist } from './persist.ts';
+import type { Wanted } from './traffic.ts';
+
+/** The Applications of both sides at about one moment, by name. */
+interface Sides {
+  readonly hub: ReadonlyMap<string, Application>;
+  /** By cluster. */
+  readonly copies: ReadonlyMap<string, ReadonlyMap<string, Application>>;
+}
+
+/** What takes longer is explained. */
+const slowMs = 15_000;
+
+/**
+ * Waits until hub, managed clusters and what the users want are the same.
+ * @returns the uid of every copy, by name
+ * @throws Error that lists what differs when the time is over
+ */
+export async function agreement(
+  fleet: Fleet,
+  wanted: ReadonlyMap<string, Wanted>,
+  timeoutMs = 120_000,
+): Promise<Map<string, string>> {
+  const begin = Date.now();
+  let last: string[] = [];
+  for (;;) {
+    const sides = await read(fleet);
+    const differences = compare(sides, wanted);
+    const waited = Date.now() - begin;
+    if (differences.length === 0) {
+      if (waited > slowMs) console.log(`agreement took ${waited} ms; the last to differ:\n${last.join('\n')}`);
+      return uidsOf(sides);
+    }
+    if (waited > timeoutMs) throw new Error(`no agreement within ${timeoutMs} ms:\n${differences.join('\n')}`);
+    last = differences;
+    await sleep(200);
+  }
+}
+
+async function read(fleet: Fleet): Promise<Sides> {
+  const byName = (list: Application[]) => new Map(list.map((one) => [one.metadata.name, one]));
+  const [hub, ...copies] = await Promise.all([
+    persist(() => fleet.hub.client.list(applications)),
+    ...[...fleet.members].map(
+      async ([name, { cluster }]) => [name, byName(await persist(() => cluster.client.list(applications)))] as const,
+    ),
+  ]);
+  return { hub: byName(hub), copies: new Map(copies) };
+}
+
+function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>): string[] {
+  const found: string[] = [];
+  const say = (name: string, what: string, left?: unknown, right?: unknown) =>
+    found.push(`${name}: ${what}${left === undefined ? '' : `: ${JSON.stringify(left)} and ${JSON.stringify(right)}`}`);
+  for (const name of hub.keys()) if (!wanted.has(name)) say(name, 'is on the hub though nobody wants it');
+  for (const [cluster, there] of copies) {
+    for (const [name, copy] of there) {
+      if (wanted.get(name)?.cluster !== cluster) say(name, `is on ${cluster} though nobody wants it there`);
+      if (copy.metadata.namespace !== 'argocd') say(name, `is in namespace ${copy.metadata.namespace}`);
+    }
+  }
+  for (const [name, want] of wanted) {
+    const original = hub.get(name);
+    const copy = copies.get(want.cluster)?.get(name);
+    if (!original) say(name, 'is lost on the hub');
+    else if (original.metadata.uid !== want.uid) say(name, 'is another one on the hub');
+    else if (!isDeepStrictEqual(original.spec, want.spec)) say(name, 'spec of users and hub', want.spec, original.spec);
+    if (!copy) say(name, `is not on ${want.cluster}`);
+    if (!original || !copy) continue;
+    if (copy.metadata.deletionTimestamp) say(name, `is being deleted on ${want.cluster}`);
+    if (copy.metadata.annotations?.['argocd.argoproj.io/source-uid'] !== want.uid) say(name, 'source-uid');
+    const expected = { ...want.spec, destination: { ...want.spec.destination, name: 'in-cluster' } };
+    if (!isDeepStrictEqual(copy.spec, expected)) say(name, 'spec expected and found', expected, copy.spec);
+    const [left, right] = [shown(original), shown(copy)];
+    if (!isDeepStrictEqual(left, right)) say(name, `status of hub and ${want.cluster}`, left, right);
+    else if (left.sync === undefined) say(name, 'Argo CD has not said anything of it yet');
+  }
+  return found;
+}
+
+/** What users see of an Application's state. */
+function shown({ status }: Application) {
+  const { sync, health, operationState, history, resources, conditions } = status ?? {};
+  const operation = operationState as { phase?: string; finishedAt?: string } | undefined;
+  return {
+    sync: sync?.status,
+    revision: sync?.revision,
+    health: health?.status,
+    phase: operation?.phase,
+    finishedAt: operation?.finishedAt,
+    history,
+    resources,
+    conditions: conditions?.map(({ type, message }) => ({ type, message })) ?? [],
+  };
+}
+
+function uidsOf({ copies }: Sides): Map<string, string> {
+  const all = [...copies.values()].flatMap((there) => [...there.values()]);
+  return new Map(all.map(({ metadata }) => [metadata.name, metadata.uid ?? '']));
+}
