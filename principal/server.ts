@@ -1,7 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { AuthError, type AuthMethod, authenticateWith, fingerprintOf, TokenAuthority } from '../lib/auth/index.ts';
-import type { Logger } from '../lib/ops/index.ts';
-import { versionInfo } from '../lib/ops/index.ts';
+import {
+  AuthError,
+  type AuthMethod,
+  authenticateWith,
+  checkTokenHolder,
+  fingerprintOf,
+  TokenAuthority,
+} from '../lib/auth/index.ts';
+import { FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
 import { type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
 import type { Blocklist } from './blocklist.ts';
 import type { PrincipalCredentials } from './credentials.ts';
@@ -47,15 +53,22 @@ export async function serveAgents(options: {
     },
     authenticate: (request, peer) => authenticateWith(method, request, peer),
     authenticated: (identity, request) => sessions.introduced(identity, request),
-    authorize: ({ agent }, { certificate }) => {
-      if (certificate === undefined || !blocklist.has(fingerprintOf(certificate))) return;
-      throw new AuthError('revoked', 'the client certificate is on the blocklist', { agent });
+    authorize: (identity, peer) => {
+      const { certificate } = peer;
+      if (certificate !== undefined && blocklist.has(fingerprintOf(certificate))) {
+        throw new AuthError('revoked', 'the client certificate is on the blocklist', { agent: identity.agent });
+      }
+      checkTokenHolder(method, identity, peer);
     },
-    matchCertificateSubject: flags['client-cert-subject-match'],
+    // As in the original, only where certificates are required.
+    matchCertificateSubject:
+      flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,
     refuse: ({ mode }) => (mode === 'managed' ? undefined : `agents of mode ${mode} are not supported by this version`),
     subscribe: (session) => sessions.subscribe(session),
     maxMessageBytes: flags['grpc-max-message-size'],
     logger,
+  }).catch((cause: Error) => {
+    throw new FatalError(`cannot serve agents on port ${flags['listen-port']}: ${cause.message}`, { cause });
   });
   const reload = () => {
     const material = serverTls(settings, credentials);

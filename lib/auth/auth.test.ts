@@ -12,8 +12,10 @@ import {
   type AuthRequest,
   authenticateWith,
   checkPairing,
+  checkTokenHolder,
   createAuthMethod,
   fingerprintOf,
+  headerMethod,
   isDnsLabel,
   mtlsMethod,
   type PeerInfo,
@@ -213,6 +215,27 @@ test.each([
   ['a'.repeat(64), false],
 ])('DNS label %s: %s', (name, is) => {
   expect(isDnsLabel(name)).toBe(is);
+});
+
+test('a token counts only on a connection that is not somebody else', async () => {
+  const token = { agent: 'one', mode: 'managed' } as const;
+  const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+  const holder = (name: string) => certificateOf([{ CN: [name] }]);
+  checkTokenHolder(mtls, token, peer({ certificate: await holder('one') }));
+  const other = peer({ certificate: await holder('two') });
+  expect(() => checkTokenHolder(mtls, token, other)).toThrow(refusal('wrong-certificate'));
+  expect(() => checkTokenHolder(mtls, token, other)).toThrow(
+    'The token is of agent one, the client certificate of agent two',
+  );
+  expect(() => checkTokenHolder(mtls, token, peer())).toThrow(refusal('no-credentials'));
+
+  const header = headerMethod({ header: 'x-agent', pattern: /^(.+)$/ });
+  checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'one' } }));
+  checkTokenHolder(header, token, peer());
+  expect(() => checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'two' } }))).toThrow(
+    refusal('wrong-certificate'),
+  );
+  checkTokenHolder(userpassMethod(parseUserDatabase('')), token, peer());
 });
 
 describe('tokens', () => {

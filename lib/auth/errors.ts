@@ -10,7 +10,7 @@
  * | `bad-name` | the identity found is not acceptable as an agent name |
  * | `revoked` | the certificate is on the blocklist |
  * | `bad-token` | the token is malformed, forged, expired, for another purpose or from another issuer |
- * | `wrong-certificate` | the token is good, the connection's certificate belongs to somebody else |
+ * | `wrong-certificate` | the token is good, the connection (its certificate, its proxy's header) is somebody else's |
  */
 export type AuthErrorCode =
   | 'configuration'

@@ -1,22 +1,28 @@
 import { AuthError } from './errors.ts';
-import { isDnsLabel } from './identity.ts';
+import { isDnsLabel, type PeerInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 
 /** The agent is who a request header says that a trusted proxy has set. */
 export function headerMethod(options: { readonly header: string; readonly pattern: RegExp }): AuthMethod {
   const { header, pattern } = options;
+  const identify = (peer: PeerInfo): string | undefined => {
+    const value = peer.header(header);
+    if (value === undefined) return undefined;
+    const name = pattern.exec(value)?.[1];
+    if (!name) throw new AuthError('bad-credentials', `The header ${header} does not match ${pattern}`);
+    if (!isDnsLabel(name)) {
+      throw new AuthError('bad-name', `The header ${header} names the agent "${name}", which is no DNS label`, {
+        agent: name,
+      });
+    }
+    return name;
+  };
   return {
     name: 'header',
+    identify,
     async authenticate(_request, peer) {
-      const value = peer.header(header);
-      if (value === undefined) throw new AuthError('no-credentials', `The request has no header ${header}`);
-      const name = pattern.exec(value)?.[1];
-      if (!name) throw new AuthError('bad-credentials', `The header ${header} does not match ${pattern}`);
-      if (!isDnsLabel(name)) {
-        throw new AuthError('bad-name', `The header ${header} names the agent "${name}", which is no DNS label`, {
-          agent: name,
-        });
-      }
+      const name = identify(peer);
+      if (name === undefined) throw new AuthError('no-credentials', `The request has no header ${header}`);
       return name;
     },
   };

@@ -11,7 +11,7 @@ export {
 } from './identity.ts';
 export type { AuthMethod } from './method.ts';
 export { mtlsMethod } from './mtls.ts';
-export { authenticateWith, createAuthMethod } from './registry.ts';
+export { authenticateWith, checkTokenHolder, createAuthMethod } from './registry.ts';
 export { commonNameOf, fingerprintOf, subjectOf, urisOf } from './subject.ts';
 export { TokenAuthority, type TokenPair, tokenIssuer } from './tokens.ts';
 export { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';

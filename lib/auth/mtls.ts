@@ -1,5 +1,5 @@
 import { AuthError } from './errors.ts';
-import { isDnsLabel } from './identity.ts';
+import { isDnsLabel, type PeerInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import { fingerprintOf, subjectOf, urisOf } from './subject.ts';
 
@@ -15,26 +15,24 @@ export function mtlsMethod(options: {
   isRevoked?(fingerprint: string): boolean;
 }): AuthMethod {
   const { source, pattern } = options;
-  return {
-    name: 'mtls',
-    async authenticate(_request, { certificate }) {
-      if (certificate === undefined) {
-        throw new AuthError('no-credentials', 'The agent showed no client certificate that holds');
-      }
-      const subject = subjectOf(certificate);
-      const texts = source === 'subject' ? [subject] : urisOf(certificate);
-      const name = texts.map((text) => pattern.exec(text)?.[1]).find((found) => found !== undefined && found !== '');
-      const about = `The client certificate of "${subject}"${source === 'uri' ? ` (URIs: ${texts.join(' ') || 'none'})` : ''}`;
-      if (name === undefined) {
-        throw new AuthError('bad-credentials', `${about} does not match ${pattern}, so it names no agent`);
-      }
-      if (!isDnsLabel(name)) {
-        throw new AuthError('bad-name', `${about} names the agent "${name}", which is no DNS label`, { agent: name });
-      }
-      if (options.isRevoked?.(fingerprintOf(certificate))) {
-        throw new AuthError('revoked', `${about} is on the blocklist`, { agent: name });
-      }
-      return name;
-    },
+  const identify = ({ certificate }: PeerInfo): string => {
+    if (certificate === undefined) {
+      throw new AuthError('no-credentials', 'The agent showed no client certificate that holds');
+    }
+    const subject = subjectOf(certificate);
+    const texts = source === 'subject' ? [subject] : urisOf(certificate);
+    const name = texts.map((text) => pattern.exec(text)?.[1]).find((found) => found !== undefined && found !== '');
+    const about = `The client certificate of "${subject}"${source === 'uri' ? ` (URIs: ${texts.join(' ') || 'none'})` : ''}`;
+    if (name === undefined) {
+      throw new AuthError('bad-credentials', `${about} does not match ${pattern}, so it names no agent`);
+    }
+    if (!isDnsLabel(name)) {
+      throw new AuthError('bad-name', `${about} names the agent "${name}", which is no DNS label`, { agent: name });
+    }
+    if (options.isRevoked?.(fingerprintOf(certificate))) {
+      throw new AuthError('revoked', `${about} is on the blocklist`, { agent: name });
+    }
+    return name;
   };
+  return { name: 'mtls', identify, authenticate: async (_request, peer) => identify(peer) };
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import type { AuthChoice } from './choice.ts';
 import { AuthError } from './errors.ts';
 import { headerMethod } from './header.ts';
-import type { AuthRequest, PeerInfo } from './identity.ts';
+import type { AgentIdentity, AuthRequest, PeerInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import { mtlsMethod } from './mtls.ts';
 import { parseUserDatabase, userpassMethod } from './userpass.ts';
@@ -47,4 +47,18 @@ export async function authenticateWith(method: AuthMethod, request: AuthRequest,
     throw new AuthError('unknown-method', `The agent uses ${used}; this principal takes ${method.name} only`);
   }
   return method.authenticate(request, peer);
+}
+
+/**
+ * Checks that a token and the connection that it came over speak of the same agent.
+ *
+ * @throws AuthError `wrong-certificate` when the connection is somebody else's, and what the method throws
+ */
+export function checkTokenHolder(method: AuthMethod, { agent }: AgentIdentity, peer: PeerInfo): void {
+  const holder = method.identify?.(peer);
+  if (holder === undefined || holder === agent) return;
+  const shown = method.name === 'mtls' ? 'client certificate' : 'connection';
+  throw new AuthError('wrong-certificate', `The token is of agent ${agent}, the ${shown} of agent ${holder}`, {
+    agent,
+  });
 }
