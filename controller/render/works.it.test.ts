@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+import { renderCleanUp } from './cleanup.ts';
 import { deliverableCrd } from './crds.ts';
 import { Templates } from './templates.ts';
 import { describe, renderWorks } from './works.ts';
@@ -49,8 +50,14 @@ test('a real API server takes every manifest, without a field that it does not k
     },
     config: undefined,
   });
+  const cleanUp = renderCleanUp(new Templates(), {
+    namespace: 'argocd',
+    image: 'agent:1',
+    pullPolicy: 'IfNotPresent',
+    config: undefined,
+  });
   const refused: string[] = [];
-  for (const object of works.flatMap(({ spec }) => spec.workload.manifests)) {
+  for (const object of [...works.map(({ spec }) => spec), cleanUp].flatMap(({ workload }) => workload.manifests)) {
     const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
     const { namespace, name } = object.metadata;
     if (!type) throw new Error(`the API server has no kind ${object.kind}`);

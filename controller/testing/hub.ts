@@ -11,12 +11,11 @@ const root = join(import.meta.dirname, '..', '..');
 export const shared = join(root, '..', 'shared', 'crds');
 export const hasShared = existsSync(shared);
 export const chartCrds = join(root, 'charts/argocd-agent-addon/crds');
-const crdPaths = hasShared
-  ? [
-      join(shared, 'ocm'),
-      ...['application', 'appproject', 'applicationset'].map((name) => join(shared, 'argocd', `${name}-crd.yaml`)),
-    ]
-  : [join(root, 'e2e/hub/crds/hub'), join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
+/** CRDs of Argo CD. */
+export const argoCdCrds: readonly string[] = hasShared
+  ? ['application', 'appproject', 'applicationset'].map((name) => join(shared, 'argocd', `${name}-crd.yaml`))
+  : [join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
+const crdPaths = [hasShared ? join(shared, 'ocm') : join(root, 'e2e/hub/crds/hub'), ...argoCdCrds];
 
 /** Names of the works of a cluster. */
 export const workNames = ['agent', 'argocd', 'crds'].map((part) => `argocd-agent-addon-${part}`);

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import type { ManifestWork } from '../resources.ts';
+import { cleanUpState, renderCleanUp } from './cleanup.ts';
+import { Templates } from './templates.ts';
+
+const templates = new Templates();
+const input = { namespace: 'gitops', image: 'quay.io/x/fleet:1', pullPolicy: 'Always', config: undefined };
+const jobOf = (spec: ManifestWork['spec']) => {
+  const job = spec.workload.manifests.find(({ kind }) => kind === 'Job');
+  return job as KubeObject & { spec: { template: { spec: PodSpec } } };
+};
+
+test('the clean-up runs our image against the namespace of Argo CD, in a namespace of its own', () => {
+  const spec = renderCleanUp(templates, input);
+  const job = jobOf(spec);
+  const [container] = job.spec.template.spec.containers;
+  expect(container).toMatchObject({
+    image: 'quay.io/x/fleet:1',
+    imagePullPolicy: 'Always',
+    command: ['gitops-controller'],
+    args: ['--mode=cleanup'],
+    env: [{ name: 'ARGOCD_NAMESPACE', value: 'gitops' }],
+  });
+  const placed = spec.workload.manifests.filter(({ metadata }) => metadata.namespace !== undefined);
+  expect(new Set(placed.map(({ metadata }) => metadata.namespace))).toEqual(new Set([job.metadata.namespace]));
+  expect(spec.workload.manifests.find(({ kind }) => kind === 'Namespace')?.metadata.name).toBe(job.metadata.namespace);
+  expect(spec.deleteOption).toBeUndefined();
+});
+
+test('the image comes from a mirror and the pod goes to a node like those of the add-on', () => {
+  const config = {
+    registries: [{ source: 'quay.io/x', mirror: 'mirror.example.com/y' }],
+    nodePlacement: { tolerations: [{ key: 'infra', operator: 'Exists' }] },
+  };
+  const pod = jobOf(renderCleanUp(templates, { ...input, config })).spec.template.spec;
+  expect(pod.containers[0]?.image).toBe('mirror.example.com/y/fleet:1');
+  expect(pod.tolerations).toEqual([{ key: 'infra', operator: 'Exists' }]);
+});
+
+test('the end of the Job is read from the feedback that the work asks for', () => {
+  const spec = renderCleanUp(templates, input);
+  const { namespace, name } = jobOf(spec).metadata;
+  expect(spec.manifestConfigs).toMatchObject([
+    { resourceIdentifier: { group: 'batch', resource: 'jobs', namespace, name }, feedbackScrapeType: 'Watch' },
+  ]);
+  const work = (...values: string[]): ManifestWork => ({
+    metadata: { name: 'w' },
+    spec,
+    status: {
+      resourceStatus: {
+        manifests: [
+          { resourceMeta: { ordinal: 0, kind: 'Namespace' }, conditions: [] },
+          {
+            resourceMeta: { ordinal: 4, kind: 'Job' },
+            conditions: [],
+            statusFeedback: {
+              values: values.map((v) => ({ name: v, fieldValue: { type: 'String', string: 'True' } })),
+            },
+          },
+        ],
+      },
+    },
+  });
+  expect(cleanUpState({ metadata: { name: 'w' }, spec })).toBe('running');
+  expect(cleanUpState(work())).toBe('running');
+  expect(cleanUpState(work('JobComplete'))).toBe('complete');
+  expect(cleanUpState(work('JobFailed'))).toBe('failed');
+});
