@@ -2,23 +2,21 @@ import type { Message, PrincipalProjects, PrincipalSync } from '../lib/argocd/in
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
 import { type Peer, peerOnStream } from '../lib/bridge/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
-import { principalSource, type Session, type SessionHandlers, type WireEvent } from '../lib/wire/index.ts';
+import { principalSource, type Session, type SessionHandlers } from '../lib/wire/index.ts';
 import type { ConnectionRecords } from './connections.ts';
 import type { PrincipalMetrics } from './metrics.ts';
 
-/** How many events of an agent without a cluster Secret are kept until it has one; agents send the others again. */
-const maxHeld = 1_000;
+/** What an agent may send ahead of what has been written to the API server. */
+const intake = { maxEvents: 5_000, maxBytes: 64 * 1024 * 1024 };
 
 interface Current {
   readonly session: Session;
   readonly peer: Peer;
-  /** What the agent said before it was mapped; undefined once the engine has the connection. */
-  held: WireEvent[] | undefined;
 }
 
 /**
  * The agents' streams: puts each on the engine and records who is connected. An agent that has no cluster Secret stays
- * connected but is told nothing and gets no answers: "you should have nothing" would make it delete what it has.
+ * connected, but nothing is read from it and it is told nothing: "you should have nothing" would make it delete what it has.
  */
 export class Sessions {
   readonly #sync: PrincipalSync;
@@ -75,7 +73,9 @@ export class Sessions {
   /** The agent has got a cluster Secret. */
   mapped(agent: string): void {
     const current = this.#current.get(agent);
-    if (current !== undefined) this.#attach(agent, current);
+    if (current === undefined) return;
+    this.#attach(agent, current);
+    current.session.stream.resume();
   }
 
   /** The agent's last cluster Secret is gone: the engine forgets it, and its stream ends. */
@@ -108,24 +108,23 @@ export class Sessions {
       received: () => this.#metrics.eventsReceived.inc(),
       sent: () => this.#metrics.eventsSent.inc(),
       messageSent: (message) => this.#logSent(agent, message),
+      intake,
     });
-    const current: Current = { session, peer, held: [] };
+    const current: Current = { session, peer };
     this.#current.set(agent, current);
     this.#metrics.connections.inc({ agent_name: agent });
     this.#metrics.connectedAgents.set(this.#current.size);
     this.#records.connected(agent, { mode, version });
     if (this.#isMapped(agent)) this.#attach(agent, current);
     else {
+      stream.pause();
       this.#logger.warn(
         { agent },
         'the agent has no cluster Secret (label argocd-agent.argoproj-labs.io/agent-name) and gets nothing until it has one',
       );
     }
     return {
-      event: (event) => {
-        if (current.held === undefined) peer.event(event);
-        else if (current.held.length < maxHeld) current.held.push(event);
-      },
+      event: peer.event,
       closed: () => {
         sync.disconnected(agent, peer.connection);
         projects.disconnected(agent, peer.connection);
@@ -158,12 +157,9 @@ export class Sessions {
     this.#logger.info({ agent, [field]: `${namespace ?? ''}/${name}`, event: message.type }, 'sent to the agent');
   }
 
-  #attach(agent: string, current: Current): void {
-    const held = current.held ?? [];
-    current.held = undefined;
+  #attach(agent: string, { peer }: Current): void {
     // Projects first: Argo CD refuses an Application whose project it does not know yet.
-    this.#projects.connected(agent, current.peer.connection);
-    this.#sync.connected(agent, current.peer.connection);
-    for (const event of held) current.peer.event(event);
+    this.#projects.connected(agent, peer.connection);
+    this.#sync.connected(agent, peer.connection);
   }
 }

@@ -1,4 +1,5 @@
 export { applications, appProjects, syncSelector } from './argo-kinds.ts';
+export type { IntakeLimits } from './intake.ts';
 export { kubeClient, startInformer } from './kube-access.ts';
 export { eventOf, messageOf } from './messages.ts';
 export { type Peer, type PeerListener, peerOnStream } from './peer.ts';

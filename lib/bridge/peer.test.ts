@@ -1,27 +1,39 @@
 import { expect, test } from 'vitest';
 import type { Message } from '../argocd/index.ts';
 import { createLogger } from '../ops/index.ts';
-import { acknowledgement, type EventStream, eventTypes, heartbeatEvent, type WireEvent } from '../wire/index.ts';
-import { eventOf, peerOnStream } from './index.ts';
+import {
+  acknowledgement,
+  type EventStream,
+  eventTypes,
+  heartbeatEvent,
+  WireError,
+  type WireEvent,
+} from '../wire/index.ts';
+import { eventOf, type IntakeLimits, peerOnStream } from './index.ts';
 
 const ids = { resourceId: 'app_1', eventId: 'app_1_2' };
 const object = { metadata: { name: 'app', namespace: 'ns', uid: '1', resourceVersion: '2' }, spec: {} };
 const message: Message = { target: 'application', type: 'create', principalUid: 'p', ...ids, object };
 
-function start() {
+function start(intake?: IntakeLimits) {
   const sent: WireEvent[] = [];
   const heard: unknown[] = [];
-  const state = { room: true, drained: (): void => undefined, ended: false };
+  const state = { room: true, drained: (): void => undefined, ended: false, paused: false, tooLarge: false };
   const stream: EventStream = {
     send: (event) => {
+      if (state.tooLarge) throw new WireError('too-large', 'too large');
       sent.push(event);
       return state.room;
     },
     onDrain: (listener) => {
       state.drained = listener;
     },
-    pause: () => undefined,
-    resume: () => undefined,
+    pause: () => {
+      state.paused = true;
+    },
+    resume: () => {
+      state.paused = false;
+    },
     close: () => undefined,
     get ended() {
       return state.ended;
@@ -38,6 +50,7 @@ function start() {
     },
     received: () => undefined,
     sent: () => undefined,
+    ...(intake === undefined ? {} : { intake }),
   });
   return { peer, sent, heard, state };
 }
@@ -81,4 +94,46 @@ test('what cannot be read or is not for us is acknowledged, so that it does not 
   peer.event(heartbeatEvent({ source: 'them' }));
   expect(heard).toEqual([]);
   expect(sent.map(({ target }) => target)).toEqual(['eventProcessed', 'eventProcessed']);
+});
+
+const numbered = (number: number): Message => ({ ...message, resourceId: `app_${number}`, eventId: `app_${number}_1` });
+
+test('a peer that sends more than is worked off waits, copies count once', () => {
+  const { peer, state } = start({ maxEvents: 2, maxBytes: 1_000_000 });
+  peer.event(eventOf(numbered(1), 'them'));
+  peer.event(eventOf(numbered(1), 'them'));
+  expect(state.paused).toBe(false);
+  peer.event(eventOf(numbered(2), 'them'));
+  expect(state.paused).toBe(true);
+  peer.connection.acknowledge(numbered(1));
+  expect(state.paused).toBe(false);
+});
+
+test('so does one whose events are large', () => {
+  const { peer, state } = start({ maxEvents: 100, maxBytes: 10 });
+  peer.event(eventOf(numbered(1), 'them'));
+  expect(state.paused).toBe(true);
+  peer.connection.acknowledge(numbered(1));
+  expect(state.paused).toBe(false);
+});
+
+test('a peer that sends and does not read waits until it has read', () => {
+  const { peer, state, sent } = start({ maxEvents: 100, maxBytes: 1_000_000 });
+  state.room = false;
+  peer.event(heartbeatEvent({ source: 'them' }));
+  expect(sent).toHaveLength(1);
+  expect(state.paused).toBe(true);
+  expect(peer.connection.send(message)).toBe(false);
+  state.room = true;
+  state.drained();
+  expect(state.paused).toBe(false);
+});
+
+test('a message over the limit is left to a later attempt, not thrown at whoever caused it', () => {
+  const { peer, sent, state } = start();
+  state.tooLarge = true;
+  expect(peer.connection.send(message)).toBe(true);
+  state.tooLarge = false;
+  expect(peer.connection.send(message)).toBe(true);
+  expect(sent).toHaveLength(1);
 });

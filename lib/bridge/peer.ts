@@ -4,9 +4,11 @@ import {
   type EventStream,
   expectsAcknowledgement,
   isAcknowledgement,
+  WireError,
   type WireEvent,
   type WireLogger,
 } from '../wire/index.ts';
+import { Intake, type IntakeLimits } from './intake.ts';
 import { eventOf, messageOf } from './messages.ts';
 
 /** The engine's side of a connection: what it is told. */
@@ -25,7 +27,13 @@ export interface Peer {
   event(event: WireEvent): void;
 }
 
-/** Puts the engine on a stream. `source` is what this side's events name as theirs. */
+/**
+ * Puts the engine on a stream. `source` is what this side's events name as theirs.
+ *
+ * With `intake` the peer is made to wait while too much of what it sent is not acknowledged yet, or while it does not read
+ * our answers: then its events cost bounded memory whatever it does. Only one side of a connection may do so, else both
+ * could wait for each other.
+ */
 export function peerOnStream(options: {
   stream: EventStream;
   source: string;
@@ -36,27 +44,62 @@ export function peerOnStream(options: {
   sent(): void;
   /** Hears of each message that is sent, repetitions included. */
   messageSent?(message: Message): void;
+  intake?: IntakeLimits;
 }): Peer {
   const { stream, source, listener, logger } = options;
+  const intake = options.intake && new Intake(options.intake);
   let full = false;
+  let paused = false;
+  const regulate = () => {
+    if (intake === undefined || paused === (full || intake.isFull)) return;
+    paused = !paused;
+    if (paused) stream.pause();
+    else stream.resume();
+  };
   stream.onDrain(() => {
     full = false;
+    regulate();
     listener.writable();
   });
   const send = (event: WireEvent) => {
     options.sent();
     logger.debug(brief(event), 'event sent');
-    return stream.send(event);
+    full = !stream.send(event) && !stream.ended;
+  };
+  const acknowledge = (event: WireEvent) => {
+    send(acknowledgement(event, source));
+    intake?.acknowledged(event);
+    regulate();
+  };
+  const take = (event: WireEvent) => {
+    let message: Message | undefined;
+    try {
+      message = messageOf(event);
+    } catch (error) {
+      logger.warn({ ...brief(event), error }, 'event cannot be read and is skipped');
+    }
+    if (message !== undefined) {
+      listener.receive(message);
+      return;
+    }
+    logger.debug(brief(event), 'event is not for this version');
+    if (expectsAcknowledgement(event)) acknowledge(event);
   };
   return {
     connection: {
       send: (message) => {
         if (full) return false;
-        options.messageSent?.(message);
-        full = !send(eventOf(message, source)) && !stream.ended;
+        try {
+          send(eventOf(message, source));
+          options.messageSent?.(message);
+        } catch (error) {
+          if (!(error instanceof WireError) || error.code !== 'too-large') throw error;
+          // Taken, as far as the engine is concerned: it tries again later, when the object may be smaller.
+          logger.error({ hint: error.hint }, error.message);
+        }
         return true;
       },
-      acknowledge: (message) => void send(acknowledgement(addressed(message), source)),
+      acknowledge: (message) => acknowledge(addressed(message)),
     },
     event: (event) => {
       options.received();
@@ -65,18 +108,9 @@ export function peerOnStream(options: {
         listener.acknowledged(event);
         return;
       }
-      let message: Message | undefined;
-      try {
-        message = messageOf(event);
-      } catch (error) {
-        logger.warn({ ...brief(event), error }, 'event cannot be read and is skipped');
-      }
-      if (message !== undefined) {
-        listener.receive(message);
-        return;
-      }
-      logger.debug(brief(event), 'event is not for this version');
-      if (expectsAcknowledgement(event)) send(acknowledgement(event, source));
+      intake?.received(event);
+      take(event);
+      regulate();
     },
   };
 }
