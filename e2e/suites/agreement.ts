@@ -55,10 +55,14 @@ function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>): s
   const found: string[] = [];
   const say = (name: string, what: string, left?: unknown, right?: unknown) =>
     found.push(`${name}: ${what}${left === undefined ? '' : `: ${JSON.stringify(left)} and ${JSON.stringify(right)}`}`);
-  for (const name of hub.keys()) if (!wanted.has(name)) say(name, 'is on the hub though nobody wants it');
+  for (const [name, { metadata }] of hub) {
+    if (!wanted.has(name)) say(name, `is on the hub though nobody wants it; ${deletion(metadata)}`);
+  }
   for (const [cluster, there] of copies) {
     for (const [name, copy] of there) {
-      if (wanted.get(name)?.cluster !== cluster) say(name, `is on ${cluster} though nobody wants it there`);
+      if (wanted.get(name)?.cluster !== cluster) {
+        say(name, `is on ${cluster} though nobody wants it there; ${deletion(copy.metadata)}`);
+      }
       if (copy.metadata.namespace !== 'argocd') say(name, `is in namespace ${copy.metadata.namespace}`);
     }
   }
@@ -79,6 +83,10 @@ function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>): s
     else if (left.sync === undefined) say(name, 'Argo CD has not said anything of it yet');
   }
   return found;
+}
+
+function deletion({ deletionTimestamp = 'not', finalizers = [] }: Application['metadata']): string {
+  return `deleted: ${deletionTimestamp}, finalizers: ${finalizers.join(' ') || 'none'}`;
 }
 
 /** What users see of an Application's state. */
