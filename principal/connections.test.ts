@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import type { Informer, KubeClient, Lease } from '../lib/kube/index.ts';
+import { ApiError, type Informer, type KubeClient, type Lease } from '../lib/kube/index.ts';
 import { createLogger } from '../lib/ops/index.ts';
 import { ConnectionRecords } from './connections.ts';
 
@@ -12,11 +12,20 @@ afterEach(() => {
 function start(before: Lease[] = [], graceMs = 60_000) {
   const applied: Lease[] = [];
   const state = { fail: 0 };
+  const stored = new Map<string, Lease>();
   const client = {
+    get: async (_type: unknown, { name }: { name: string }) => stored.get(name),
     apply: async (_type: unknown, lease: Lease) => {
       if (state.fail-- > 0) throw new Error('the API server is away');
+      const { name, resourceVersion } = lease.metadata;
+      const now = stored.get(name)?.metadata.resourceVersion;
+      if (resourceVersion !== undefined && resourceVersion !== now) {
+        throw new ApiError({ status: 409, reason: 'Conflict', message: 'the object has been modified' });
+      }
       applied.push(lease);
-      return lease;
+      const written = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(applied.length) } };
+      stored.set(name, written);
+      return written;
     },
   } as unknown as KubeClient;
   const informer = {
@@ -33,7 +42,7 @@ function start(before: Lease[] = [], graceMs = 60_000) {
   const controller = new AbortController();
   stop.push(controller);
   void records.run(controller.signal, graceMs);
-  return { records, applied, state };
+  return { records, applied, state, stored, stop: () => controller.abort() };
 }
 
 const left = (agent: string, connected: string): Lease => ({
@@ -92,4 +101,18 @@ test('a clean end disconnects all', async () => {
   await vi.waitUntil(() => applied.length === 1);
   await records.close();
   expect(applied.map(summary)[1]).toEqual(['argocd-agent-one', 'false', '']);
+});
+
+test('an agent that has gone to another principal is not marked as disconnected', async () => {
+  const { records, applied, stored } = start();
+  for (const agent of ['stays', 'goes']) records.connected(agent, { mode: 'managed', version: '1.0.0' });
+  await vi.waitUntil(() => applied.length === 2);
+  const touch = (agent: string, spec: NonNullable<Lease['spec']>) =>
+    stored.set(`argocd-agent-${agent}`, { metadata: { name: `argocd-agent-${agent}`, resourceVersion: 'new' }, spec });
+  touch('goes', { holderIdentity: 'pod-2' });
+  touch('stays', { holderIdentity: 'pod-1' });
+  for (const agent of ['stays', 'goes']) records.disconnected(agent);
+  await records.close();
+  await vi.waitUntil(() => applied.length === 3);
+  expect(applied.map(summary)[2]).toEqual(['argocd-agent-stays', 'false', '']);
 });

@@ -1,4 +1,12 @@
-import { type Informer, type KubeClient, type Lease, leases, rfc3339Micro, WorkQueue } from '../lib/kube/index.ts';
+import {
+  type Informer,
+  isConflict,
+  type KubeClient,
+  type Lease,
+  leases,
+  rfc3339Micro,
+  WorkQueue,
+} from '../lib/kube/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
 
 /** The labels of a connection record; watch with them. */
@@ -16,6 +24,8 @@ export interface ConnectedAgent {
   readonly version: string;
 }
 
+type Connected = ConnectedAgent & { readonly since: Date };
+
 /**
  * Records each agent's connection in a Lease `argocd-agent-<agent>` of the principal's namespace, so that others (the fleet
  * controller, kubectl) see and can watch it: annotation `connected`, holder, since when. Written when it changes only.
@@ -27,11 +37,13 @@ export class ConnectionRecords {
   readonly #logger: Logger;
   readonly #informer: Informer<Lease>;
   readonly #queue: WorkQueue;
-  readonly #connected = new Map<string, ConnectedAgent & { since: Date }>();
+  readonly #connected = new Map<string, Connected>();
   /** Agents whose state is this process's to say: they connected to it, or had time enough to. */
   readonly #known = new Set<string>();
-  /** What this process wrote last; the cache may be behind it. */
-  readonly #written = new Map<string, boolean>();
+  /** Agents whose record this process has made, or begun to make, to say "connected". */
+  readonly #held = new Set<string>();
+  /** What this process wrote last, since the cache may be behind it. */
+  readonly #written = new Map<string, { readonly connected: boolean; readonly resourceVersion: string | undefined }>();
 
   constructor(options: {
     client: KubeClient;
@@ -56,6 +68,7 @@ export class ConnectionRecords {
   connected(agent: string, details: ConnectedAgent): void {
     this.#connected.set(agent, { ...details, since: new Date() });
     this.#known.add(agent);
+    this.#held.add(agent);
     this.#queue.add(agent);
   }
 
@@ -81,44 +94,84 @@ export class ConnectionRecords {
     clearTimeout(grace);
   }
 
-  /** Marks all agents of this process as disconnected; for a clean shutdown. Gives up after `timeoutMs`. */
+  /**
+   * Marks all agents that were connected to this process as disconnected, except those that have gone to another one in the
+   * meantime; for a clean shutdown, after `run` has ended. Gives up after `timeoutMs`.
+   */
   async close(timeoutMs = 2_000): Promise<void> {
-    const agents = [...this.#connected.keys()];
     this.#connected.clear();
     const signal = AbortSignal.timeout(timeoutMs);
-    await Promise.allSettled(agents.map((agent) => this.#write(agent, signal)));
+    const agents = [...this.#held];
+    const results = await Promise.allSettled(agents.map((agent) => this.#write(agent, signal)));
+    const failed = agents.filter((_, index) => results[index]?.status === 'rejected');
+    if (failed.length > 0) this.#logger.warn({ agents: failed }, 'not recorded as disconnected');
   }
 
   async #write(agent: string, signal: AbortSignal): Promise<void> {
     if (!this.#known.has(agent)) return;
     const now = this.#connected.get(agent);
-    const name = (prefix + agent).slice(0, 253);
-    const wanted = {
+    const written = this.#written.get(agent);
+    if (now === undefined && !this.#held.has(agent) && !(written?.connected ?? this.#isRecorded(agent))) return;
+    const connected = now !== undefined;
+    let lease: Lease | undefined;
+    try {
+      lease = await this.#client.apply(leases, this.#record(agent, now, written?.resourceVersion), {
+        fieldManager: 'argocd-agent-principal',
+        force: true,
+        signal,
+      });
+    } catch (error) {
+      if (now !== undefined || !isConflict(error)) throw error;
+      const found = await this.#client.get(leases, { namespace: this.#namespace, name: nameOf(agent) }, signal);
+      if (found?.spec?.holderIdentity === this.#identity) {
+        this.#written.set(agent, { connected: true, resourceVersion: found.metadata.resourceVersion });
+        return this.#write(agent, signal);
+      }
+      this.#logger.debug({ agent }, 'the agent is connected to another principal');
+    }
+    if (!connected) this.#held.delete(agent);
+    this.#written.set(agent, { connected, resourceVersion: lease?.metadata.resourceVersion });
+    this.#logger.debug({ agent, connected }, 'connection recorded');
+  }
+
+  /** Whether a former process left a record that does not say "disconnected". */
+  #isRecorded(agent: string): boolean {
+    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata.annotations;
+    return cached?.[annotation('connected')] !== 'false';
+  }
+
+  /** The end of a connection replaces only what this process wrote: `resourceVersion` sees to that. */
+  #record(agent: string, now: Connected | undefined, resourceVersion: string | undefined): Lease {
+    const renewTime = rfc3339Micro(new Date());
+    const metadata = {
+      namespace: this.#namespace,
+      name: nameOf(agent),
       labels: { ...connectionLabels, [annotation('agent-name')]: agent },
-      annotations: {
-        [annotation('connected')]: String(now !== undefined),
-        ...(now === undefined
-          ? {}
-          : { [annotation('agent-mode')]: now.mode, [annotation('agent-version')]: now.version }),
-      },
     };
-    const holder = now === undefined ? '' : this.#identity;
-    const cached = this.#informer.get({ namespace: this.#namespace, name })?.metadata.annotations;
-    const recorded = this.#written.get(agent) ?? cached?.[annotation('connected')] !== 'false';
-    if (now === undefined && !recorded) return;
-    await this.#client.apply(
-      leases,
-      {
-        metadata: { namespace: this.#namespace, name, ...wanted },
-        spec: {
-          holderIdentity: holder,
-          renewTime: rfc3339Micro(new Date()),
-          ...(now === undefined ? {} : { acquireTime: rfc3339Micro(now.since) }),
+    if (now === undefined) {
+      return {
+        metadata: {
+          ...metadata,
+          ...(resourceVersion === undefined ? {} : { resourceVersion }),
+          annotations: { [annotation('connected')]: 'false' },
+        },
+        spec: { holderIdentity: '', renewTime },
+      };
+    }
+    return {
+      metadata: {
+        ...metadata,
+        annotations: {
+          [annotation('connected')]: 'true',
+          [annotation('agent-mode')]: now.mode,
+          [annotation('agent-version')]: now.version,
         },
       },
-      { fieldManager: 'argocd-agent-principal', force: true, signal },
-    );
-    this.#written.set(agent, now !== undefined);
-    this.#logger.debug({ agent, connected: now !== undefined }, 'connection recorded');
+      spec: { holderIdentity: this.#identity, renewTime, acquireTime: rfc3339Micro(now.since) },
+    };
   }
+}
+
+function nameOf(agent: string): string {
+  return (prefix + agent).slice(0, 253);
 }

@@ -176,9 +176,11 @@ export async function runPrincipal(
     signal.addEventListener('abort', () => resolve());
   });
   logger.info('principal stops');
+  // First the streams, so that agents go elsewhere at once.
+  const closed = server.close();
+  await recording;
   await records.close();
-  await server.close();
-  await Promise.all([recording, health.close(), metricsServer?.close()]);
+  await Promise.all([closed, health.close(), metricsServer?.close()]);
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 

@@ -82,6 +82,7 @@ export class Sessions {
   unmapped(agent: string): void {
     this.#sync.forgetAgent(agent);
     this.#projects.forgetAgent(agent);
+    this.#metrics.connections.remove({ agent_name: agent });
     this.#current.get(agent)?.session.stream.close('the agent is no longer mapped to a cluster');
   }
 

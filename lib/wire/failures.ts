@@ -42,6 +42,11 @@ function explainStatus(error: GrpcError, server: string): WireError {
       });
     case grpcStatus.canceled:
       return new WireError('closed', `The connection to ${server} was ended`, { cause: error });
+    case grpcStatus.resourceExhausted:
+      return new WireError('too-large', `The connection to ${server} was ended: ${details}`, {
+        hint: 'Raise --grpc-max-message-size on both sides.',
+        cause: error,
+      });
     case grpcStatus.unimplemented:
       return new WireError('protocol', `What answers at ${server} is no principal: ${details}`, { cause: error });
     default:

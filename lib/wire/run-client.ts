@@ -1,16 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Backoff } from './backoff.ts';
-import type { WireClientOptions } from './client-options.ts';
+import type { PrincipalInfo, WireClientOptions } from './client-options.ts';
 import { WireError } from './errors.ts';
 import { CallEventStream } from './event-stream.ts';
 import { explainFailure } from './failures.ts';
 import { connectGrpc, type GrpcTransport } from './grpc/client.ts';
+import type { ClientCall } from './grpc/client-call.ts';
 import { GrpcError } from './grpc/status.ts';
 import { logIn } from './login.ts';
 import { paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
 
 const connectTimeoutMs = 15_000;
+/** How long a principal that can be reached may take to answer the login. */
+const loginTimeoutMs = 30_000;
+/** A principal that has not refused the event stream by then has taken it; originals say nothing before their first event. */
+const acceptedAfterMs = 250;
 const defaultBackoff = { initialMs: 200, maxMs: 30_000 };
 /** A stream that lasted this long was a good one: the next attempt starts with the shortest wait again. */
 const goodAfterMs = 5000;
@@ -47,40 +52,85 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
 
 /** One connection, from start to end. Never throws: how it ended is the result. */
 async function runConnection(options: WireClientOptions, versions: { adopted?: string }): Promise<WireError> {
-  const { signal, server } = options;
+  const { server } = options;
   let transport: GrpcTransport | undefined;
   try {
     transport = await connect(options);
-    const principal = await logIn(transport, options, versions);
-    const { agent, principalNamespace, version } = principal;
-    const call = await principal.call(paths.subscribe);
-    const logger = options.logger;
-    return await new Promise<WireError>((resolve) => {
-      const stream = new CallEventStream(call, {
-        maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
-        logger,
-        end: () => call.cancel(),
-      });
-      const onAbort = () => stream.close();
-      signal.addEventListener('abort', onAbort, { once: true });
-      call.listen({
-        message: (bytes) => stream.received(bytes),
-        end: (status) => {
-          signal.removeEventListener('abort', onAbort);
-          void endOf(status, transport, server).then((error) => {
-            stream.finished(status === undefined || signal.aborted ? undefined : error);
-            resolve(error);
-          });
-        },
-      });
-      logger.info({ server, agent, principalNamespace, version }, 'Connected to the principal');
-      stream.attach(options.onConnected(stream, { agent, principalNamespace, version }));
-    });
+    const opened = await openStream(transport, options, versions);
+    return await followStream(opened, transport, options);
   } catch (error) {
     return await explain(error, transport, server);
   } finally {
     transport?.destroy();
   }
+}
+
+/** An event stream that was asked for; the principal may still refuse it. */
+interface OpenedStream {
+  readonly call: ClientCall;
+  readonly principal: PrincipalInfo;
+}
+
+/** Logs in and asks for the event stream. */
+async function openStream(
+  transport: GrpcTransport,
+  options: WireClientOptions,
+  versions: { adopted?: string },
+): Promise<OpenedStream> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    transport.destroy();
+  }, loginTimeoutMs);
+  try {
+    const login = await logIn(transport, options, versions);
+    const { agent, principalNamespace, version } = login;
+    return { call: await login.call(paths.subscribe), principal: { agent, principalNamespace, version } };
+  } catch (error) {
+    if (!isLate) throw error;
+    const message = `The principal at ${options.server} did not answer the login within ${loginTimeoutMs / 1000} s`;
+    throw new WireError('unreachable', message, { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Hands the stream to the user once the principal has taken it; resolves with how it ended. */
+function followStream(
+  { call, principal }: OpenedStream,
+  transport: GrpcTransport,
+  options: WireClientOptions,
+): Promise<WireError> {
+  const { signal, logger, server, maxMessageBytes = defaultMaxMessageBytes } = options;
+  return new Promise<WireError>((resolve, reject) => {
+    const stream = new CallEventStream(call, { maxMessageBytes, logger, end: () => call.cancel() });
+    let isTaken = false;
+    const taken = () => {
+      if (isTaken || call.isOver) return;
+      isTaken = true;
+      logger.info({ server, ...principal }, 'Connected to the principal');
+      try {
+        stream.attach(options.onConnected(stream, principal));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    const timer = setTimeout(taken, acceptedAfterMs);
+    const onAbort = () => stream.close();
+    signal.addEventListener('abort', onAbort, { once: true });
+    call.listen({
+      accepted: taken,
+      message: (bytes) => stream.received(bytes),
+      end: (status) => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+        void endOf(status, transport, server).then((error) => {
+          stream.finished(status === undefined || signal.aborted ? undefined : error);
+          resolve(error);
+        });
+      },
+    });
+  });
 }
 
 function connect(options: WireClientOptions): Promise<GrpcTransport> {

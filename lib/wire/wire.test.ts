@@ -167,6 +167,7 @@ describe('agent and principal over mutual TLS', () => {
     const [session] = principal.sessions;
     expect(session).toMatchObject({ agent: 'cluster1', mode: 'managed' });
     expect(principal.requests).toMatchObject([{ method: 'mtls', version: '2.0.0', agentNamespace: 'argocd' }]);
+    await until(() => expect(agent.principals).toHaveLength(1));
     expect(agent.principals).toEqual([{ agent: 'cluster1', principalNamespace: 'argocd', version: '1.0.0' }]);
 
     expect(session?.stream.send(created)).toBe(true);
@@ -212,7 +213,7 @@ describe('agent and principal over mutual TLS', () => {
     await until(() => expect(agent.closed).toHaveLength(1));
     const again = await startPrincipal({ port });
     await until(() => expect(again.sessions).toHaveLength(1));
-    expect(agent.streams).toHaveLength(2);
+    await until(() => expect(agent.streams).toHaveLength(2));
   });
 
   test('a forced disconnect lets the agent return', async () => {
@@ -379,6 +380,11 @@ describe('what an operator reads when an agent cannot connect', () => {
     const agent = startAgent(standby.server.port);
     expect(await failureOf(agent)).toMatchObject({ code: 'not-accepting' });
     expect(standby.sessions).toEqual([]);
+    expect(agent.streams).toEqual([]);
+    expect(agent.log.entries.map(({ message }) => message)).not.toContain('Connected to the principal');
+    expect(standby.log.entries.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/state replicating/),
+    );
   });
 
   test('failing attempts grow apart instead of hammering', async () => {

@@ -4,6 +4,8 @@ import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus,
 
 /** What the user of a call listens to. */
 export interface ClientCallListener {
+  /** The server took the call. Some servers say so only with their first message. Called at most once. */
+  accepted?(): void;
   message(bytes: Uint8Array): void;
   /** The call is over: undefined when it ended with OK. Called once, nothing follows. */
   end(error: GrpcError | undefined): void;
@@ -19,6 +21,7 @@ export class ClientCall {
   #drained: (() => void) | undefined;
   #status: { readonly code: GrpcStatusCode; readonly details: string } | undefined;
   #streamError: Error | undefined;
+  #accepted = false;
   #over = false;
   #isConnectionGone = false;
 
@@ -48,6 +51,7 @@ export class ClientCall {
     stream.on('data', (chunk: Buffer) => this.#receive(chunk));
     // The server is done: nothing that we might still send matters.
     stream.on('end', () => stream.close());
+    if (this.#accepted) listener.accepted?.();
     if (this.#over) listener.end(this.#result());
   }
 
@@ -94,6 +98,9 @@ export class ClientCall {
     else if (Number(headers[':status']) !== 200) {
       const status = Number(headers[':status']);
       this.#status = { code: statusOfHttp(status), details: `the server answered with HTTP status ${status}` };
+    } else {
+      this.#accepted = true;
+      this.#listener?.accepted?.();
     }
   }
 
