@@ -1,12 +1,17 @@
-import { boolFlag, durationFlag, type FlagValues, intFlag, listFlag, stringFlag } from '../lib/ops/index.ts';
+import {
+  between,
+  boolFlag,
+  durationFlag,
+  type FlagValues,
+  intFlag,
+  listFlag,
+  oneOf,
+  optionalPort,
+  positive,
+  stringFlag,
+} from '../lib/ops/index.ts';
 
 const env = (name: string) => ({ env: `ARGOCD_AGENT_${name}` });
-const between = (low: number, high: number) => (value: number) =>
-  value < low || value > high ? `must be between ${low} and ${high}` : undefined;
-const oneOf =
-  (...values: string[]) =>
-  (value: string) =>
-    values.includes(value) ? undefined : `must be one of: ${values.filter(Boolean).join(', ')}`;
 
 /** The flags of `argocd-agent agent`: names, environment variables and defaults of the original. */
 export const agentFlags = {
@@ -27,7 +32,7 @@ export const agentFlags = {
     usage: 'port of the metrics server; 0 for none',
     default: 8181,
     ...env('METRICS_PORT'),
-    check: (port) => (port > 32767 ? 'must be between 1 and 32767, or 0 for none' : undefined),
+    check: optionalPort,
   }),
   'healthz-port': intFlag({
     usage: 'port of the health server, which answers 200 while connected to the principal',
@@ -48,7 +53,7 @@ export const agentFlags = {
     check: oneOf('managed', 'autonomous'),
   }),
   creds: stringFlag({
-    usage: 'how the agent proves who it is: mtls:any or userpass:<file>',
+    usage: 'how the agent proves who it is: mtls:any, userpass:<file> or header:any',
     ...env('CREDS'),
   }),
   'insecure-tls': boolFlag({ usage: "do not verify the principal's certificate", ...env('TLS_INSECURE') }),
@@ -97,13 +102,13 @@ export const agentFlags = {
     usage: 'largest message in bytes, both ways',
     default: 200 * 1024 * 1024,
     ...env('GRPC_MAX_MESSAGE_SIZE'),
-    check: (size) => (size > 0 ? undefined : 'must be greater than 0'),
+    check: positive,
   }),
   'informer-sync-timeout': durationFlag({
-    usage: 'after how long a slow first listing of local resources is reported',
+    usage: 'how long the first listing of local resources may take before the agent gives up',
     default: 10_000,
     ...env('INFORMER_SYNC_TIMEOUT'),
-    check: (ms) => (ms > 0 ? undefined : 'must be greater than 0'),
+    check: positive,
   }),
   'destination-based-mapping': boolFlag({
     usage: 'Applications keep their namespace; as on the principal',

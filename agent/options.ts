@@ -42,6 +42,10 @@ export function agentOptions(flags: AgentFlags): AgentOptions {
   if (files && (flags['tls-client-cert'] === '' || flags['tls-client-key'] === '')) {
     throw new FatalError('Both --tls-client-cert and --tls-client-key have to be given');
   }
+  const [low, high] = [flags['tls-min-version'], flags['tls-max-version']];
+  if (low !== '' && high !== '' && low > high) {
+    throw new FatalError(`--tls-max-version ${high} is lower than --tls-min-version ${low}`);
+  }
   return {
     flags,
     credentials: readCredentials(flags.creds),

@@ -21,6 +21,7 @@ import {
   createLogger,
   createRegistry,
   FatalError,
+  formatDuration,
   serveHealth,
   serveMetrics,
   versionInfo,
@@ -73,11 +74,8 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     labelSelector,
   });
   const projectCache = startInformer({ ...shared, type: appProjects, namespace, labelSelector });
-  const slow = setTimeout(() => {
-    logger.warn("the API server's lists are slow to come: are Argo CD's CRDs installed, and may the agent list them?");
-  }, flags['informer-sync-timeout']);
-  await Promise.all([applicationCache.synced(signal), projectCache.synced(signal), secretCache.synced(signal)]);
-  clearTimeout(slow);
+  const caches = { Secrets: secretCache, Applications: applicationCache, AppProjects: projectCache };
+  await allSynced(caches, flags['informer-sync-timeout'], signal);
 
   const store = kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager });
   const many = everywhere
@@ -178,6 +176,35 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
 }
 
 const fieldManager = 'argocd-agent';
+
+/**
+ * Waits for the first listing of everything.
+ * @throws FatalError that names what could not be listed in time; the agent is then started anew
+ */
+async function allSynced(
+  caches: Readonly<Record<string, { synced(signal?: AbortSignal): Promise<void> }>>,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const missing = new Set(Object.keys(caches));
+  const late = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), 2 ** 31 - 1));
+  const all = Object.entries(caches).map(async ([what, cache]) => {
+    await cache.synced(AbortSignal.any([signal, late]));
+    missing.delete(what);
+  });
+  try {
+    await Promise.all(all);
+  } catch (error) {
+    await Promise.allSettled(all);
+    if (signal.aborted || !late.aborted) throw error;
+    throw new FatalError(
+      `${[...missing].join(', ')} of this cluster could not be listed within ${formatDuration(timeoutMs)}: ` +
+        "are Argo CD's CRDs installed, may the agent list them, and is the API server well? " +
+        'A slow cluster may need a larger --informer-sync-timeout (ARGOCD_AGENT_INFORMER_SYNC_TIMEOUT)',
+      { cause: error },
+    );
+  }
+}
 
 async function readyToConnect(credentials: AgentCredentials, signal: AbortSignal): Promise<void> {
   const wait = { timeoutMs: credentialsTimeoutMs, signal };

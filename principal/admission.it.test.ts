@@ -172,3 +172,21 @@ test('an expired client certificate is named', async () => {
   await agent.says(/Connected to the principal/);
   await agent.stop('SIGKILL');
 });
+
+test('an agent that cannot list its cluster in time ends and says what is missing', async () => {
+  const agent = await pair.otherAgent(['--informer-sync-timeout=1ms']);
+  agent.start();
+  await agent.says(/\[FATAL\]: .*Applications.* could not be listed within 1ms: .*ARGOCD_AGENT_INFORMER_SYNC_TIMEOUT/);
+  expect(await agent.exited()).toBe(1);
+});
+
+test('a principal that is stopped sends its agents away at once and records that they are gone', async () => {
+  await until('it says connected', async () => (await connected()) === 'true' || undefined, logs());
+  const said = pair.agent.output.length;
+  expect(await pair.principal.stop()).toBe(0);
+  await pair.agent.says(/takes no agents now: the principal is shutting down/, { after: said });
+  expect(await connected()).toBe('false');
+  const after = pair.agent.output.length;
+  pair.principal.start();
+  await pair.agent.says(/Connected to the principal/, { after });
+});

@@ -1,12 +1,16 @@
-import { boolFlag, type FlagValues, intFlag, listFlag, stringFlag } from '../lib/ops/index.ts';
+import {
+  between,
+  boolFlag,
+  type FlagValues,
+  intFlag,
+  listFlag,
+  oneOf,
+  optionalPort,
+  positive,
+  stringFlag,
+} from '../lib/ops/index.ts';
 
 const env = (name: string) => ({ env: `ARGOCD_PRINCIPAL_${name}` });
-const between = (low: number, high: number) => (value: number) =>
-  value < low || value > high ? `must be between ${low} and ${high}` : undefined;
-const oneOf =
-  (...values: string[]) =>
-  (value: string) =>
-    values.includes(value) ? undefined : `must be one of: ${values.filter(Boolean).join(', ')}`;
 
 /** The flags of `argocd-agent principal`: names, environment variables and defaults of the original. */
 export const principalFlags = {
@@ -27,7 +31,7 @@ export const principalFlags = {
     usage: 'port of the metrics server; 0 for none',
     default: 8000,
     ...env('METRICS_PORT'),
-    check: (port) => (port > 32767 ? 'must be between 1 and 32767, or 0 for none' : undefined),
+    check: optionalPort,
   }),
   'healthz-port': intFlag({
     usage: 'port of the health server',
@@ -119,13 +123,13 @@ export const principalFlags = {
     usage: 'largest message in bytes, both ways',
     default: 200 * 1024 * 1024,
     ...env('GRPC_MAX_MESSAGE_SIZE'),
-    check: (size) => (size > 0 ? undefined : 'must be greater than 0'),
+    check: positive,
   }),
   'event-processors': intFlag({
     usage: 'how many resources of one agent are processed at the same time',
     default: 10,
     ...env('EVENT_PROCESSORS'),
-    check: (count) => (count > 0 ? undefined : 'must be greater than 0'),
+    check: positive,
   }),
   'enable-resource-proxy': boolFlag({
     usage: 'live resources through the principal; only false in this version',

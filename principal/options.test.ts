@@ -29,4 +29,8 @@ test.each([
     ['--auth=mtls:CN=(.+)', '--tls-max-version=tls1.2'],
     /--tls-max-version tls1.2 is lower than --tls-min-version tls1.3/,
   ],
+  [
+    ['--auth=mtls:CN=(.+)', '--tls-min-version=', '--tls-max-version=tls1.2'],
+    /--tls-max-version tls1.2 is lower than --tls-min-version tls1.3/,
+  ],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));

@@ -1,6 +1,6 @@
 import { type AuthChoice, AuthError, checkPairing, parseAuth } from '../lib/auth/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
-import type { PrincipalFlags } from './flags.ts';
+import { type PrincipalFlags, principalFlags } from './flags.ts';
 
 /** What the flags mean together. */
 export interface PrincipalOptions {
@@ -25,8 +25,9 @@ export function principalOptions(flags: PrincipalFlags): PrincipalOptions {
   if (files && (flags['tls-cert'] === '' || flags['tls-key'] === '')) {
     throw new FatalError('Both --tls-cert and --tls-key have to be given');
   }
-  const [low, high] = [flags['tls-min-version'], flags['tls-max-version']];
-  if (low !== '' && high !== '' && low > high) {
+  // An empty lowest version means the default, as in the original.
+  const [low, high] = [flags['tls-min-version'] || principalFlags['tls-min-version'].default, flags['tls-max-version']];
+  if (high !== '' && low > high) {
     throw new FatalError(`--tls-max-version ${high} is lower than --tls-min-version ${low}`);
   }
   return {

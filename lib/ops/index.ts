@@ -1,3 +1,4 @@
+export { between, oneOf, optionalPort, positive } from './checks.ts';
 export {
   type Command,
   type CommandContext,
