@@ -5,7 +5,7 @@ import { runDemo } from './story.ts';
 const help = `Usage: npm run demo [-- OPTIONS]
 
 Starts a hub and two managed clusters on this machine, enrolls them by "helm install" and one GitOpsCluster, and shows
-an Application reaching both, live. Ctrl-C stops everything.
+an Application reaching both, live. Ctrl-C stops everything; once more does so at once.
 
 Options:
   --exit    end after the last step instead of waiting for Ctrl-C; the exit code is 0 when every step succeeded
@@ -14,18 +14,36 @@ Options:
   --help    this text
 `;
 
-const { values } = parseArgs({
-  options: {
-    exit: { type: 'boolean', default: false },
-    keep: { type: 'boolean', default: false },
-    down: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-    // Set by --keep for the process that it leaves behind.
-    serve: { type: 'boolean', default: false },
-  },
-});
+const values = parse();
+const colour = values.colour || (process.stdout.isTTY && process.stdout.hasColors() && !process.env.NO_COLOR);
 
 if (values.help) process.stdout.write(help);
+else if ([values.exit, values.keep, values.down].filter(Boolean).length > 1)
+  refuse('Say one of --exit, --keep, --down.');
 else if (values.down) process.exitCode = await down();
-else if (values.keep && !values.serve) process.exitCode = await keepUp();
-else process.exitCode = await runDemo({ until: values.exit ? 'done' : 'interrupted', detached: values.serve });
+else if (values.keep) process.exitCode = await keepUp(colour);
+else process.exitCode = await runDemo({ until: values.exit ? 'done' : 'interrupted', detached: values.serve, colour });
+
+function parse() {
+  try {
+    return parseArgs({
+      options: {
+        exit: { type: 'boolean', default: false },
+        keep: { type: 'boolean', default: false },
+        down: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+        // Set by --keep for the process that it leaves behind.
+        serve: { type: 'boolean', default: false },
+        colour: { type: 'boolean', default: false },
+      },
+    }).values;
+  } catch (error) {
+    refuse((error as Error).message);
+    process.exit();
+  }
+}
+
+function refuse(reason: string): void {
+  process.stderr.write(`${reason}\n\n${help}`);
+  process.exitCode = 2;
+}

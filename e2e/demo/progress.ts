@@ -1,3 +1,5 @@
+import { styleText } from 'node:util';
+
 /** One line of the table at the end. */
 export interface Measured {
   what: string;
@@ -5,44 +7,87 @@ export interface Measured {
   note?: string;
 }
 
+/** Tells what a step waits for at the moment. Printed when the step takes long, and again when it changes. */
+export type WaitsFor = (text: string) => void;
+
+/** A step that takes longer says so, and what it waits for. */
+const longMs = 3_000;
+/** How often a long step says that it goes on, if nothing changes. */
+const remindMs = 10_000;
+
 /** Prints the steps of the demo as they happen and remembers what each took. */
 export class Progress {
   readonly #rows: Measured[] = [];
-  readonly #start = Date.now();
+  readonly #start = performance.now();
+  readonly #colour: boolean;
+
+  /** Colours are for terminals. */
+  constructor(options: { colour: boolean }) {
+    this.#colour = options.colour;
+  }
 
   /** A heading of the demo. */
   chapter(text: string): void {
-    process.stdout.write(`\n\x1b[1m${text}\x1b[0m\n`);
+    process.stdout.write(`\n${this.#styled('bold', text)}\n`);
   }
 
   /** A line that says what happens now. */
   say(text: string): void {
-    process.stdout.write(`  ${clock(Date.now() - this.#start)}  ${text}\n`);
+    process.stdout.write(`  ${clock(performance.now() - this.#start)}  ${text}\n`);
   }
 
   /** Runs a step, prints it with the time it took, and puts it into the table. */
-  async step<T>(what: string, run: () => Promise<T>): Promise<T> {
+  async step<T>(what: string, run: (waitsFor: WaitsFor) => Promise<T>): Promise<T> {
     const begin = performance.now();
     this.say(`${what} …`);
-    const result = await run();
-    this.measured(what, performance.now() - begin);
-    return result;
+    const waiting = this.#whileLong(begin);
+    try {
+      const result = await run(waiting.waitsFor);
+      this.measured(what, performance.now() - begin);
+      return result;
+    } finally {
+      waiting.end();
+    }
   }
 
   /** Puts a figure that was measured elsewhere into the table. */
   measured(what: string, ms: number, note?: string): void {
     this.#rows.push({ what, ms, ...(note !== undefined && { note }) });
-    this.say(`\x1b[32m✓\x1b[0m ${what} (${duration(ms)})${note ? `: ${note}` : ''}`);
+    this.say(`${this.#styled('green', '✓')} ${what} (${duration(ms)})${note ? `: ${note}` : ''}`);
   }
 
   /** The table of everything measured. */
   table(): string {
     const width = Math.max(...this.#rows.map((row) => row.what.length));
     const line = `${'─'.repeat(width + 2)}┼${'─'.repeat(12)}`;
-    const rows = this.#rows.map(
-      ({ what, ms, note }) => ` ${what.padEnd(width)} │ ${duration(ms).padStart(9)}  ${note ?? ''}`,
+    const rows = this.#rows.map(({ what, ms, note }) =>
+      ` ${what.padEnd(width)} │ ${duration(ms).padStart(9)}  ${note ?? ''}`.trimEnd(),
     );
     return [` ${'Step'.padEnd(width)} │      Time`, line, ...rows].join('\n');
+  }
+
+  #whileLong(begin: number) {
+    let reason = '';
+    let printed = '';
+    let printedAt = begin;
+    const look = () => {
+      const now = performance.now();
+      if (now - begin < longMs || (reason === printed && now - printedAt < remindMs)) return;
+      printed = reason;
+      printedAt = now;
+      this.say(this.#styled('dim', `… ${Math.round((now - begin) / 1_000)} s${reason && `, waiting: ${reason}`}`));
+    };
+    const timer = setInterval(look, 500);
+    return {
+      waitsFor: (text: string) => {
+        reason = text;
+      },
+      end: () => clearInterval(timer),
+    };
+  }
+
+  #styled(style: 'bold' | 'dim' | 'green', text: string): string {
+    return this.#colour ? styleText(style, text, { validateStream: false }) : text;
   }
 }
 

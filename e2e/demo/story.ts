@@ -1,58 +1,61 @@
-import {
-  clusterRoleBindings,
-  clusterRoles,
-  configMaps,
-  deployments,
-  type KubeClient,
-  type KubeObject,
-  namespaces,
-  type ResourceType,
-  resourceType,
-  secrets,
-  statefulSets,
-} from '../../lib/kube/index.ts';
+import { join } from 'node:path';
+import { configMaps, deployments, type KubeClient } from '../../lib/kube/index.ts';
 import {
   type Application,
   applicationSets,
   applications,
   type Fleet,
+  type GitOpsCluster,
   gitOpsClusters,
   guestbookFiles,
   guestbookRepository,
   guestbookSet,
   guestbookValues,
   isSyncedAndHealthy,
+  programLogs,
   selectedClusters,
   startFleet,
   waitForObject,
   waitForObjects,
   watchObjects,
 } from '../fleet/index.ts';
-import { appliedManifestWorks, managedClusters, manifestWorks } from '../ocm/index.ts';
-import type { Cluster } from '../testbed/index.ts';
-import { buildTool, toolNames } from '../tools/index.ts';
-import { announceReady, relayOutput } from './detached.ts';
-import { Progress } from './progress.ts';
+import { managedClusters } from '../ocm/index.ts';
+import { statusOf } from '../testbed/index.ts';
+import { buildTool, ToolError, toolNames } from '../tools/index.ts';
+import { type Background, goToBackground } from './detached.ts';
+import { leftClean } from './left-clean.ts';
+import { Progress, type WaitsFor } from './progress.ts';
+import { checkRequirements, RequirementError } from './requirements.ts';
 
-/** How the demo ends: by itself after its last step, or when it is interrupted. */
+/** How the demo runs. */
 export interface DemoOptions {
+  /** It ends by itself after its last step, or when it is interrupted. */
   until: 'done' | 'interrupted';
   /** It runs in the background for whoever started it. */
   detached: boolean;
+  colour: boolean;
 }
 
 const argocd = 'argocd';
 
 /** Runs the demo; the result is the process's exit code. */
-export async function runDemo({ until, detached }: DemoOptions): Promise<number> {
-  if (detached) relayOutput();
+export async function runDemo({ until, detached, colour }: DemoOptions): Promise<number> {
   const interrupted = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interrupted.abort(new Interrupted()));
   const { signal } = interrupted;
-  const progress = new Progress();
+  const interrupt = () => {
+    // Asked twice: at once. What was started dies with this process.
+    if (signal.aborted) process.exit(130);
+    process.stdout.write('\nStopping everything …\n');
+    interrupted.abort(new Interrupted());
+  };
   let fleet: Fleet | undefined;
+  const status = () => fleet && statusOf(fleet.folder, clustersOf(fleet));
+  const background = detached ? await goToBackground(status, () => signal.aborted || interrupt()) : undefined;
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, interrupt);
+  const progress = new Progress({ colour });
   let code = 0;
   try {
+    await checkRequirements(signal);
     progress.chapter('Tools');
     const log = (line: string) => progress.say(line);
     await progress.step('etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache', async () => {
@@ -64,22 +67,35 @@ export async function runDemo({ until, detached }: DemoOptions): Promise<number>
     await live(fleet, progress, signal);
     await comeAndGo(fleet, progress, signal);
     process.stdout.write(`\n${progress.table()}\n`);
-    if (until === 'interrupted') await stay(fleet, detached, signal);
+    if (until === 'interrupted') await stay(fleet, background, signal);
   } catch (error) {
-    if (!(signal.aborted && signal.reason instanceof Interrupted)) {
-      process.stderr.write(`\nThe demo failed: ${(error as Error).stack ?? error}\n`);
-      if (fleet) process.stderr.write(`Logs of every process are below ${fleet.folder}\n`);
-      code = 1;
-    } else if (until === 'done') code = 130;
+    code = signal.aborted && signal.reason instanceof Interrupted ? 130 : 1;
+    if (code === 1) await tellFailure(error, fleet);
+    if (code === 1 && fleet && until === 'interrupted' && !detached) {
+      process.stderr.write(
+        `\nThe fleet is still up, with the logs of every process in ${fleet.folder}; Ctrl-C ends it.\n`,
+      );
+      await untilAborted(signal);
+    }
   }
   if (fleet) {
-    process.stdout.write('\nStopping everything …\n');
+    if (!signal.aborted) process.stdout.write('\nStopping everything …\n');
     await fleet.stop();
   }
+  await background?.close();
   return code;
 }
 
 class Interrupted extends Error {}
+
+async function tellFailure(error: unknown, fleet: Fleet | undefined): Promise<void> {
+  const isPlain = error instanceof ToolError || error instanceof RequirementError;
+  const what = error instanceof Error ? (isPlain ? error.message : error.stack) : String(error);
+  if (fleet) process.stderr.write(`\n${await programLogs(fleet, 20)}\n`);
+  process.stderr.write(`\nThe demo failed: ${what}\n`);
+}
+
+const clustersOf = (fleet: Fleet) => [fleet.hub, ...[...fleet.members.values()].map((member) => member.cluster)];
 
 /** helm install, enrolment, and the first synchronisation. */
 async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Promise<void> {
@@ -88,28 +104,28 @@ async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Pr
   await git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');
   const begin = performance.now();
   await progress.step('helm install argocd-agent-addon', () => fleet.install(guestbookValues));
-  await progress.step('controller and principal are available', () =>
+  await progress.step('controller and principal are available', (waitsFor) =>
     waitForObjects(hub.client, deployments, { signal }, (all) => {
       const ours = all.filter((d) => d.metadata.labels?.['app.kubernetes.io/instance'] === 'argocd-agent-addon');
-      return ours.length >= 2 && ours.every((d) => (d.status?.availableReplicas ?? 0) > 0);
+      const missing = ours.filter((d) => (d.status?.availableReplicas ?? 0) === 0);
+      waitsFor(`${missing.map((d) => d.metadata.name).join(', ')} not available`);
+      return ours.length >= 2 && missing.length === 0;
     }),
   );
-  await progress.step('both clusters enrolled: certificates, works, Argo CD, agent connected', () =>
-    waitForObjects(
-      hub.client,
-      gitOpsClusters,
-      { signal, timeoutMs: 180_000 },
-      ([gitOpsCluster]) => gitOpsCluster?.status?.connectedClusters === 2,
-    ),
+  await progress.step('both clusters enrolled: certificates, works, Argo CD, agent connected', (waitsFor) =>
+    waitForObjects(hub.client, gitOpsClusters, { signal, timeoutMs: 180_000 }, ([gitOpsCluster]) => {
+      waitsFor(readiness(gitOpsCluster));
+      return gitOpsCluster?.status?.connectedClusters === 2;
+    }),
   );
   await hub.client.create(applicationSets, guestbookSet(git.url(guestbookRepository)));
-  await progress.step('an ApplicationSet over the Placement: two Applications Synced and Healthy on the hub', () =>
-    waitForObjects(
-      hub.client,
-      applications,
-      { namespace: argocd, signal, timeoutMs: 180_000 },
-      (all) => all.length === 2 && all.every(isSyncedAndHealthy),
-    ),
+  await progress.step(
+    'an ApplicationSet over the Placement: two Applications Synced and Healthy on the hub',
+    (waitsFor) =>
+      waitForObjects(hub.client, applications, { namespace: argocd, signal, timeoutMs: 180_000 }, (all) => {
+        waitsFor(all.length === 0 ? 'no Application yet' : all.map(state).join(', '));
+        return all.length === 2 && all.every(isSyncedAndHealthy);
+      }),
   );
   progress.measured('helm install to both Applications Synced and Healthy', performance.now() - begin);
 }
@@ -161,9 +177,7 @@ async function live(fleet: Fleet, progress: Progress, signal: AbortSignal): Prom
     },
     accept: (a, uid) => a !== undefined && a.metadata.uid !== uid && !a.metadata.deletionTimestamp,
   });
-  await progress.step('it is Synced and Healthy again', () =>
-    waitForObject(hub.client, applications, app, isSyncedAndHealthy, { signal }),
-  );
+  await progress.step('it is Synced and Healthy again', (waitsFor) => deployed(hub.client, app, waitsFor, { signal }));
 }
 
 /** The clock runs from before the act to the watch event that shows its effect; the watch is open before. */
@@ -195,66 +209,69 @@ async function comeAndGo(fleet: Fleet, progress: Progress, signal: AbortSignal):
     fleet.join('cluster3', selectedClusters),
   );
   const app = { namespace: argocd, name: 'guestbook-cluster3' };
-  await progress.step('it is enrolled and its Application Synced and Healthy, without anyone doing anything', () =>
-    waitForObject(hub.client, applications, app, isSyncedAndHealthy, { signal, timeoutMs: 180_000 }),
+  await progress.step(
+    'it is enrolled and its Application Synced and Healthy, without anyone doing anything',
+    (waitsFor) => deployed(hub.client, app, waitsFor, { signal, timeoutMs: 180_000 }),
   );
   await hub.client.mergePatch(
     managedClusters,
     { name: 'cluster3' },
     { metadata: { labels: { 'fleet.example.com/demo': null } } },
   );
-  await progress.step('it leaves the Placement and is left clean', () =>
-    leftClean(hub.client, member.cluster, app, signal),
+  await progress.step('it leaves the Placement and is left clean', (waitsFor) =>
+    leftClean(hub.client, member.cluster, app, waitsFor, signal),
   );
 }
 
-const managedClusterAddOns = resourceType({
-  group: 'addon.open-cluster-management.io',
-  version: 'v1alpha1',
-  kind: 'ManagedClusterAddOn',
-  plural: 'managedclusteraddons',
-  namespaced: true,
-});
-
-/** Nothing of ours is on the cluster, and nothing of the cluster on the hub. */
-async function leftClean(
-  hub: KubeClient,
-  { name, client }: Pick<Cluster, 'name' | 'client'>,
-  app: { namespace: string; name: string },
-  signal: AbortSignal,
-): Promise<void> {
-  const wait = { signal, timeoutMs: 120_000 };
-  const none = (objects: KubeObject[]) => objects.length === 0;
-  await waitForObject(hub, applications, app, (a) => a === undefined, wait);
-  await waitForObject(client, namespaces, { name: argocd }, (n) => n === undefined, wait);
-  await waitForObjects(client, appliedManifestWorks, wait, none);
-  await waitForObjects(client, namespaces, wait, (all) => !all.some(isOurs));
-  for (const type of [deployments, statefulSets, clusterRoles, clusterRoleBindings] as ResourceType[]) {
-    await waitForObjects(client, type, wait, (all) => !all.some(isOurs));
-  }
-  await waitForObjects(hub, manifestWorks, { ...wait, namespace: name }, none);
-  await waitForObjects(hub, managedClusterAddOns, { ...wait, namespace: name }, none);
-  await waitForObject(hub, secrets, { namespace: argocd, name: `cluster-${name}` }, (s) => s === undefined, wait);
-  await waitForObjects(hub, gitOpsClusters, wait, ([g]) => g?.status?.clusters === 2);
-}
-
-const isOurs = ({ metadata }: KubeObject) => metadata.labels?.['app.kubernetes.io/managed-by'] === 'argocd-agent-addon';
-
-async function stay(fleet: Fleet, detached: boolean, signal: AbortSignal): Promise<void> {
-  const kubeconfigs = [fleet.hub, ...[...fleet.members.values()].map((m) => m.cluster)];
+async function stay(fleet: Fleet, background: Background | undefined, signal: AbortSignal): Promise<void> {
+  const width = Math.max(...clustersOf(fleet).map((cluster) => cluster.name.length));
   process.stdout.write(`
 The fleet is up. Kubeconfigs:
-${kubeconfigs.map((c) => `  ${c.name.padEnd(10)} ${c.kubeconfig}`).join('\n')}
+${clustersOf(fleet)
+  .map((cluster) => `  ${cluster.name.padEnd(width)}  ${cluster.kubeconfig}`)
+  .join('\n')}
 
-Try, with KUBECONFIG set to the hub's:
+Try (with kubectl, or any other client of Kubernetes):
+  export KUBECONFIG=${fleet.hub.kubeconfig}
   kubectl get gitopsclusters,managedclusteraddons,manifestworks -A
   kubectl get applications -n argocd -w
   kubectl label managedcluster cluster3 fleet.example.com/demo=true    # it joins again
 
-${detached ? 'End it with: npm run demo -- --down' : 'Ctrl-C stops everything.'}
+The Applications deploy ${join(fleet.folder, 'git', guestbookRepository)}: commit there and watch.
+
+${background ? 'It runs in the background. End it: npm run demo -- --down' : 'Ctrl-C stops everything.'}
 `);
-  announceReady();
-  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  background?.ready();
+  await untilAborted(signal);
+}
+
+async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+}
+
+/** What the GitOpsCluster says of itself. */
+function readiness(gitOpsCluster: GitOpsCluster | undefined): string {
+  const ready = gitOpsCluster?.status?.conditions?.find((condition) => condition.type === 'Ready');
+  return ready?.message ?? 'the GitOpsCluster has no Ready condition yet';
+}
+
+/** An Application's state, as Argo CD shows it. */
+function state({ metadata, status }: Application): string {
+  return `${metadata.name} is ${status?.sync?.status || 'not synced'}/${status?.health?.status || 'unknown'}`;
+}
+
+/** The Application is Synced and Healthy on the hub. */
+function deployed(
+  hub: KubeClient,
+  app: { namespace: string; name: string },
+  waitsFor: WaitsFor,
+  wait: { signal: AbortSignal; timeoutMs?: number },
+): Promise<unknown> {
+  const accept = (application: Application | undefined) => {
+    waitsFor(application ? state(application) : `${app.name} is not there yet`);
+    return isSyncedAndHealthy(application);
+  };
+  return waitForObject(hub, applications, app, accept, wait);
 }
 
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };

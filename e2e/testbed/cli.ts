@@ -5,8 +5,16 @@ import { dirname } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { AlreadyRunningError, callTestbed, controlSocket, listenForControl, type TestbedStatus } from './control.ts';
-import { type Cluster, isProcessAlive, startTestbed, type Testbed } from './index.ts';
+import { isProcessAlive } from './alive.ts';
+import {
+  AlreadyRunningError,
+  callTestbed,
+  controlSocket,
+  listenForControl,
+  statusOf,
+  type TestbedStatus,
+} from './control.ts';
+import { startTestbed, type Testbed } from './testbed.ts';
 
 const usage = `Usage: npm run testbed -- COMMAND [options]
 
@@ -137,20 +145,7 @@ async function down(): Promise<void> {
   print(ended === undefined ? `testbed ${name} does not run` : `testbed ${name} has ended`);
 }
 
-function describe(testbed: Testbed): TestbedStatus {
-  const clusters = [testbed.hub, ...testbed.managed].map((cluster: Cluster) => ({
-    name: cluster.name,
-    server: cluster.server,
-    kubeconfig: cluster.kubeconfig,
-    processes: Object.fromEntries(
-      [cluster.etcd, cluster.apiServer, cluster.controllerManager].map((component) => [
-        component.name,
-        component.running ? component.pid : ('down' as const),
-      ]),
-    ),
-  }));
-  return { pid: process.pid, dir: testbed.dir, clusters };
-}
+const describe = ({ dir, hub, managed }: Testbed) => statusOf(dir, [hub, ...managed]);
 
 function printStatus({ pid, dir, clusters }: TestbedStatus): void {
   print(`testbed ${name}, process ${pid}, in ${dir}`);

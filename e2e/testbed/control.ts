@@ -2,6 +2,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import type { Cluster } from './cluster.ts';
 
 /** Where `testbed up`, `status` and `down` meet: a Unix socket that the running testbed listens on. */
 export const controlSocket = (name: string) =>
@@ -12,6 +13,22 @@ export interface TestbedStatus {
   pid: number;
   dir: string;
   clusters: { name: string; server: string; kubeconfig: string; processes: Record<string, number | 'down'> }[];
+}
+
+/** What this process tells of clusters that it runs. */
+export function statusOf(dir: string, clusters: readonly Cluster[]): TestbedStatus {
+  const described = clusters.map(({ name, server, kubeconfig, etcd, apiServer, controllerManager }) => ({
+    name,
+    server,
+    kubeconfig,
+    processes: Object.fromEntries(
+      [etcd, apiServer, controllerManager].map((component) => [
+        component.name,
+        component.running ? component.pid : ('down' as const),
+      ]),
+    ),
+  }));
+  return { pid: process.pid, dir, clusters: described };
 }
 
 /** A testbed of that name runs already. */

@@ -1,6 +1,14 @@
 export { isProcessAlive } from './alive.ts';
 export { type Cluster, type ClusterOptions, type Identity, startCluster } from './cluster.ts';
 export type { Component } from './component.ts';
+export {
+  AlreadyRunningError,
+  callTestbed,
+  controlSocket,
+  listenForControl,
+  statusOf,
+  type TestbedStatus,
+} from './control.ts';
 export { kubeconfigText } from './kubeconfig.ts';
 export { Authority, type CertificateSubject, type KeyPair } from './pki.ts';
 export { freePort } from './ports.ts';
