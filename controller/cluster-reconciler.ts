@@ -3,7 +3,7 @@ import { ensureCluster } from './cluster.ts';
 import { type ClusterContext, ownerMetadataOf } from './cluster-context.ts';
 import type { ClusterReport } from './fleet-state.ts';
 import { currentOwnerOf, leaveCluster } from './leave.ts';
-import { addOnName, labelValue } from './names.ts';
+import { labelValue } from './names.ts';
 import { untilRenewal, type World } from './world.ts';
 
 /** Reconciles clusters. */
@@ -66,9 +66,7 @@ export class ClusterReconciler {
 
   async #leave(cluster: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const owner = currentOwnerOf(cluster, this.#world.caches) ?? '';
-    const { logger } = this.#world;
     const departure = await leaveCluster({ ...this.#world, cluster, now: this.#world.now(), signal });
-    if (departure === undefined) logger.info({ cluster, addOn: addOnName }, 'left the cluster');
     const none = { problems: {}, isAvailable: false, isConnected: false };
     const report = departure && { cluster, owner, leaving: departure.waitingFor, ...none };
     this.#report(cluster, report);
@@ -79,6 +77,10 @@ export class ClusterReconciler {
   }
 
   #report(cluster: string, report: ClusterReport | undefined): void {
-    for (const key of this.#world.fleets.report(cluster, report)) this.#world.statusChanged(key);
+    const changed = this.#world.fleets.report(cluster, report);
+    if (report === undefined && changed.length > 0) {
+      this.#world.logger.info({ cluster, gitOpsClusters: changed }, 'nothing of ours is left of the cluster');
+    }
+    for (const key of changed) this.#world.statusChanged(key);
   }
 }

@@ -140,7 +140,7 @@ test('the agent stays until Applications that are deleted are gone', async () =>
 
 test('the agent does not stay for ever, nor when it is not connected', async () => {
   const { ns, a, b } = hub;
-  await hub.enroll({ drainMs: 1_500 });
+  await hub.enroll();
   await hub.fixture.agentConnected(ns, a);
   await eventually('the connection to be seen', async () =>
     isConditionTrue((await hub.addOn(a))?.status?.conditions, 'AgentConnected'),
@@ -152,7 +152,10 @@ test('the agent does not stay for ever, nor when it is not connected', async () 
   await eventually('the agent that is not connected to go', async () => (await hub.work(b, 'agent')) === undefined);
   expect(await until(b)).toBeUndefined();
   expect(await until(a)).toBeDefined();
+  await hub.idle();
   expect(await hub.work(a, 'agent')).toBeDefined();
+  await hub.stop();
+  hub.start({ clock: () => new Date(Date.now() + 120_000) });
   await eventually('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
   const told = await eventually('the event', async () =>
     (await hub.client.list(events, { namespace: ns })).find(({ reason }) => reason === 'DrainTimedOut'),

@@ -143,6 +143,13 @@ describe("the chart's rights", () => {
       '--name=gitops-cluster',
       '--timeout=40s',
     ]);
+    // The cluster does not exist: what its work agent would report of the clean-up Job is written here.
+    const cleanUp = { namespace: 'cluster1', name: 'addon-argocd-agent-addon-pre-delete' };
+    await until(manifestWorks, (works) => works.some(({ metadata }) => metadata.name === cleanUp.name));
+    const values = [{ name: 'JobComplete', fieldValue: { type: 'String', string: 'True' } }];
+    const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
+    const status = { resourceStatus: { manifests: [{ resourceMeta, conditions: [], statusFeedback: { values } }] } };
+    await hub.client.mergePatch(manifestWorks, cleanUp, { status }, { subresource: 'status' });
     expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
     await until(gitOpsClusters, (left) => left.length === 0);
     await until(manifestWorks, (left) => left.length === 0);
