@@ -7,13 +7,20 @@ import {
   type ResourceType,
 } from '../../lib/kube/index.ts';
 
-/** Tries until the API server answers something that another try would not change. */
+/** No outage that the suites make is longer. */
+const patienceMs = 90_000;
+
+/**
+ * Tries until the API server answers something that another try would not change.
+ * @throws the last error, when that does not happen in time
+ */
 export async function persist<T>(attempt: () => Promise<T>): Promise<T> {
+  const begin = Date.now();
   for (;;) {
     try {
       return await attempt();
     } catch (error) {
-      if (!isRetryable(error) || isAlreadyExists(error)) throw error;
+      if (!isRetryable(error) || isAlreadyExists(error) || Date.now() - begin > patienceMs) throw error;
       await sleep(100);
     }
   }
@@ -22,6 +29,7 @@ export async function persist<T>(attempt: () => Promise<T>): Promise<T> {
 /**
  * Creates an object whose name nobody else uses, through outages: one that is there already, and is not the one of
  * `formerUid`, is our own, of an attempt whose answer was lost. Waits for the former one to be gone.
+ * @throws Error that shows the former one, when it does not go in time
  */
 export async function createOnce<T extends KubeObject>(
   client: KubeClient,
@@ -29,6 +37,7 @@ export async function createOnce<T extends KubeObject>(
   object: T,
   formerUid?: string,
 ): Promise<T> {
+  const begin = Date.now();
   for (;;) {
     try {
       return await persist(() => client.create(type, object));
@@ -37,6 +46,7 @@ export async function createOnce<T extends KubeObject>(
       const { name, namespace } = object.metadata;
       const found = await persist(() => client.get(type, { name, ...(namespace !== undefined && { namespace }) }));
       if (found && found.metadata.uid !== formerUid) return found;
+      if (Date.now() - begin > patienceMs) throw new Error(`still there: ${JSON.stringify(found)}`, { cause: error });
       await sleep(100);
     }
   }
