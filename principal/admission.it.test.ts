@@ -184,7 +184,7 @@ test('a principal that is stopped sends its agents away at once and records that
   await until('it says connected', async () => (await connected()) === 'true' || undefined, logs());
   const said = pair.agent.output.length;
   expect(await pair.principal.stop()).toBe(0);
-  await pair.agent.says(/takes no agents now: the principal is shutting down/, { after: said });
+  await pair.agent.says(/does not serve us now: the principal is shutting down/, { after: said });
   expect(await connected()).toBe('false');
   const after = pair.agent.output.length;
   pair.principal.start();

@@ -16,6 +16,7 @@ export const connectionLabels = {
 } as const;
 
 const prefix = 'argocd-agent-';
+const writeTimeoutMs = 2_000;
 const annotation = (name: string) => `argocd-agent.argoproj-labs.io/${name}`;
 
 /** Who is connected, and how it introduced itself. */
@@ -59,7 +60,8 @@ export class ConnectionRecords {
     this.#logger = options.logger;
     this.#queue = new WorkQueue({
       name: 'connections',
-      handler: (agent, signal) => this.#write(agent, signal),
+      // Not aborted with the queue: a write that is given up may still happen, after the one that says "disconnected".
+      handler: (agent) => this.#write(agent, AbortSignal.timeout(writeTimeoutMs)),
       concurrency: 4,
       logger: options.logger,
     });
@@ -98,7 +100,7 @@ export class ConnectionRecords {
    * Marks all agents that were connected to this process as disconnected, except those that have gone to another one in the
    * meantime; for a clean shutdown, after `run` has ended. Gives up after `timeoutMs`.
    */
-  async close(timeoutMs = 2_000): Promise<void> {
+  async close(timeoutMs = writeTimeoutMs): Promise<void> {
     this.#connected.clear();
     const signal = AbortSignal.timeout(timeoutMs);
     const agents = [...this.#held];

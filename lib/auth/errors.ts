@@ -22,16 +22,32 @@ export type AuthErrorCode =
   | 'bad-token'
   | 'wrong-certificate';
 
+const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
+  'unknown-method': "The agent's --creds and the principal's --auth must name the same method.",
+  'no-credentials': "Check the agent's --creds and its client certificate or password.",
+  'bad-credentials': "Check the agent's certificate or password against the principal's --auth.",
+  'bad-name': "Give the agent credentials whose name is a DNS label and not the principal's namespace.",
+  revoked:
+    'To let it in again remove its fingerprint from ConfigMap argocd-agent-tls-blocklist, or give it a new certificate.',
+  'bad-token':
+    'The agent logs in again by itself. If this goes on, its clock or the signing key of another principal may be the cause.',
+  'wrong-certificate': 'Each agent needs credentials of its own. If nobody mixed them up, the token was stolen.',
+};
+
 /** A refusal, in words for the operator of the principal. Never holds a secret. */
 export class AuthError extends Error {
   override readonly name = 'AuthError';
   readonly code: AuthErrorCode;
+  /** What to do about it, where something can be done. */
+  readonly hint?: string;
   /** The name that was claimed, where there was one. */
   readonly agent?: string;
 
   constructor(code: AuthErrorCode, message: string, options: { agent?: string; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
+    const hint = hints[code];
+    if (hint !== undefined) this.hint = hint;
     if (options.agent !== undefined) this.agent = options.agent;
   }
 }

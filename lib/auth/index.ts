@@ -12,6 +12,6 @@ export {
 export type { AuthMethod } from './method.ts';
 export { mtlsMethod } from './mtls.ts';
 export { authenticateWith, checkTokenHolder, createAuthMethod } from './registry.ts';
-export { commonNameOf, fingerprintOf, subjectOf, urisOf } from './subject.ts';
-export { TokenAuthority, type TokenPair, tokenIssuer } from './tokens.ts';
+export { commonNameOf, fingerprintOf, subjectOf } from './subject.ts';
+export { TokenAuthority, type TokenPair } from './tokens.ts';
 export { parseUserDatabase, type UserDatabase, userpassMethod } from './userpass.ts';

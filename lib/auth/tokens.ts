@@ -5,7 +5,7 @@ import { AuthError } from './errors.ts';
 import type { AgentIdentity } from './identity.ts';
 
 /** The issuer that argocd-agent's principal writes into every token. */
-export const tokenIssuer = 'argocd-agent-server';
+const tokenIssuer = 'argocd-agent-server';
 
 const algorithm = 'RS512';
 const audiences = {

@@ -2,7 +2,6 @@ import type { Message, PeerConnection } from '../argocd/index.ts';
 import {
   acknowledgement,
   type EventStream,
-  expectsAcknowledgement,
   isAcknowledgement,
   WireError,
   type WireEvent,
@@ -83,7 +82,7 @@ export function peerOnStream(options: {
       return;
     }
     logger.debug(brief(event), 'event is not for this version');
-    if (expectsAcknowledgement(event)) acknowledge(event);
+    acknowledge(event);
   };
   return {
     connection: {

@@ -31,6 +31,13 @@ test('text is key=value, quoted where needed', () => {
   expect(lines[0]).toMatch(/^time="\S+" level=info msg="synced" module=test application=ns\/app reason="two words"\n$/);
 });
 
+test('text of strangers makes no lines and does not steer a terminal', () => {
+  const { lines, log } = capture({});
+  log.info({ name: 'a\n\u009b2J\u2028' }, 'b\r\u001b[2J\u0085');
+  expect(lines[0]?.slice(0, -1)).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
+  expect(lines[0]).toContain('name="a\\n\\u009b2J\\u2028"');
+});
+
 test('levels: a bare one sets the root, unknown components are named and ignored', () => {
   const { lines, log } = capture({ level: ['resource-proxy=debug', 'nonsense=debug', 'warning'] });
   log.info('not shown');

@@ -103,13 +103,20 @@ function fieldsOf(line: string): Record<string, unknown> & { level: string; time
 
 function show(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return /^[\w./:@+,-]+$/.test(text) ? text : JSON.stringify(text);
+  return /^[\w./:@+,-]+$/.test(text) ? text : printable(JSON.stringify(text));
+}
+
+/** Text of peers and objects must not steer the terminal or make up lines. */
+function printable(text: string): string {
+  return text.replace(/[\p{Cc}\u2028\u2029]/gu, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
 }
 
 function pairs(line: string): string {
   const { level, time, msg, ...rest } = fieldsOf(line);
   const fields = Object.entries(rest).map(([key, value]) => ` ${key}=${show(value)}`);
-  return `time="${time}" level=${level} msg=${JSON.stringify(msg ?? '')}${fields.join('')}\n`;
+  return `time="${time}" level=${level} msg=${printable(JSON.stringify(msg ?? ''))}${fields.join('')}\n`;
 }
 
 const colours: Readonly<Record<string, number>> = { trace: 90, debug: 90, info: 36, warning: 33, error: 31, fatal: 31 };
@@ -118,5 +125,5 @@ function columns(line: string): string {
   const { level, time, msg, ...rest } = fieldsOf(line);
   const colour = colours[level] ?? 0;
   const fields = Object.entries(rest).map(([key, value]) => ` \u001b[${colour}m${key}\u001b[0m=${show(value)}`);
-  return `${time.slice(11, 23)} \u001b[${colour}m${level.toUpperCase().padEnd(7)}\u001b[0m ${(msg ?? '').padEnd(44)}${fields.join('')}\n`;
+  return `${time.slice(11, 23)} \u001b[${colour}m${level.toUpperCase().padEnd(7)}\u001b[0m ${printable(msg ?? '').padEnd(44)}${fields.join('')}\n`;
 }

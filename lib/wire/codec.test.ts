@@ -5,7 +5,6 @@ import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import {
   acknowledgement,
   agentSource,
-  canonicalJson,
   dataOf,
   decodeEvent,
   encodeEvent,
@@ -14,9 +13,7 @@ import {
   messageEvent,
   objectEvent,
   principalSource,
-  resourceListChecksum,
   sentAt,
-  specChecksum,
   targets,
   type WireEvent,
 } from './index.ts';
@@ -208,44 +205,5 @@ describe('payloads', () => {
   test('say what does not fit', () => {
     expect(() => dataOf(withData('{'), schema)).toThrow(/is not JSON/);
     expect(() => dataOf(withData('{"count":"x"}'), schema)).toThrow(/heartbeat event .* count: /);
-  });
-});
-
-describe('canonical JSON and checksums', () => {
-  test('of a list of resources', () => {
-    const list = [
-      { kind: 'Application', name: 'guestbook', uid: 'uid-1' },
-      { kind: 'AppProject', name: 'default', uid: 'uid-2' },
-      { kind: 'GPGKey', name: 'argocd-gpg-keys-cm', uid: 'uid-3' },
-    ];
-    expect(resourceListChecksum(list)?.toString('base64')).toBe('CqBMR2j1dwsbztQ/T7Za3udgKFNDAjrsAKBdazEL1XI=');
-    expect(resourceListChecksum(list.reverse())?.toString('base64')).toBe(
-      'CqBMR2j1dwsbztQ/T7Za3udgKFNDAjrsAKBdazEL1XI=',
-    );
-    expect(resourceListChecksum([])).toBeUndefined();
-  });
-
-  test('of a spec, without its destination', () => {
-    const spec = JSON.parse(
-      '{"project":"default","source":{"repoURL":"https://example.com/r.git","path":"guestbook","targetRevision":">=1.0 & <2.0"},"destination":{"name":"in-cluster","namespace":"guestbook"}}',
-    );
-    expect(canonicalJson({ ...spec, destination: undefined })).toBe(
-      '{"project":"default","source":{"path":"guestbook","repoURL":"https://example.com/r.git","targetRevision":"\\u003e=1.0 \\u0026 \\u003c2.0"}}',
-    );
-    expect(specChecksum('Application', { spec }).toString('base64')).toBe(
-      'GXN1r3AGOU6elbYAz7e3f/EWw1MRlNEo/jmrAfQgYdE=',
-    );
-    expect(specChecksum('GPGKey', {}).toString('hex')).toBe(
-      '44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a',
-    );
-    expect(() => specChecksum('Application', {})).toThrow('no spec');
-    expect(() => specChecksum('Repository', {})).toThrow('no data');
-  });
-
-  test('of everything that Go writes in its own way', () => {
-    expect(canonicalJson({ b: [1, 1.5, 1e21, 1e-7, 123456789012], a: null, é: true, '😀': 1, '\uffff': 2 })).toBe(
-      '{"a":null,"b":[1,1.5,1e+21,1e-7,123456789012],"é":true,"\uffff":2,"😀":1}',
-    );
-    expect(canonicalJson('\u2028\u0001\t"\\/\u007f\ud800')).toBe('"\\u2028\\u0001\\t\\"\\\\/\u007f\\ufffd"');
   });
 });

@@ -47,18 +47,11 @@ export const targets = {
 /** One of the known targets. */
 export type Target = (typeof targets)[keyof typeof targets];
 
-const knownTargets: ReadonlySet<string> = new Set(Object.values(targets));
-
-/** Whether a `dataschema` is one that this protocol knows. */
-export function isTarget(value: string): value is Target {
-  return knownTargets.has(value);
-}
-
 /**
  * An event of the protocol, decoded.
  *
  * `target` is any string here, because an original principal acknowledges events with a target that it does not know:
- * what to do with one is the receiver's decision (`isTarget`).
+ * what to do with one is the receiver's decision.
  */
 export interface WireEvent {
   /** Full type string, one of `eventTypes` or an HTTP method. */
@@ -86,22 +79,12 @@ export const agentSource = 'agent://agent-managed';
 /** The `source` that a principal writes (argocd-agent's principal leaves it empty). */
 export const principalSource = '';
 
-/** Whether an event acknowledges another one. */
+/**
+ * Whether an event acknowledges another one. Everything else must be acknowledged, heartbeats included: its sender keeps
+ * sending it until then.
+ */
 export function isAcknowledgement(event: WireEvent): boolean {
   return event.target === targets.eventProcessed;
-}
-
-/**
- * Whether the receiver must acknowledge this event. Everything except acknowledgements is, heartbeats included:
- * the sender of anything else keeps sending it until then.
- */
-export function expectsAcknowledgement(event: WireEvent): boolean {
-  return event.target !== targets.eventProcessed;
-}
-
-/** The identity of the principal that the event is about, on events that carry it. */
-export function principalUidOf(event: WireEvent): string | undefined {
-  return event.extensions.principaluid;
 }
 
 /**

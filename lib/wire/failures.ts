@@ -37,7 +37,7 @@ function explainStatus(error: GrpcError, server: string): WireError {
         cause: error,
       });
     case grpcStatus.unavailable:
-      return new WireError('not-accepting', `The principal at ${server} takes no agents now: ${details}`, {
+      return new WireError('not-accepting', `The principal at ${server} does not serve us now: ${details}`, {
         cause: error,
       });
     case grpcStatus.canceled:

@@ -1,10 +1,3 @@
-export {
-  type ChecksummedObject,
-  canonicalJson,
-  type ListedResource,
-  resourceListChecksum,
-  specChecksum,
-} from './canonical-json.ts';
 export type { ClientTls, PrincipalInfo, WireClientOptions } from './client-options.ts';
 export { type CloudEvent, decodeEvent, encodeEvent } from './codec.ts';
 export { WireError, type WireErrorCode } from './errors.ts';
@@ -12,11 +5,8 @@ export {
   agentSource,
   dataOf,
   eventTypes,
-  expectsAcknowledgement,
   isAcknowledgement,
-  isTarget,
   principalSource,
-  principalUidOf,
   type Target,
   targets,
   type WireEvent,

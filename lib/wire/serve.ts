@@ -25,6 +25,9 @@ const maxCredentialsBytes = 64 * 1024;
 /** What strangers call and name, as far as it goes into the log. */
 const loggedCharacters = 100;
 
+const certificateHint =
+  "It needs a certificate that is in force and of a CA in the principal's bundle (--tls-ca-secret-name, --root-ca-path).";
+
 /** Texts that argocd-agent's principal answers with; agents and people know them. */
 const answers = {
   authenticationFailed: 'authentication failed',
@@ -97,7 +100,7 @@ class Principal {
   serve(call: ServerCall, connection: ServerConnection): void {
     const problem = this.#certificateProblem(connection);
     if (problem !== undefined) {
-      const about = { peer: connection.address, call: shortened(call.path) };
+      const about = { peer: connection.address, call: shortened(call.path), hint: certificateHint };
       this.#options.logger.warn(about, `An agent is turned away: ${problem}`);
       call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
       return;
@@ -223,8 +226,13 @@ class Principal {
   /** Tells the log why, and the agent only that. */
   #refusal(error: unknown, about: object, answer: string): GrpcError {
     if (error instanceof AuthError) {
-      const agent = error.agent === undefined ? undefined : { agent: error.agent };
-      this.#options.logger.warn({ ...about, ...agent, code: error.code }, `An agent is refused: ${error.message}`);
+      const { agent, code, hint } = error;
+      const known = {
+        ...(agent === undefined ? undefined : { agent }),
+        code,
+        ...(hint === undefined ? undefined : { hint }),
+      };
+      this.#options.logger.warn({ ...about, ...known }, `An agent is refused: ${error.message}`);
       return new GrpcError(grpcStatus.unauthenticated, answer);
     }
     if (error instanceof GrpcError) return error;
