@@ -17,7 +17,6 @@
   "principal.tls.server.root-ca-secret-name" "argocd-agent-ca"
   "principal.tls.min-version" $p.tls.minVersion
   "principal.jwt.secret-name" "argocd-agent-jwt"
-  "principal.keep-alive.min-interval" $p.keepAlive.minInterval
   "principal.resource-proxy.enable" (toString $p.resourceProxy.enabled)
 -}}
 {{- if or $p.namespaceCreate.enable (eq .Values.gitOpsCluster.mode "autonomous") -}}
@@ -32,6 +31,9 @@
 {{- if $p.redisProxy.enabled -}}
 {{- $_ := set $params "principal.redis.server.address" $p.redis.server.address -}}
 {{- $_ := set $params "principal.redis.compression.type" $p.redis.compressionType -}}
+{{- end -}}
+{{- if ne $p.keepAlive.minInterval "0" -}}
+{{- $_ := set $params "principal.keep-alive.min-interval" $p.keepAlive.minInterval -}}
 {{- end -}}
 {{- if $p.websocket.enable -}}
 {{- $_ := set $params "principal.websocket.enable" "true" -}}
