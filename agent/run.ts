@@ -18,7 +18,7 @@ import {
 import { secrets } from '../lib/kube/index.ts';
 import {
   type CommandContext,
-  createLogger,
+  commandLogger,
   createRegistry,
   FatalError,
   formatDuration,
@@ -43,11 +43,7 @@ const credentialsTimeoutMs = 300_000;
  */
 export async function runAgent(flags: AgentFlags, context: CommandContext<typeof agentFlags>): Promise<void> {
   const settings = agentOptions(flags);
-  const logger = createLogger({ name: 'agent', level: flags['log-level'], format: flags['log-format'] });
-  for (const warning of context.parsed.warnings) logger.warn(warning);
-  if (context.ignored.length > 0) {
-    logger.warn({ settings: context.ignored }, 'settings of features that this version does not have are ignored');
-  }
+  const logger = commandLogger('agent', flags, context);
   const { namespace } = flags;
   const { version } = versionInfo();
   const client = kubeClient(flags);

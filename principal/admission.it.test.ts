@@ -181,6 +181,7 @@ test('an agent that cannot list its cluster in time ends and says what is missin
 });
 
 test('a principal that is stopped sends its agents away at once and records that they are gone', async () => {
+  await restartAgent();
   await until('it says connected', async () => (await connected()) === 'true' || undefined, logs());
   const said = pair.agent.output.length;
   expect(await pair.principal.stop()).toBe(0);

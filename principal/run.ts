@@ -19,7 +19,7 @@ import {
 import { configMaps, type Informer, type KubeObject, leases, secrets } from '../lib/kube/index.ts';
 import {
   type CommandContext,
-  createLogger,
+  commandLogger,
   createRegistry,
   FatalError,
   type Logger,
@@ -47,11 +47,7 @@ export async function runPrincipal(
   context: CommandContext<typeof principalFlags>,
 ): Promise<void> {
   const settings = principalOptions(flags);
-  const logger = createLogger({ name: 'principal', level: flags['log-level'], format: flags['log-format'] });
-  for (const warning of context.parsed.warnings) logger.warn(warning);
-  if (context.ignored.length > 0) {
-    logger.warn({ settings: context.ignored }, 'settings of features that this version does not have are ignored');
-  }
+  const logger = commandLogger('principal', flags, context);
   const { namespace } = flags;
   const client = kubeClient(flags);
   const failure = new AbortController();

@@ -1,5 +1,6 @@
 import { UsageError } from './errors.ts';
 import { type Flag, type FlagSet, type FlagValues, type ParsedFlags, parseFlags } from './flags.ts';
+import { createLogger, type Logger } from './log.ts';
 
 /** A sub-command of an executable. */
 export interface Command<F extends FlagSet = FlagSet> {
@@ -21,6 +22,23 @@ export interface CommandContext<F extends FlagSet = FlagSet> {
   readonly ignored: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdout: (text: string) => void;
+}
+
+/**
+ * The logger of a command with `--log-level` and `--log-format`, after it said what of the environment was not taken.
+ * @throws UsageError for a level or format that does not exist
+ */
+export function commandLogger(
+  name: string,
+  flags: { readonly 'log-level': readonly string[]; readonly 'log-format': string },
+  context: { readonly parsed: { readonly warnings: readonly string[] }; readonly ignored: readonly string[] },
+): Logger {
+  const logger = createLogger({ name, level: flags['log-level'], format: flags['log-format'] });
+  for (const warning of context.parsed.warnings) logger.warn(warning);
+  if (context.ignored.length > 0) {
+    logger.warn({ settings: context.ignored }, 'settings of features that this version does not have are ignored');
+  }
+  return logger;
 }
 
 /** An executable: one program of several commands, or of one that has the program's own name. */

@@ -4,6 +4,7 @@ export {
   type CommandContext,
   command,
   commandHelp,
+  commandLogger,
   type Executable,
   executableHelp,
   runExecutable,

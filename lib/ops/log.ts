@@ -94,7 +94,9 @@ function rootLevel(entries: readonly string[]): { level: string; ignored: string
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  return `${error.message}${cause}`;
+  // Where a mistake of ours happened is worth more than its text.
+  const isMistake = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
+  return `${isMistake ? (error.stack ?? error.message) : error.message}${cause}`;
 }
 
 function fieldsOf(line: string): Record<string, unknown> & { level: string; time: string; msg?: string } {

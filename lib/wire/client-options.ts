@@ -34,7 +34,7 @@ export interface WireClientOptions {
   /** An attempt failed, or a stream ended; the next attempt follows in `retryInMs`. Already logged. */
   onDisconnected?(error: WireError, retryInMs: number): void;
   readonly signal: AbortSignal;
-  /** Default 200 ms to 30 s. Each wait is random between half and the whole of the current value, which doubles. */
+  /** Default 200 ms to 10 s. Each wait is random between half and the whole of the current value, which doubles. */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
   /** Interval of HTTP/2 pings, at least 10 s (`--keep-alive-ping-interval`). Default: pings only on suspicion. */
   readonly keepalivePingIntervalMs?: number;

@@ -30,6 +30,7 @@ export class CallEventStream implements EventStream {
   readonly #channel: MessageChannel;
   readonly #maxMessageBytes: number;
   readonly #logger: WireLogger;
+  readonly #about: object;
   readonly #end: (reason: string | undefined) => void;
   #handlers: SessionHandlers | undefined;
   #waiting: WireEvent[] = [];
@@ -42,12 +43,15 @@ export class CallEventStream implements EventStream {
     options: {
       readonly maxMessageBytes: number;
       readonly logger: WireLogger;
+      /** Fields that tell in the log whose stream it is. */
+      readonly about: object;
       end(reason: string | undefined): void;
     },
   ) {
     this.#channel = channel;
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#logger = options.logger;
+    this.#about = options.about;
     this.#end = options.end;
   }
 
@@ -62,7 +66,13 @@ export class CallEventStream implements EventStream {
       message.attributes.sentat = { ceString: sentAt(new Date()) };
     }
     const bytes = Event.encode({ event: message }).finish();
-    const fields = { target: event.target, type: event.type, subject: event.subject, bytes: bytes.length };
+    const fields = {
+      ...this.#about,
+      target: event.target,
+      type: event.type,
+      subject: event.subject,
+      bytes: bytes.length,
+    };
     if (bytes.length > this.#maxMessageBytes) {
       throw new WireError(
         'too-large',
@@ -110,7 +120,10 @@ export class CallEventStream implements EventStream {
       event = decodeEvent(decodeMessage(bytes));
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
-      this.#logger.warn({ code: error.code, bytes: bytes.length }, `A message was left out: ${error.message}`);
+      this.#logger.warn(
+        { ...this.#about, code: error.code, bytes: bytes.length },
+        `A message was left out: ${error.message}`,
+      );
       return;
     }
     if (this.#handlers === undefined) this.#waiting.push(event);
@@ -129,7 +142,10 @@ export class CallEventStream implements EventStream {
     try {
       handlers.event(event);
     } catch (err) {
-      this.#logger.error({ err, target: event.target, type: event.type }, 'Receiving an event failed, the stream ends');
+      this.#logger.error(
+        { ...this.#about, err, target: event.target, type: event.type },
+        'Receiving an event failed, the stream ends',
+      );
       this.close('receiving an event failed');
     }
   }
@@ -138,7 +154,7 @@ export class CallEventStream implements EventStream {
     try {
       handlers.closed(this.#endError);
     } catch (err) {
-      this.#logger.error({ err }, 'Cleaning up after a stream failed');
+      this.#logger.error({ ...this.#about, err }, 'Cleaning up after a stream failed');
     }
   }
 }

@@ -16,7 +16,8 @@ const connectTimeoutMs = 15_000;
 const loginTimeoutMs = 30_000;
 /** A principal that has not refused the event stream by then has taken it; originals say nothing before their first event. */
 const acceptedAfterMs = 250;
-const defaultBackoff = { initialMs: 200, maxMs: 30_000 };
+/** The longest wait is what a fleet needs at most to be back after a long absence of the principal. */
+const defaultBackoff = { initialMs: 200, maxMs: 10_000 };
 /** A stream that lasted this long was a good one: the next attempt starts with the shortest wait again. */
 const goodAfterMs = 5000;
 /** grpc-go's lower bound for pings, and its patience. */
@@ -103,7 +104,12 @@ function followStream(
 ): Promise<WireError> {
   const { signal, logger, server, maxMessageBytes = defaultMaxMessageBytes } = options;
   return new Promise<WireError>((resolve, reject) => {
-    const stream = new CallEventStream(call, { maxMessageBytes, logger, end: () => call.cancel() });
+    const stream = new CallEventStream(call, {
+      maxMessageBytes,
+      logger,
+      about: { server },
+      end: () => call.cancel(),
+    });
     let isTaken = false;
     const taken = () => {
       if (isTaken || call.isOver) return;

@@ -255,6 +255,7 @@ class Principal {
     const stream = new CallEventStream(call, {
       maxMessageBytes,
       logger,
+      about: { agent },
       // Agents of the original keep reading from a stream that ends with another code than these few.
       end: (reason) => call.finish(grpcStatus.unavailable, reason ?? 'the principal ended the stream'),
     });
