@@ -14,6 +14,16 @@ interface Sides {
 /** What takes longer is explained. */
 const slowMs = 15_000;
 
+/** How {@link agreement} waits. */
+export interface AgreementOptions {
+  timeoutMs?: number;
+  /**
+   * Both sides having marked an Application as deleted is enough: Argo CD, when it could not remove what it deployed in
+   * the middle of an outage, tries again only with its periodic look, up to three minutes later.
+   */
+  allowLeaving?: boolean;
+}
+
 /**
  * Waits until hub, managed clusters and what the users want are the same.
  * @returns the uid of every copy, by name
@@ -22,22 +32,31 @@ const slowMs = 15_000;
 export async function agreement(
   fleet: Fleet,
   wanted: ReadonlyMap<string, Wanted>,
-  timeoutMs = 120_000,
+  { timeoutMs = 120_000, allowLeaving = false }: AgreementOptions = {},
 ): Promise<Map<string, string>> {
   const begin = Date.now();
-  let last: string[] = [];
+  const history = new Map<string, { first: number; last: number }>();
   for (;;) {
     const sides = await read(fleet);
-    const differences = compare(sides, wanted);
+    const differences = compare(sides, wanted, allowLeaving);
     const waited = Date.now() - begin;
+    for (const one of differences) history.set(one, { first: history.get(one)?.first ?? waited, last: waited });
     if (differences.length === 0) {
-      if (waited > slowMs) console.log(`agreement took ${waited} ms; the last to differ:\n${last.join('\n')}`);
+      if (waited > slowMs) console.log(`agreement took ${waited} ms:\n${told(history)}`);
       return uidsOf(sides);
     }
-    if (waited > timeoutMs) throw new Error(`no agreement within ${timeoutMs} ms:\n${differences.join('\n')}`);
-    last = differences;
+    if (waited > timeoutMs) throw new Error(`no agreement within ${timeoutMs} ms:\n${told(history)}`);
     await sleep(200);
   }
+}
+
+/** The differences that stood longest, and when they were seen first and last. */
+function told(history: ReadonlyMap<string, { first: number; last: number }>): string {
+  return [...history]
+    .sort(([, a], [, b]) => b.last - b.first - (a.last - a.first))
+    .slice(0, 12)
+    .map(([what, { first, last }]) => `from ${first} to ${last} ms: ${what}`)
+    .join('\n');
 }
 
 async function read(fleet: Fleet): Promise<Sides> {
@@ -51,16 +70,20 @@ async function read(fleet: Fleet): Promise<Sides> {
   return { hub: byName(hub), copies: new Map(copies) };
 }
 
-function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>): string[] {
+function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>, allowLeaving: boolean): string[] {
   const found: string[] = [];
   const say = (name: string, what: string, left?: unknown, right?: unknown) =>
     found.push(`${name}: ${what}${left === undefined ? '' : `: ${JSON.stringify(left)} and ${JSON.stringify(right)}`}`);
+  const isLeaving = (name: string) => {
+    const sides = [hub.get(name), ...[...copies.values()].map((there) => there.get(name))].filter((one) => one);
+    return allowLeaving && sides.length === 2 && sides.every((one) => one?.metadata.deletionTimestamp !== undefined);
+  };
   for (const [name, { metadata }] of hub) {
-    if (!wanted.has(name)) say(name, `is on the hub though nobody wants it; ${deletion(metadata)}`);
+    if (!wanted.has(name) && !isLeaving(name)) say(name, `is on the hub though nobody wants it; ${deletion(metadata)}`);
   }
   for (const [cluster, there] of copies) {
     for (const [name, copy] of there) {
-      if (wanted.get(name)?.cluster !== cluster) {
+      if (wanted.get(name)?.cluster !== cluster && !isLeaving(name)) {
         say(name, `is on ${cluster} though nobody wants it there; ${deletion(copy.metadata)}`);
       }
       if (copy.metadata.namespace !== 'argocd') say(name, `is in namespace ${copy.metadata.namespace}`);

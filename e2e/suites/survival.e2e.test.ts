@@ -76,7 +76,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
 
     const begin = performance.now();
     const since = () => `${Math.round(performance.now() - begin)} ms`;
-    const now = await agreement(fleet, traffic.wanted);
+    const now = await agreement(fleet, traffic.wanted, { allowLeaving: true });
     const disturbed = traffic.takeDisturbed();
     const replaced = [...copies].filter(
       ([name, uid]) => now.has(name) && now.get(name) !== uid && !disturbed.has(name),
@@ -90,6 +90,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
   });
 
   test('afterwards everything works: what was written is deployed', async () => {
+    await agreement(fleet, traffic.wanted, { timeoutMs: 240_000 });
     console.log(`writes: ${JSON.stringify(traffic.done)}`);
     for (const name of traffic.wanted.keys()) {
       await fleet.hub.client.mergePatch(

@@ -8,6 +8,8 @@ import type { Random } from './random.ts';
 export interface Wanted {
   readonly cluster: string;
   readonly uid: string;
+  /** Deleting it deletes what it deployed first. */
+  readonly isCascading: boolean;
   readonly spec: NonNullable<Application['spec']>;
 }
 
@@ -130,11 +132,11 @@ export class Traffic {
     await persist(() => this.#fleet.hub.client.delete(applications, key(name), { uid }));
   }
 
-  /** Deletes an Application and makes another of its name at once. */
+  /** Deletes an Application and makes another of its name at once, unless it takes its time to go. */
   async #replace(name: string): Promise<void> {
-    const { cluster, uid } = this.#get(name);
+    const { cluster, uid, isCascading } = this.#get(name);
     await this.#delete(name);
-    await this.#create(cluster, name, uid);
+    if (!isCascading) await this.#create(cluster, name, uid);
   }
 
   async #meddle(cluster: string, name: string): Promise<void> {
@@ -173,7 +175,8 @@ export class Traffic {
   }
 
   #want(name: string, cluster: string, { metadata, spec }: Application): void {
-    this.#wanted.set(name, { cluster, uid: metadata.uid ?? '', spec: spec ?? {} });
+    const isCascading = metadata.finalizers?.includes(finalizer) ?? false;
+    this.#wanted.set(name, { cluster, uid: metadata.uid ?? '', isCascading, spec: spec ?? {} });
   }
 }
 
