@@ -1,7 +1,13 @@
-import type { Fleet } from './index.ts';
+import type { Node } from '../node/index.ts';
+
+/** A fleet's nodes: the hub's and its members'. */
+interface Nodes {
+  readonly hubNode: Node;
+  readonly members: ReadonlyMap<string, { readonly node: Node }>;
+}
 
 /** The ends of the logs of this project's programs, for messages of failing tests. */
-export async function programLogs(fleet: Fleet, lines = 40): Promise<string> {
+export async function programLogs(fleet: Nodes, lines = 40): Promise<string> {
   const hub = [
     ['open-cluster-management-agent-addon', 'argocd-agent-addon-controller'],
     ['argocd', 'argocd-agent-principal'],
