@@ -22,7 +22,11 @@ else if ([values.exit, values.keep, values.down].filter(Boolean).length > 1)
   refuse('Say one of --exit, --keep, --down.');
 else if (values.down) process.exitCode = await down();
 else if (values.keep) process.exitCode = await keepUp(colour);
-else process.exitCode = await runDemo({ until: values.exit ? 'done' : 'interrupted', detached: values.serve, colour });
+else {
+  const code = await runDemo({ until: values.exit ? 'done' : 'interrupted', detached: values.serve, colour });
+  // Everything has ended. Node's own clean-up has been seen to spin for ever over a handle that never closes.
+  process.exit(code);
+}
 
 function parse() {
   try {

@@ -132,7 +132,7 @@ async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: s
   const say = () => {
     const step = packages > 0 ? `compiling (${packages} packages)` : `downloading (${downloads} modules)`;
     const elapsed = Math.round((performance.now() - begin) / 1000);
-    log(`${name}: ${step}, ${elapsed} s of about ${recipe.seconds} s`);
+    log(`${name}: ${step}, ${elapsed} s (about ${recipe.seconds} s on 2 idle cores)`);
   };
   say();
   const progress = setInterval(say, 5000);

@@ -18,30 +18,30 @@ const kubernetesVersion = {
 /** Every executable that the testbed builds, in the order of building. */
 export const catalogue = {
   supervise: { folder: 'supervise', goPackage: '.', seconds: 10 },
-  etcd: { folder: 'etcd', goPackage: 'go.etcd.io/etcd/server/v3', seconds: 40 },
+  etcd: { folder: 'etcd', goPackage: 'go.etcd.io/etcd/server/v3', seconds: 30 },
   'kube-apiserver': {
     folder: 'kubernetes',
     goPackage: 'k8s.io/kubernetes/cmd/kube-apiserver',
     variables: kubernetesVersion,
-    seconds: 180,
+    seconds: 190,
   },
   'kube-controller-manager': {
     folder: 'kubernetes',
     goPackage: 'k8s.io/kubernetes/cmd/kube-controller-manager',
     variables: kubernetesVersion,
-    seconds: 45,
+    seconds: 50,
   },
   helm: {
     folder: 'helm',
     goPackage: 'helm.sh/helm/v4/cmd/helm',
     variables: { 'helm.sh/helm/v4/internal/version.version': 'v4.3.1' },
-    seconds: 90,
+    seconds: 100,
   },
   argocd: {
     folder: 'argocd',
     goPackage: 'github.com/argoproj/argo-cd/v3/cmd',
     variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
-    seconds: 160,
+    seconds: 210,
   },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
 } as const satisfies Record<string, Recipe>;
