@@ -5,6 +5,7 @@ import {
   type AppProject,
   type Message,
   matchesAny,
+  sameNamespaces,
 } from '../lib/argocd/index.ts';
 import {
   applications,
@@ -29,7 +30,6 @@ import {
 import { agentSource, type ClientTls, runWireClient } from '../lib/wire/index.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
-import { ManyNamespaces } from './many-namespaces.ts';
 import { agentMetrics } from './metrics.ts';
 import { namespaceCreator } from './namespaces.ts';
 import { type AgentOptions, agentOptions } from './options.ts';
@@ -73,17 +73,16 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const caches = { Secrets: secretCache, Applications: applicationCache, AppProjects: projectCache };
   await allSynced(caches, flags['informer-sync-timeout'], signal);
 
-  const store = kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager });
-  const many = everywhere
-    ? new ManyNamespaces({
-        namespace,
-        isAllowed: (name) => name === namespace || matchesAny(flags['allowed-namespaces'], name),
-        ensureNamespace: flags['create-namespace'] ? namespaceCreator(client, logger) : undefined,
-      })
-    : undefined;
   const sync = new AgentSync({
-    applications: many?.store(store) ?? store,
+    applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
     namespace,
+    ...(everywhere
+      ? {
+          mapping: (principalNamespace: string) => sameNamespaces(principalNamespace, namespace),
+          isAllowed: (name: string) => matchesAny(flags['allowed-namespaces'], name),
+          ensureNamespace: flags['create-namespace'] ? namespaceCreator(client, logger) : undefined,
+        }
+      : {}),
     mismatchPolicy: flags['source-uid-mismatch-policy'] as 'recreate' | 'upsert',
     adoptionPolicy: flags['adoption-policy'] as 'always' | 'never',
     onRecreate: flags['on-application-recreate'] as 'ignore' | 'clear-status' | 'resync',
@@ -102,7 +101,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
       return;
     }
     if (message.target === 'resourceResync' && message.type === 'request-resource-resync') projects.announce();
-    sync.receive(many?.incoming(message) ?? message);
+    sync.receive(message);
   };
 
   const registry = createRegistry();
@@ -147,16 +146,14 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
       metrics.connectionStatus.set(1);
       metrics.connectionStart.setToCurrentTime();
       unwell = undefined;
-      if (many !== undefined) many.principalNamespace = principalNamespace;
-      const connection = many?.connection(peer.connection) ?? peer.connection;
       projects.connected(peer.connection);
-      sync.connected(connection);
+      sync.connected(peer.connection, principalNamespace);
       return {
         event: peer.event,
         closed: () => {
           metrics.connectionStatus.set(0);
           unwell = 'not connected to the principal';
-          sync.disconnected(connection);
+          sync.disconnected(peer.connection);
           projects.disconnected(peer.connection);
         },
       };

@@ -5,6 +5,7 @@ import {
   applicationRouter,
   PrincipalProjects,
   PrincipalSync,
+  sameNamespaces,
 } from '../lib/argocd/index.ts';
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
 import {
@@ -120,7 +121,7 @@ export async function runPrincipal(
       return agent !== undefined && agents.has(agent) ? agent : undefined;
     },
     ...(mapping === 'destination'
-      ? { namespaceOf: (agent, local) => (local === sessions.namespaceOf(agent) ? namespace : local) }
+      ? { namespaceOf: (agent, local) => sameNamespaces(namespace, sessions.namespaceOf(agent) ?? '').toHub(local) }
       : {}),
     concurrency: flags['event-processors'],
     log: logger,

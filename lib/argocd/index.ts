@@ -21,6 +21,7 @@ export { type ListedResource, resourceListChecksum, specChecksum } from './check
 export { matchesAny, matchesGlob } from './glob.ts';
 export { AgentSync, type AgentSyncOptions } from './managed/agent-sync.ts';
 export type { SyncLog } from './managed/log.ts';
+export { type NamespaceMapping, oneNamespace, sameNamespaces } from './managed/mapping.ts';
 export type {
   ApplicationMessage,
   AppProjectMessage,

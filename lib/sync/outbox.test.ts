@@ -104,6 +104,24 @@ test('one event per resource is in flight; what changed meanwhile follows its ac
   expect(f.take()).toEqual(['update shop_u1_3']);
 });
 
+test('a copy that is found again where it was deleted is deleted under another id', () => {
+  const f = new Fixture({
+    random: (() => {
+      let count = 0;
+      return () => ++count / 2 ** 40;
+    })(),
+  });
+  f.connect();
+  f.outbox.peerHolds(shop, { uid: 'u1' });
+  const [first = ''] = f.take();
+  f.ack(first.replace('delete ', ''));
+  f.outbox.peerHolds(shop, { uid: 'u1' });
+  const [second = ''] = f.take();
+  expect(first).toMatch(/^delete shop_u1_/);
+  expect(second).toMatch(/^delete shop_u1_/);
+  expect(second).not.toBe(first);
+});
+
 test('what comes and goes before it was sent is never sent', () => {
   const f = new Fixture();
   f.set('shop', 'u1', 1);

@@ -416,7 +416,7 @@ function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefi
     entry.intents.clear();
     entry.held = undefined;
     const [copy] = entry.copies;
-    return copy === undefined ? undefined : deletion(entry.key, copy[0], copy[1]);
+    return copy === undefined ? undefined : deletion(entry, copy[0], copy[1]);
   }
   if (entry.held?.uid !== now.uid || entry.held.digest !== now.digest) {
     return state(entry, now);
@@ -443,10 +443,10 @@ function state<T>({ key, held, mark }: Entry, now: Snapshot<T>): Next<T> {
  * Deletions and intents get an event id of their own, where argocd-agent repeats the id of the state: a second
  * acknowledgement of a state that was sent twice must not pass for theirs. To a peer the id is opaque.
  */
-function deletion<T>(key: ResourceKey, uid: string, version: string): Next<T> {
+function deletion<T>({ key, mark }: Entry, uid: string, version: string): Next<T> {
   const resourceId = `${key.name}_${uid}`;
   return {
-    delivery: { key, type: 'delete', resourceId, eventId: `${resourceId}_${version}_delete`, uid, version },
+    delivery: { key, type: 'delete', resourceId, eventId: `${resourceId}_${version}${mark}_delete`, uid, version },
     outcome: { is: 'gone', uid },
   };
 }

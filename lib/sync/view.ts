@@ -34,7 +34,7 @@ export class View<T extends StoredObject> {
   }
 
   /** Follows a store until the returned function is called. */
-  follow(store: Store<T>): () => void {
+  follow(store: Pick<Store<T>, 'subscribe'>): () => void {
     this.#following = true;
     const unsubscribe = store.subscribe(({ old, now }) => {
       const object = now ?? old;

@@ -8,6 +8,7 @@ import {
   type ObjectRef,
   Outbox,
   type ResourceKey,
+  refOf,
   type Snapshot,
   type Store,
   type StoreChange,
@@ -16,7 +17,7 @@ import {
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { annotations } from '../names.ts';
-import { idOf, isState, nameOf, supersedes, type Work } from './agent-work.ts';
+import { idOf, isState, placeOf, supersedes, type Work } from './agent-work.ts';
 import { Announcements } from './announcements.ts';
 import { sourceUidOf } from './copy.ts';
 import { CopyWriter } from './copy-writer.ts';
@@ -36,13 +37,14 @@ import {
 import { type RecreatePolicy, recreated } from './recreate.ts';
 import type { SyncStats } from './stats.ts';
 import { reportDigest, withAgentError } from './status.ts';
+import { Territory, type TerritoryOptions } from './territory.ts';
 import { isAstray, isUnmarked, settled, type Wanted, wantedAfter, wantedAsFound } from './wanted.ts';
 
 /** How an {@link AgentSync} works. */
-export interface AgentSyncOptions {
+export interface AgentSyncOptions extends TerritoryOptions {
   readonly applications: Store<Application>;
-  /** Namespace of the copies. */
-  readonly namespace: string;
+  /** Makes a missing namespace; without it, that one is missing is told on the hub's Application. */
+  readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
   readonly mismatchPolicy: MismatchPolicy;
   readonly adoptionPolicy: AdoptionPolicy;
   readonly onRecreate: RecreatePolicy;
@@ -79,6 +81,7 @@ export class AgentSync {
   readonly #newId: () => string;
   readonly #log: SyncLog;
 
+  readonly #territory: Territory;
   readonly #view: View<Application>;
   readonly #wanted = new Map<string, Wanted>();
   /** What had started last when an operation was first tried. */
@@ -99,10 +102,11 @@ export class AgentSync {
     this.#random = options.random ?? Math.random;
     this.#newId = options.newId ?? randomUUID;
     this.#log = options.log;
+    this.#territory = new Territory(options);
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#localChange(ref, change),
-      doubted: (ref) => this.#inbox?.receive({ is: 'doubt', name: ref.name, id: this.#newId() }),
+      doubted: (ref) => this.#inbox?.receive({ is: 'doubt', ref, id: this.#newId() }),
     });
     const delivery = {
       clock: this.#clock,
@@ -117,14 +121,19 @@ export class AgentSync {
       sendsDeletes: false,
     });
     this.#errands = new Errands({ ...delivery, newId: this.#newId, resend: options.resend });
-    const { namespace, log } = options;
-    this.#announcements = new Announcements(
-      this.#view,
-      this.#errands,
-      namespace,
-      (name) => this.#problems.has(name) || this.#inbox?.isBusy(name) === true,
-    );
-    this.#writer = new CopyWriter(options.applications, this.#view, namespace, log);
+    this.#announcements = new Announcements({
+      view: this.#view,
+      errands: this.#errands,
+      hubNamespaceOf: (local) => this.#territory.toHub(local),
+      isUnderWay: (ref) => this.#problems.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
+    });
+    this.#writer = new CopyWriter({
+      store: options.applications,
+      view: this.#view,
+      objection: (namespace) => this.#territory.objection(namespace),
+      ensureNamespace: options.ensureNamespace,
+      log: this.#log,
+    });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
@@ -133,13 +142,13 @@ export class AgentSync {
       {
         apply: (work, aborted) => this.#apply(work, aborted),
         acknowledge: (work) => this.#acknowledge(work),
-        laneOf: (work) => (work.is === 'resync' ? '' : nameOf(work)),
+        laneOf: (work) => (work.is === 'resync' ? '' : placeOf(work.ref)),
         idOf,
         supersedes,
         once: (work) => work.is === 'message' && !isState(work.message),
         onError: (error, work, attempt) =>
           this.#log.warn(
-            { err: error, application: work.is === 'resync' ? undefined : nameOf(work), attempt },
+            { err: error, application: work.is === 'resync' ? undefined : work.ref, attempt },
             'write failed, will retry',
           ),
         clock: this.#clock,
@@ -148,10 +157,10 @@ export class AgentSync {
       },
       signal,
     );
-    const unfollow = this.#view.follow(this.#options.applications);
+    const unfollow = this.#view.follow(this.#territory.within(this.#options.applications));
     for (const application of this.#view.values()) {
-      if (this.#isManaged(application) && application.metadata.deletionTimestamp === undefined) {
-        this.#wanted.set(application.metadata.name, wantedAsFound(application));
+      if (isManaged(application) && application.metadata.deletionTimestamp === undefined) {
+        this.#wanted.set(placeOf(refOf(application)), wantedAsFound(application));
       }
     }
     signal.addEventListener('abort', () => {
@@ -164,9 +173,10 @@ export class AgentSync {
     });
   }
 
-  /** The principal is there. */
-  connected(connection: PeerConnection): void {
+  /** The principal is there. Its namespace is what it said when connecting, empty when it did not. */
+  connected(connection: PeerConnection, principalNamespace = ''): void {
     this.#connection = connection;
+    this.#territory.principalNamespace = principalNamespace;
     this.#inbox?.reconnected();
     this.#errands.connected(connection);
     this.#reports.connected({
@@ -177,7 +187,7 @@ export class AgentSync {
           type: 'status-update',
           resourceId: delivery.resourceId,
           eventId: delivery.eventId,
-          object: delivery.snapshot.object,
+          object: this.#territory.asReported(delivery.snapshot.object),
         }),
     });
     if (this.#announcedOn === undefined) {
@@ -212,7 +222,8 @@ export class AgentSync {
   /** Takes a message of the principal. It is acknowledged when it is done. */
   receive(message: Message): void {
     if (message.target === 'application' && message.type !== 'error' && message.type !== 'status-update') {
-      this.#inbox?.receive({ is: 'message', message });
+      const { name, namespace } = message.object.metadata;
+      this.#inbox?.receive({ is: 'message', ref: this.#territory.toLocal(name, namespace), message });
     } else if (message.target === 'resourceResync') {
       this.#inbox?.receive({ is: 'resync', message });
     } else {
@@ -236,30 +247,30 @@ export class AgentSync {
       return this.#resync(work.message, signal);
     }
     if (work.is === 'doubt') {
-      await this.#writer.read(work.name, signal);
+      await this.#writer.read(work.ref, signal);
       return 'done';
     }
     if (work.is === 'look') {
-      return this.#bringInStep(work.name, work.lastSeen, undefined, signal);
+      return this.#bringInStep(work.ref, work.lastSeen, undefined, signal);
     }
-    const { message } = work;
-    const name = message.object.metadata.name;
+    const { ref, message } = work;
+    const place = placeOf(ref);
     switch (message.type) {
       case 'create':
       case 'spec-update':
-        this.#wanted.set(name, wantedAfter(message, this.#wanted.get(name)));
+        this.#wanted.set(place, wantedAfter(message, this.#wanted.get(place)));
         return this.#bringInStep(
-          name,
+          ref,
           undefined,
           message.type === 'create' ? message.object.operation : undefined,
           signal,
         );
       case 'delete':
-        return this.#remove(message, signal);
+        return this.#remove(ref, message, signal);
       case 'set-operation':
-        return this.#operate(name, message, signal);
+        return this.#operate(ref, message, signal);
       case 'terminate-operation':
-        return this.#runOnce(name, (local) => planTermination(message.object, local), signal);
+        return this.#runOnce(ref, (local) => planTermination(message.object, local), signal);
       case 'status-update':
         return 'done';
     }
@@ -267,18 +278,20 @@ export class AgentSync {
 
   /** The one place that makes a local Application what the principal wants. */
   async #bringInStep(
-    name: string,
+    ref: ObjectRef,
     lastSeen: Application | undefined,
     operation: Readonly<Record<string, unknown>> | undefined,
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
+    const place = placeOf(ref);
     const plan = (local: Application | undefined): Plan => {
-      const wanted = this.#wanted.get(name);
+      const wanted = this.#wanted.get(place);
       if (wanted === undefined) {
         return { action: 'none' };
       }
       const next = planManagedApplication(wanted, local, {
-        namespace: this.#options.namespace,
+        namespace: ref.namespace,
+        remapped: this.#territory.isRemapped(ref.namespace),
         mismatchPolicy: this.#options.mismatchPolicy,
         adoptionPolicy: this.#options.adoptionPolicy,
         ours: local !== undefined && isUnmarked(local) && local.metadata.uid === wanted.copyUid,
@@ -289,138 +302,131 @@ export class AgentSync {
         ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate) }
         : next;
     };
-    const result = await this.#writer.run(name, plan, signal);
+    const result = await this.#writer.run(ref, plan, signal);
     switch (result.is) {
       case 'done':
-        this.#solved(name);
-        this.#settle(name, result.copy);
+        this.#solved(ref);
+        this.#settle(ref, result.copy);
         return 'done';
       case 'gone':
-        this.#wanted.delete(name);
-        this.#solved(name);
-        this.#gone(name, result.sourceUid);
+        this.#wanted.delete(place);
+        this.#solved(ref);
+        this.#gone(ref, result.sourceUid);
         return 'done';
       case 'stopped':
-        this.#settle(name, undefined);
-        this.#problem(name, result.message, result.rejected);
+        this.#settle(ref, undefined);
+        this.#problem(ref, result.message, result.rejected);
         return 'done';
       case 'unsettled':
         return 'retry';
     }
   }
 
-  #settle(name: string, copy: Application | undefined): void {
-    const before = this.#wanted.get(name);
+  #settle(ref: ObjectRef, copy: Application | undefined): void {
+    const before = this.#wanted.get(placeOf(ref));
     if (before === undefined) {
       return;
     }
     const wanted = settled(before, copy);
-    this.#wanted.set(name, wanted);
-    const now = this.#view.get(this.#refOf(name));
+    this.#wanted.set(placeOf(ref), wanted);
+    const now = this.#view.get(ref);
     if (copy !== undefined && (now === undefined || isAstray(now, wanted))) {
-      this.#look(name, undefined);
+      this.#look(ref, undefined);
     }
   }
 
-  async #operate(name: string, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+  async #operate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const before = this.#operations.get(message);
-    const startedAt = this.#view.get(this.#refOf(name))?.status?.operationState?.startedAt;
+    const startedAt = this.#view.get(ref)?.status?.operationState?.startedAt;
     this.#operations.set(message, before ?? { startedAt });
-    return this.#runOnce(name, (local) => planOperation(message.object, local, before), signal);
+    return this.#runOnce(ref, (local) => planOperation(message.object, local, before), signal);
   }
 
-  async #remove(message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
-    const name = message.object.metadata.name;
+  async #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const sourceUid = sourceUidOf(message.object);
-    const wanted = this.#wanted.get(name);
+    const wanted = this.#wanted.get(placeOf(ref));
     if (wanted !== undefined && sourceUidOf(wanted.object) === sourceUid) {
-      this.#wanted.delete(name);
-      this.#solved(name);
+      this.#wanted.delete(placeOf(ref));
+      this.#solved(ref);
     }
-    return this.#runOnce(name, (local) => planDeletion(sourceUid, local), signal);
+    return this.#runOnce(ref, (local) => planDeletion(sourceUid, local), signal);
   }
 
   /** For what is not a state to keep: when it cannot be done, it is said in the log, and over. */
   async #runOnce(
-    name: string,
+    ref: ObjectRef,
     plan: (local: Application | undefined) => Plan,
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
-    const result = await this.#writer.run(name, plan, signal);
+    const result = await this.#writer.run(ref, plan, signal);
     if (result.is === 'stopped') {
-      this.#log.warn({ application: name }, result.message);
+      this.#log.warn({ application: ref }, result.message);
     }
     return result.is === 'unsettled' ? 'retry' : 'done';
   }
 
   /** Tells the principal, which keeps its deleted object until it hears this. */
-  #gone(name: string, sourceUid: string): void {
-    this.#log.info({ application: name }, 'Application is gone');
-    const metadata = {
-      name,
-      namespace: this.#options.namespace,
-      uid: sourceUid,
-      annotations: { [annotations.sourceUid]: sourceUid },
-    };
-    this.#errands.post(`gone-${name}`, () => ({
+  #gone(ref: ObjectRef, sourceUid: string): void {
+    this.#log.info({ application: ref }, 'Application is gone');
+    const metadata = { ...ref, uid: sourceUid, annotations: { [annotations.sourceUid]: sourceUid } };
+    this.#errands.post(`gone-${placeOf(ref)}`, () => ({
       target: 'application',
       type: 'delete',
-      object: { metadata, spec: {} },
+      object: this.#territory.asReported({ metadata, spec: {} }),
     }));
   }
 
   /** Something stands in the way: the principal's user must hear it. */
-  #problem(name: string, message: string, retry: boolean): void {
-    const before = this.#problems.get(name);
+  #problem(ref: ObjectRef, message: string, retry: boolean): void {
+    const place = placeOf(ref);
+    const before = this.#problems.get(place);
     before?.cancelRetry();
     const attempt = (before?.attempt ?? 0) + 1;
     const cancelRetry = retry
-      ? this.#clock.after(backoffDelay(retryRefused, attempt, this.#random()), () => this.#look(name, undefined))
+      ? this.#clock.after(backoffDelay(retryRefused, attempt, this.#random()), () => this.#look(ref, undefined))
       : () => undefined;
-    this.#problems.set(name, { message, attempt, cancelRetry });
+    this.#problems.set(place, { message, attempt, cancelRetry });
     if (before?.message === message) {
       return;
     }
-    this.#log.error({ application: name, attempt }, `Application cannot be brought in step: ${message}`);
-    if (this.#isManaged(this.#view.get(this.#refOf(name)))) {
-      this.#reports.changed(keyOf(name, this.#options.namespace));
+    this.#log.error({ application: ref, attempt }, `Application cannot be brought in step: ${message}`);
+    if (isManaged(this.#view.get(ref))) {
+      this.#reports.changed(keyOf(ref));
     } else {
-      const error = { resourceName: name, resourceNamespace: this.#options.namespace, message };
-      this.#errands.post(`error-${name}`, () => ({ target: 'application', type: 'error', error }));
+      const error = () => ({ ...this.#territory.toldOf(ref), message });
+      this.#errands.post(`error-${place}`, () => ({ target: 'application', type: 'error', error: error() }));
     }
   }
 
-  #solved(name: string): void {
-    const problem = this.#problems.get(name);
+  #solved(ref: ObjectRef): void {
+    const place = placeOf(ref);
+    const problem = this.#problems.get(place);
     if (problem !== undefined) {
       problem.cancelRetry();
-      this.#problems.delete(name);
-      this.#errands.withdraw(`error-${name}`);
-      this.#reports.repeat(keyOf(name, this.#options.namespace));
+      this.#problems.delete(place);
+      this.#errands.withdraw(`error-${place}`);
+      this.#reports.repeat(keyOf(ref));
     }
   }
 
   #localChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
-    if (ref.namespace !== this.#options.namespace) {
-      return;
-    }
-    this.#reports.changed(keyOf(ref.name, ref.namespace));
-    const wanted = this.#wanted.get(ref.name);
+    this.#reports.changed(keyOf(ref));
+    const wanted = this.#wanted.get(placeOf(ref));
     if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {
-      this.#look(ref.name, now === undefined ? old : undefined);
+      this.#look(ref, now === undefined ? old : undefined);
     }
   }
 
-  #look(name: string, lastSeen: Application | undefined): void {
-    this.#inbox?.receive({ is: 'look', name, id: this.#newId(), lastSeen });
+  #look(ref: ObjectRef, lastSeen: Application | undefined): void {
+    this.#inbox?.receive({ is: 'look', ref, id: this.#newId(), lastSeen });
   }
 
   #report(key: ResourceKey): Snapshot<Application> | undefined {
     const local = this.#view.get(key);
-    if (local === undefined || !this.#isManaged(local)) {
+    if (local === undefined || !isManaged(local)) {
       return undefined;
     }
-    const problem = this.#problems.get(key.name)?.message;
+    const problem = this.#problems.get(placeOf(key))?.message;
     const known = this.#snapshots.get(local);
     if (known !== undefined && known.problem === problem) {
       return known.snapshot;
@@ -445,14 +451,16 @@ export class AgentSync {
     }
     this.#connection?.acknowledge(work.message);
     if (work.is === 'message') {
-      // The principal believes a report about an operation or a refresh only if it comes after this acknowledgement.
+      // The principal believes a report about an operation or a refresh only if it comes after this acknowledgement. It
+      // sends `create` for what it does not know to be here, and so does not know how that fares.
       const { type, object } = work.message;
       if (
+        (type === 'create' && this.#reports.held(keyOf(work.ref)) !== undefined) ||
         type === 'set-operation' ||
         type === 'terminate-operation' ||
         Object.keys(newTriggers(object, undefined)).length > 0
       ) {
-        this.#reports.repeat(keyOf(object.metadata.name, this.#options.namespace));
+        this.#reports.repeat(keyOf(work.ref));
       }
     }
   }
@@ -466,15 +474,15 @@ export class AgentSync {
           this.#announcements.postAll();
         }
         this.#reports.repeatAll();
-        for (const { metadata } of this.#view.values()) {
-          this.#reports.changed(keyOf(metadata.name, metadata.namespace ?? ''));
+        for (const application of this.#view.values()) {
+          this.#reports.changed(keyOf(refOf(application)));
         }
         // The acknowledgement then tells the principal that it has heard of everything that is here.
         await this.#errands.allDelivered(signal);
         return 'done';
       case 'response-synced-resource':
         if (message.payload.kind === 'Application') {
-          this.#announcements.post(message.payload.name);
+          this.#announcements.post(this.#territory.toLocal(message.payload.name, message.payload.namespace));
         }
         return 'done';
       default:
@@ -482,16 +490,12 @@ export class AgentSync {
         return 'done';
     }
   }
-
-  #isManaged(local: Application | undefined): boolean {
-    return local !== undefined && local.metadata.namespace === this.#options.namespace && !isUnmarked(local);
-  }
-
-  #refOf(name: string): ObjectRef {
-    return { namespace: this.#options.namespace, name };
-  }
 }
 
-function keyOf(name: string, namespace: string): ResourceKey {
+function isManaged(local: Application | undefined): boolean {
+  return local !== undefined && !isUnmarked(local);
+}
+
+function keyOf({ namespace, name }: ObjectRef): ResourceKey {
   return { kind: 'Application', namespace, name };
 }

@@ -1,16 +1,17 @@
+import type { ObjectRef } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import type { ApplicationMessage, ResyncMessage } from './messages.ts';
 
-/** Something to do for one Application: what the principal said, or a look at what somebody changed here. */
+/** Something to do for one Application, named as it is called here: what the principal said, or a look at what changed. */
 export type Work =
-  | { readonly is: 'message'; readonly message: ApplicationMessage }
+  | { readonly is: 'message'; readonly ref: ObjectRef; readonly message: ApplicationMessage }
   | { readonly is: 'resync'; readonly message: ResyncMessage }
-  | { readonly is: 'doubt'; readonly name: string; readonly id: string }
-  | { readonly is: 'look'; readonly name: string; readonly id: string; readonly lastSeen: Application | undefined };
+  | { readonly is: 'doubt'; readonly ref: ObjectRef; readonly id: string }
+  | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };
 
-/** The Application that it is about. */
-export function nameOf(work: Exclude<Work, { is: 'resync' }>): string {
-  return work.is === 'message' ? work.message.object.metadata.name : work.name;
+/** Equal for the same place. */
+export function placeOf({ namespace, name }: ObjectRef): string {
+  return `${namespace}/${name}`;
 }
 
 /** Equal for two copies of the same work. */

@@ -1,35 +1,39 @@
-import type { View } from '../../sync/index.ts';
+import { type ObjectRef, refOf, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { resourceListChecksum, specChecksum } from '../checksums.ts';
 import { annotations } from '../names.ts';
+import { placeOf } from './agent-work.ts';
 import { managedCopyDigest } from './copy.ts';
 import type { Errands } from './errands.ts';
 
+/** What {@link Announcements} need to know. */
+export interface AnnouncementsOptions {
+  readonly view: View<Application>;
+  readonly errands: Errands;
+  /** The hub's namespace of what is in a namespace here, as the principal calls it. */
+  readonly hubNamespaceOf: (local: string) => string;
+  /** Whether something is about to be written that the principal said before. */
+  readonly isUnderWay: (ref: ObjectRef) => boolean;
+}
+
 /** Tells the principal which copies are here and what they look like, so that it says what should be different. */
 export class Announcements {
-  readonly #view: View<Application>;
-  readonly #errands: Errands;
-  readonly #namespace: string;
-  readonly #isUnderWay: (name: string) => boolean;
+  readonly #options: AnnouncementsOptions;
 
-  /** @param isUnderWay whether something is about to be written that the principal said before */
-  constructor(view: View<Application>, errands: Errands, namespace: string, isUnderWay: (name: string) => boolean) {
-    this.#view = view;
-    this.#errands = errands;
-    this.#namespace = namespace;
-    this.#isUnderWay = isUnderWay;
+  constructor(options: AnnouncementsOptions) {
+    this.#options = options;
   }
 
   /** Tells about every copy. */
   postAll(): void {
-    for (const { metadata } of this.#copies()) {
-      this.post(metadata.name);
+    for (const copy of this.#copies()) {
+      this.post(refOf(copy));
     }
   }
 
   /** Tells that everything was told that is here at the start of the program. */
   postList(): void {
-    this.#errands.post('list', () => ({
+    this.#options.errands.post('list', () => ({
       target: 'resourceResync',
       type: 'request-synced-resource-list',
       payload: { checksum: this.#listChecksum() },
@@ -37,17 +41,18 @@ export class Announcements {
   }
 
   /** Tells about one copy, or that there is none, as it is when the message goes out. */
-  post(name: string): void {
-    this.#errands.post(`update-${name}`, () => {
-      const copy = copyOf(this.#view.get({ namespace: this.#namespace, name }));
-      const settled = copy?.metadata.deletionTimestamp === undefined && !this.#isUnderWay(name);
+  post(ref: ObjectRef): void {
+    const { view, errands, hubNamespaceOf, isUnderWay } = this.#options;
+    errands.post(`update-${placeOf(ref)}`, () => {
+      const copy = copyOf(view.get(ref));
+      const settled = copy?.metadata.deletionTimestamp === undefined && !isUnderWay(ref);
       return {
         target: 'resourceResync',
         type: 'request-update',
         payload: {
           kind: 'Application',
-          name,
-          namespace: this.#namespace,
+          name: ref.name,
+          namespace: hubNamespaceOf(ref.namespace),
           uid: sourceUid(copy),
           checksum: copy === undefined ? null : specChecksum(copy.spec),
           // Empty, which is no digest of anything, lets the principal say what it wants.
@@ -64,9 +69,7 @@ export class Announcements {
   }
 
   #copies(): Application[] {
-    return Array.from(this.#view.values()).filter(
-      (local) => local.metadata.namespace === this.#namespace && copyOf(local) !== undefined,
-    );
+    return Array.from(this.#options.view.values()).filter((local) => copyOf(local) !== undefined);
   }
 }
 

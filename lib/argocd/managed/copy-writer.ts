@@ -1,4 +1,4 @@
-import { failureOf, type MergePatch, type Store, type View } from '../../sync/index.ts';
+import { failureOf, type MergePatch, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual } from '../merge-patch.ts';
 import type { SyncLog } from './log.ts';
@@ -17,26 +17,31 @@ export type Result =
 
 const maxSteps = 6;
 
-/** Carries plans out on the Applications of one namespace, and lets a view know what came of it. */
-export class CopyWriter {
-  readonly #store: Store<Application>;
-  readonly #view: View<Application>;
-  readonly #namespace: string;
-  readonly #log: SyncLog;
+/** Where and how a {@link CopyWriter} writes. */
+export interface CopyWriterOptions {
+  readonly store: Store<Application>;
+  readonly view: View<Application>;
+  /** Why nothing may be made in this namespace; undefined when it may. */
+  readonly objection: (namespace: string) => string | undefined;
+  /** Makes a namespace that is missing; without it that is an error. */
+  readonly ensureNamespace: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly log: SyncLog;
+}
 
-  constructor(store: Store<Application>, view: View<Application>, namespace: string, log: SyncLog) {
-    this.#store = store;
-    this.#view = view;
-    this.#namespace = namespace;
-    this.#log = log;
+/** Carries plans out, and lets a view know what came of it. */
+export class CopyWriter {
+  readonly #options: CopyWriterOptions;
+
+  constructor(options: CopyWriterOptions) {
+    this.#options = options;
   }
 
   /** Plans and writes until there is nothing more to do for now. Throws when the API server cannot be asked now. */
-  async run(name: string, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<Result> {
+  async run(ref: ObjectRef, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<Result> {
     let written: Application | undefined;
     let patch: MergePatch | undefined;
     for (let step = 0; step < maxSteps; step++) {
-      const local = this.#view.get({ namespace: this.#namespace, name });
+      const local = this.#options.view.get(ref);
       const next = plan(local);
       try {
         switch (next.action) {
@@ -54,55 +59,74 @@ export class CopyWriter {
               return { is: 'done', copy: written };
             }
             patch = next.patch;
-            written = await this.#write(name, next, signal);
+            written = await this.#patch(ref, next, signal);
             break;
-          case 'create':
-            return { is: 'done', copy: await this.#write(name, next, signal) };
+          case 'create': {
+            const objection = this.#options.objection(ref.namespace);
+            return objection === undefined
+              ? { is: 'done', copy: await this.#create(ref, next, signal) }
+              : { is: 'stopped', message: objection, rejected: false };
+          }
           case 'delete':
-            await this.#delete(name, next, signal);
+            await this.#delete(ref, next, signal);
             break;
         }
       } catch (error) {
-        switch (failureOf(error)) {
+        const failure = failureOf(error);
+        // Nothing that is created can be missing but the namespace.
+        switch (failure === 'not-found' && next.action === 'create' ? 'rejected' : failure) {
           case 'rejected':
             return { is: 'stopped', message: error instanceof Error ? error.message : String(error), rejected: true };
           case 'transient':
             throw error;
           default:
             // The object is not what we thought it was: plan again with what it is.
-            await this.read(name, signal);
+            await this.read(ref, signal);
         }
       }
     }
     return { is: 'unsettled' };
   }
 
-  async #write(name: string, plan: Plan & { action: 'create' | 'update' }, signal: AbortSignal): Promise<Application> {
-    const written =
-      plan.action === 'create'
-        ? await this.#store.create(plan.object, signal)
-        : await this.#store.patch({ namespace: this.#namespace, name }, plan.patch, signal);
-    const reason = plan.action === 'create' ? 'created' : plan.reason;
-    this.#log.info({ application: name, reason }, 'Application written');
-    this.#view.learn(written);
+  async #create(ref: ObjectRef, plan: Plan & { action: 'create' }, signal: AbortSignal): Promise<Application> {
+    const { store, ensureNamespace } = this.#options;
+    try {
+      return this.#written(ref, 'created', await store.create(plan.object, signal));
+    } catch (error) {
+      if (ensureNamespace === undefined || failureOf(error) !== 'not-found') {
+        throw error;
+      }
+      await ensureNamespace(ref.namespace, signal);
+      return this.#written(ref, 'created', await store.create(plan.object, signal));
+    }
+  }
+
+  async #patch(ref: ObjectRef, plan: Plan & { action: 'update' }, signal: AbortSignal): Promise<Application> {
+    return this.#written(ref, plan.reason, await this.#options.store.patch(ref, plan.patch, signal));
+  }
+
+  #written(ref: ObjectRef, reason: string, written: Application): Application {
+    this.#options.log.info({ application: ref, reason }, 'Application written');
+    this.#options.view.learn(written);
     return written;
   }
 
-  async #delete(name: string, plan: Plan & { action: 'delete' }, signal: AbortSignal): Promise<void> {
+  async #delete(ref: ObjectRef, plan: Plan & { action: 'delete' }, signal: AbortSignal): Promise<void> {
     const { uid, propagation } = plan;
-    await this.#store.delete({ namespace: this.#namespace, name }, { uid, propagation }, signal);
-    this.#log.info({ application: name, propagation }, 'Application deleted');
-    await this.read(name, signal);
+    await this.#options.store.delete(ref, { uid, propagation }, signal);
+    this.#options.log.info({ application: ref, propagation }, 'Application deleted');
+    await this.read(ref, signal);
   }
 
   /** Looks at what the API server has. */
-  async read(name: string, signal: AbortSignal): Promise<void> {
-    const before = this.#view.get({ namespace: this.#namespace, name });
-    const now = await this.#store.read({ namespace: this.#namespace, name }, signal);
+  async read(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+    const { store, view } = this.#options;
+    const before = view.get(ref);
+    const now = await store.read(ref, signal);
     if (now !== undefined) {
-      this.#view.learn(now);
+      view.learn(now);
     } else if (before !== undefined) {
-      this.#view.lost(before);
+      view.lost(before);
     }
   }
 }

@@ -53,16 +53,28 @@ export function managedFieldsOf(hub: Application): ManagedFields {
   };
 }
 
+/** What marks a copy. */
+export interface CopyIdentity {
+  readonly sourceUid: string;
+  readonly principalUid: string | undefined;
+  /** The copy's namespace stands for another one on the hub; undefined when that is not known now. */
+  readonly remapped?: boolean | undefined;
+}
+
 /** The annotations of a managed copy: the hub's, the identity, and what the managed cluster itself put there. */
 export function copyAnnotations(
   fields: ManagedFields,
-  identity: { readonly sourceUid: string; readonly principalUid: string | undefined },
+  identity: CopyIdentity,
   local: Application | undefined,
 ): Record<string, string> {
   const result: Record<string, string> = { ...fields.annotations, [annotations.sourceUid]: identity.sourceUid };
   const principalUid = identity.principalUid ?? local?.metadata.annotations?.[annotations.principalUid];
   if (principalUid !== undefined) {
     result[annotations.principalUid] = principalUid;
+  }
+  const mark = identity.remapped === undefined ? local?.metadata.annotations?.[annotations.namespaceRemapped] : 'true';
+  if (mark !== undefined && identity.remapped !== false) {
+    result[annotations.namespaceRemapped] = mark;
   }
   for (const key of agentOwned) {
     const value = local?.metadata.annotations?.[key];

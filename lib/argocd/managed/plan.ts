@@ -20,6 +20,8 @@ export type AdoptionPolicy = 'always' | 'never';
 export interface PlanOptions {
   /** Namespace of the copy. */
   readonly namespace: string;
+  /** That namespace stands for another one on the hub; undefined when that is not known now. */
+  readonly remapped?: boolean | undefined;
   readonly mismatchPolicy: MismatchPolicy;
   readonly adoptionPolicy: AdoptionPolicy;
   /** The local object is known to be the copy although it does not say so: somebody removed its source UID. */
@@ -163,7 +165,7 @@ function adoptionPolicyFor(local: Application, policy: AdoptionPolicy): Adoption
 function newCopy(desired: Desired, options: PlanOptions): Application {
   const fields = managedFieldsOf(desired.object);
   const { principalUid } = desired;
-  const identity = { sourceUid: sourceUidOf(desired.object), principalUid };
+  const identity = { sourceUid: sourceUidOf(desired.object), principalUid, remapped: options.remapped };
   return {
     apiVersion: 'argoproj.io/v1alpha1',
     kind: 'Application',
@@ -184,6 +186,7 @@ function patchFor(desired: Desired, local: Application, options: PlanOptions): M
   const identity = {
     sourceUid: sourceUidOf(desired.object) || (local.metadata.annotations?.[annotations.sourceUid] ?? ''),
     principalUid: desired.principalUid,
+    remapped: options.remapped,
   };
   const metadata: Record<string, unknown> = {
     ...mergePatchBetween(

@@ -12,6 +12,7 @@ import {
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
+import { annotations } from '../names.ts';
 import { Errands } from './errands.ts';
 import type { SyncLog } from './log.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
@@ -35,6 +36,14 @@ export interface Delivered {
   readonly triggers: string | undefined;
 }
 
+/** How an agent calls an Application. */
+export interface Told {
+  readonly name: string;
+  readonly namespace: string;
+  /** It says that the namespace stands for another one on the hub. */
+  readonly remapped: boolean;
+}
+
 /** What a {@link PrincipalPeer} needs of the hub. */
 export interface PrincipalPeerOptions {
   readonly agent: string;
@@ -46,8 +55,8 @@ export interface PrincipalPeerOptions {
   /** What the agent has got of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => Delivered;
   readonly apply: (report: Report, signal: AbortSignal) => Promise<InboxOutcome>;
-  /** The key of what the agent calls by this name and namespace. */
-  readonly hubKey: (name: string, namespace: string) => ResourceKey;
+  /** The hub's key of what the agent speaks of. */
+  readonly hubKey: (told: Told) => ResourceKey;
   readonly log: SyncLog;
   readonly clock: Clock;
   readonly random: () => number;
@@ -178,6 +187,11 @@ export class PrincipalPeer {
     this.#outbox.changed(key);
   }
 
+  /** Tells the agent as if it had nothing: it answers with a report. */
+  repeat(key: ResourceKey): void {
+    this.#outbox.repeat(key);
+  }
+
   request(key: ResourceKey, intent: 'set-operation' | 'terminate-operation'): void {
     this.#outbox.request(key, intent);
   }
@@ -252,8 +266,8 @@ export class PrincipalPeer {
         if (kind !== 'Application') {
           return;
         }
-        const key = this.#options.hubKey(name, namespace ?? '');
-        this.#reported.add(name);
+        const key = this.#options.hubKey({ name, namespace: namespace ?? '', remapped: false });
+        this.#reported.add(keyString(key));
         if (uid === '') {
           this.#outbox.peerHolds(key, undefined);
           return;
@@ -268,7 +282,7 @@ export class PrincipalPeer {
         // The agent started. What it did not report before this, it does not have; a Go agent reports in any order, and
         // then gets something that it has already.
         for (const key of this.#options.keys()) {
-          if (!this.#reported.has(key.name)) {
+          if (!this.#reported.has(keyString(key))) {
             this.#outbox.peerHolds(key, undefined);
           }
         }
@@ -284,8 +298,11 @@ export class PrincipalPeer {
   }
 
   #keyOf(message: ApplicationMessage | ErrorMessage): ResourceKey {
-    return message.type === 'error'
-      ? this.#options.hubKey(message.error.resourceName, message.error.resourceNamespace)
-      : this.#options.hubKey(message.object.metadata.name, message.object.metadata.namespace ?? '');
+    if (message.type === 'error') {
+      const { resourceName: name, resourceNamespace: namespace } = message.error;
+      return this.#options.hubKey({ name, namespace, remapped: false });
+    }
+    const { name, namespace = '', annotations: marks } = message.object.metadata;
+    return this.#options.hubKey({ name, namespace, remapped: marks?.[annotations.namespaceRemapped] !== undefined });
   }
 }

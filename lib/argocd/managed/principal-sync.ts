@@ -19,7 +19,7 @@ import { annotations } from '../names.ts';
 import { managedCopyDigest, sourceUidOf, triggersOf } from './copy.ts';
 import type { SyncLog } from './log.ts';
 import type { Message, PeerConnection } from './messages.ts';
-import { type Delivered, PrincipalPeer, type Report } from './principal-peer.ts';
+import { type Delivered, PrincipalPeer, type Report, type Told } from './principal-peer.ts';
 import type { SyncStats } from './stats.ts';
 import { planAgentError, planReport } from './status.ts';
 
@@ -30,8 +30,8 @@ export interface PrincipalSyncOptions {
   readonly principalUid: string;
   /** Which agent has an Application, undefined for none. Also says whether it takes part at all. */
   readonly agentOf: (application: Application) => string | undefined;
-  /** Namespace on the hub of what an agent calls by a namespace of its own. Default: the agent's name. */
-  readonly namespaceOf?: (agent: string, reported: string) => string;
+  /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
+  readonly namespaceOf?: (agent: string, local: string) => string;
   readonly log: SyncLog;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -137,7 +137,7 @@ export class PrincipalSync {
         keys: () => this.#keysOf(agent),
         delivered: (key) => this.#delivered(agent, key),
         apply: (report, signal) => this.#apply(agent, report, signal),
-        hubKey: (name, namespace) => this.#hubKey(agent, name, namespace),
+        hubKey: (told) => this.#hubKey(agent, told),
         log: this.#log,
         clock: this.#clock,
         random: this.#options.random ?? Math.random,
@@ -187,7 +187,13 @@ export class PrincipalSync {
     const before = old === undefined ? undefined : this.#options.agentOf(old);
     const agent = now === undefined ? undefined : this.#options.agentOf(now);
     if (before !== undefined && before !== agent) {
-      this.#peers.get(before)?.changed(key);
+      const peer = this.#peers.get(before);
+      peer?.withdraw(key, 'set-operation');
+      peer?.withdraw(key, 'terminate-operation');
+      peer?.changed(key);
+      // What this agent knew of the requests says nothing about the next one.
+      this.#operations.delete(idOf(ref));
+      this.#terminating.delete(idOf(ref));
     }
     if (now === undefined || agent === undefined) {
       this.#operations.delete(idOf(ref));
@@ -197,7 +203,12 @@ export class PrincipalSync {
     const peer = this.#peer(agent);
     this.#followOperation(peer, key, now);
     this.#followTermination(peer, key, now);
-    peer.changed(key);
+    if (old === undefined || before === agent) {
+      peer.changed(key);
+    } else {
+      // It came from another agent, whose status it may carry: if this agent has it still, it has to report again.
+      peer.repeat(key);
+    }
   }
 
   /** Sees what a user newly asks for, told from what the agent reported or has got. */
@@ -346,8 +357,13 @@ export class PrincipalSync {
     };
   }
 
-  #hubKey(agent: string, name: string, reported: string): ResourceKey {
-    return keyOf({ namespace: this.#options.namespaceOf?.(agent, reported) ?? agent, name });
+  /** Agents say either side's namespace, a Go agent sometimes the wrong one: the hub's own Application goes first. */
+  #hubKey(agent: string, { name, namespace, remapped }: Told): ResourceKey {
+    const mapped = this.#options.namespaceOf?.(agent, namespace) ?? agent;
+    const hub = this.#view.get({ namespace, name });
+    return !remapped && hub !== undefined && this.#options.agentOf(hub) === agent
+      ? keyOf({ namespace, name })
+      : keyOf({ namespace: mapped, name });
   }
 }
 

@@ -1,17 +1,25 @@
 import { type Application, annotations, isEqual } from '../../argocd/index.ts';
+import { type ObjectRef, refOf } from '../index.ts';
 import type { Cluster } from './cluster.ts';
+import { agentNamespace, type Layout, principalNamespace } from './layout.ts';
 
 /** What is not as it should be between the hub and one managed cluster, once all is quiet. */
-export function differences(hub: Cluster, agent: string, managed: Cluster, principalUid: string): string[] {
+export function differences(
+  hub: Cluster,
+  agent: string,
+  managed: Cluster,
+  principalUid: string,
+  layout: Layout,
+): string[] {
   const problems: string[] = [];
   const wanted = new Map(
     hub
       .list()
-      .filter(({ metadata }) => metadata.namespace === agent)
-      .map((app) => [app.metadata.name, app]),
+      .filter((app) => layout.agentOf(app) === agent)
+      .map((app) => [placeOf(layout.toLocal(refOf(app))), app]),
   );
   for (const [name, app] of wanted) {
-    const copy = managed.get({ namespace: 'argocd', name });
+    const copy = managed.get(layout.toLocal(refOf(app)));
     if (app.metadata.deletionTimestamp !== undefined) {
       problems.push(`${name}: still being deleted on the hub`);
     } else if (copy === undefined) {
@@ -21,8 +29,9 @@ export function differences(hub: Cluster, agent: string, managed: Cluster, princ
     }
   }
   for (const copy of managed.list()) {
-    if (copy.metadata.annotations?.[annotations.sourceUid] !== undefined && !wanted.has(copy.metadata.name)) {
-      problems.push(`${copy.metadata.name}: phantom on the managed cluster`);
+    const name = placeOf(refOf(copy));
+    if (copy.metadata.annotations?.[annotations.sourceUid] !== undefined && !wanted.has(name)) {
+      problems.push(`${name}: phantom on the managed cluster`);
     }
   }
   return problems;
@@ -31,7 +40,8 @@ export function differences(hub: Cluster, agent: string, managed: Cluster, princ
 function compare(name: string, app: Application, copy: Application, principalUid: string): string[] {
   const differ = (what: string, hub: unknown, managed: unknown) =>
     isEqual(hub, managed) ? [] : [`${name}: ${what}: hub ${JSON.stringify(hub)}, managed ${JSON.stringify(managed)}`];
-  const { note, ...others } = copy.metadata.annotations ?? {};
+  const { note, [annotations.namespaceRemapped]: mark, ...others } = copy.metadata.annotations ?? {};
+  const remapped = app.metadata.namespace === principalNamespace && copy.metadata.namespace === agentNamespace;
   return [
     ...differ(
       'spec',
@@ -46,8 +56,14 @@ function compare(name: string, app: Application, copy: Application, principalUid
       { [annotations.sourceUid]: app.metadata.uid, [annotations.principalUid]: principalUid },
       others,
     ),
+    // Whoever takes it away gets it back with the next change.
+    ...(mark === undefined ? [] : differ('mark', remapped, mark === 'true')),
     ...differ('refresh', app.metadata.annotations?.[annotations.refresh], undefined),
     ...differ('status', app.status ?? {}, copy.status ?? {}),
     ...differ('operation', app.operation, copy.operation),
   ];
+}
+
+function placeOf({ namespace, name }: ObjectRef): string {
+  return `${namespace}/${name}`;
 }

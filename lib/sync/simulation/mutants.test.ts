@@ -105,6 +105,31 @@ const mutants: Mutant[] = [
     to: '',
   },
   {
+    invariant: 'an agent whose Application goes to another one deletes it',
+    file: 'argocd/managed/principal-sync.ts',
+    from: 'peer?.changed(key);',
+    to: '',
+  },
+  {
+    invariant: 'equal names in two namespaces are two Applications',
+    file: 'argocd/managed/principal-peer.ts',
+    from: 'this.#reported.add(keyString(key))',
+    to: 'this.#reported.add(key.name)',
+    also: {
+      file: 'argocd/managed/principal-peer.ts',
+      from: 'this.#reported.has(keyString(key))',
+      to: 'this.#reported.has(key.name)',
+    },
+    seed: 4_265,
+  },
+  {
+    invariant: 'what is found again after its deletion is deleted again',
+    file: 'sync/outbox.ts',
+    from: '${version}${mark}_delete',
+    to: '${version}_delete',
+    seed: 2_413,
+  },
+  {
     invariant: 'what an agent made too late is found by its report',
     ...strayed,
     seed: 2_272,

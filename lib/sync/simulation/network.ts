@@ -1,5 +1,6 @@
 import type { AgentSync, Message, PeerConnection, PrincipalSync } from '../../argocd/index.ts';
 import type { Dice } from './dice.ts';
+import { type Layout, principalNamespace } from './layout.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 type Packet = { readonly is: 'event' | 'ack'; readonly message: Message };
@@ -8,6 +9,7 @@ interface Sides {
   readonly agent: AgentSync;
   readonly principal: PrincipalSync;
   readonly name: string;
+  readonly layout: Layout;
   readonly trace: (line: string) => void;
 }
 
@@ -37,7 +39,7 @@ export class Stream {
       is === 'ack' ? sides.agent.acknowledged(message) : sides.agent.receive(message),
     );
     sides.principal.connected(sides.name, this.#toAgent);
-    sides.agent.connected(this.#toPrincipal);
+    sides.agent.connected(this.#toPrincipal, principalNamespace);
   }
 
   get open(): boolean {
@@ -60,7 +62,7 @@ export class Stream {
       if (!this.#open) {
         return;
       }
-      const lane = aboutOf(packet.message);
+      const lane = laneOf(packet.message, this.#sides.layout);
       const after = lane === undefined ? Math.max(0, ...arrivals.values()) : arrivals.get(lane);
       const at = Math.max(after ?? 0, this.#time.now() + this.#dice.delay(5));
       arrivals.set(lane ?? '', at);
@@ -105,13 +107,12 @@ export class Stream {
 }
 
 /** The Application that a message is about; undefined for one that speaks for all that was said before it. */
-function aboutOf(message: Message): string | undefined {
-  switch (message.target) {
-    case 'resourceResync':
-      return message.type === 'request-update' ? message.payload.name : undefined;
-    case 'application':
-      return message.type === 'error' ? message.error.resourceName : message.object.metadata.name;
-    case 'appproject':
-      return message.object.metadata.name;
+function laneOf(message: Message, { lane }: Layout): string | undefined {
+  if (message.target === 'resourceResync') {
+    return message.type === 'request-update' ? lane(message.payload.name, message.payload.namespace ?? '') : undefined;
   }
+  if (message.type === 'error') {
+    return lane(message.error.resourceName, message.error.resourceNamespace);
+  }
+  return lane(message.object.metadata.name, message.object.metadata.namespace ?? '');
 }

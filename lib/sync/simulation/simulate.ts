@@ -1,8 +1,9 @@
-import { AgentSync, type Application, PrincipalSync, type SyncLog, type SyncStats } from '../../argocd/index.ts';
+import { AgentSync, PrincipalSync, type SyncLog, type SyncStats } from '../../argocd/index.ts';
 import { ArgoCD } from './argo-cd.ts';
 import { differences } from './check.ts';
 import { Cluster, ClusterStore } from './cluster.ts';
 import { Dice } from './dice.ts';
+import { agentNamespace, byDestination, byNamespace, type Layout } from './layout.ts';
 import { Stream } from './network.ts';
 import { attempt, Users } from './scenario.ts';
 import { VirtualTime } from './virtual-time.ts';
@@ -56,6 +57,7 @@ class World {
   readonly time = new VirtualTime();
   readonly #dice: Dice;
   readonly #users: Users;
+  readonly #layout: Layout;
   readonly #trace: ((line: string) => void) | undefined;
   readonly #hub: Cluster;
   readonly #sites: Site[];
@@ -66,7 +68,8 @@ class World {
 
   constructor(seed: number, trace: ((line: string) => void) | undefined) {
     this.#dice = new Dice(seed);
-    this.#users = new Users(this.#dice);
+    this.#layout = seed % 2 === 0 ? byNamespace : byDestination;
+    this.#users = new Users(this.#dice, this.#layout);
     this.#trace = trace;
     this.#hub = new Cluster('hub', this.time);
     this.#sites = Array.from({ length: this.#dice.integer(1, 2) }, (_, i) => {
@@ -114,7 +117,7 @@ class World {
 
   problems(): string[] {
     return this.#sites.flatMap((site) => [
-      ...differences(this.#hub, site.name, site.cluster, principalUid),
+      ...differences(this.#hub, site.name, site.cluster, principalUid, this.#layout),
       ...this.#operationProblems(site),
       ...atRest('agent', site.agent.sync.stats()),
       ...atRest('principal', this.#principal.sync.stats(site.name)),
@@ -128,11 +131,12 @@ class World {
   #operationProblems(site: Site): string[] {
     const problems: string[] = [];
     for (const [id, { uid, revision }] of this.#users.operations) {
-      const [agent, name = ''] = id.split('/');
-      if (agent === site.name && this.#hub.get({ namespace: agent, name })?.metadata.uid === uid && !site.meddled) {
+      const [namespace = '', name = ''] = id.split('/');
+      const app = this.#hub.get({ namespace, name });
+      if (app?.metadata.uid === uid && this.#layout.agentOf(app) === site.name && !site.meddled) {
         const started = site.argoCD.started.get(revision) ?? 0;
         if (started === 0 || (started > 1 && !this.#restarted)) {
-          problems.push(`${name}: ${revision} was started ${started} times`);
+          problems.push(`${id}: ${revision} was started ${started} times`);
         }
       }
     }
@@ -148,6 +152,9 @@ class World {
 
   #somethingHappens(): string {
     const site = this.#dice.pick(this.#sites) as Site;
+    if (this.#layout.otherDestinations.length > 0 && this.#dice.chance(0.15)) {
+      return this.#somethingMoves();
+    }
     const choice = this.#dice.roll();
     if (choice < 0.45) {
       return `user on hub: ${attempt(() => this.#users.actOnHub(this.#hub, site.name))}`;
@@ -179,6 +186,23 @@ class World {
     return `${cluster.name}: API server down`;
   }
 
+  #somethingMoves(): string {
+    const agents = this.#sites.map(({ name }) => name);
+    const ref = this.#users.anyOnHub(this.#hub);
+    if (ref === undefined) {
+      return 'nothing';
+    }
+    const move = () => attempt(() => this.#users.moveOnHub(this.#hub, ref, agents));
+    if (this.#dice.chance(0.5)) {
+      return `user on hub: ${move()}`;
+    }
+    // There and perhaps back while nobody can be told.
+    for (const { stream } of this.#sites) {
+      stream?.break();
+    }
+    return `links break, user on hub: ${move()}, ${move()}, ${move()}`;
+  }
+
   #connect(site: Site): void {
     if (site.stream?.open) {
       return;
@@ -187,6 +211,7 @@ class World {
       agent: site.agent.sync,
       principal: this.#principal.sync,
       name: site.name,
+      layout: this.#layout,
       trace: (line) => this.#say(line),
     });
     this.#watchStream(site, site.stream);
@@ -225,7 +250,8 @@ class World {
     const store = new ClusterStore(cluster, this.time, this.#dice, stop.signal);
     const sync = new AgentSync({
       applications: store,
-      namespace: 'argocd',
+      namespace: agentNamespace,
+      ...(this.#layout.mapping === undefined ? {} : { mapping: this.#layout.mapping, isAllowed: () => true }),
       mismatchPolicy: this.#dice.chance(0.5) ? 'recreate' : 'upsert',
       adoptionPolicy: 'always',
       onRecreate: 'ignore',
@@ -241,7 +267,8 @@ class World {
     const sync = new PrincipalSync({
       applications: store,
       principalUid,
-      agentOf: (app: Application) => app.metadata.namespace,
+      agentOf: this.#layout.agentOf,
+      ...(this.#layout.namespaceOf === undefined ? {} : { namespaceOf: this.#layout.namespaceOf }),
       ...this.#common('principal'),
     });
     sync.start(stop.signal);

@@ -1,0 +1,239 @@
+import { expect, test } from 'vitest';
+import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
+import { VirtualTime } from '../../sync/simulation/virtual-time.ts';
+import { AgentSync, type Application, annotations, type Message, PrincipalSync, sameNamespaces } from '../index.ts';
+
+const nothing = () => undefined;
+const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+const mark = annotations.namespaceRemapped;
+
+class Refusal extends Error {
+  readonly status: number;
+  constructor(status: number) {
+    super(`status ${status}`);
+    this.status = status;
+  }
+}
+
+/** A cluster's Applications in memory. */
+class Memory implements Store<Application> {
+  readonly objects = new Map<string, Application>();
+  readonly namespaces = new Set(['argocd', 'hub', 'team', 'other']);
+  #listener: (change: StoreChange<Application>) => void = nothing;
+  #version = 0;
+
+  put(object: Application): Application {
+    const { namespace, name } = object.metadata;
+    const now = {
+      ...object,
+      metadata: { uid: `local-${name}`, ...object.metadata, resourceVersion: `${++this.#version}` },
+    };
+    const old = this.objects.get(`${namespace}/${name}`);
+    this.objects.set(`${namespace}/${name}`, now);
+    this.#listener({ old, now });
+    return now;
+  }
+
+  subscribe(listener: (change: StoreChange<Application>) => void): () => void {
+    this.#listener = listener;
+    for (const now of this.objects.values()) listener({ old: undefined, now });
+    return nothing;
+  }
+  async read({ namespace, name }: ObjectRef): Promise<Application | undefined> {
+    return this.objects.get(`${namespace}/${name}`);
+  }
+  async create(object: Application): Promise<Application> {
+    if (!this.namespaces.has(object.metadata.namespace ?? '')) throw new Refusal(404);
+    return this.put(object);
+  }
+  async patch(): Promise<Application> {
+    throw new Refusal(422);
+  }
+  async delete({ namespace, name }: ObjectRef): Promise<void> {
+    const old = this.objects.get(`${namespace}/${name}`);
+    this.objects.delete(`${namespace}/${name}`);
+    this.#listener({ old, now: undefined });
+  }
+}
+
+const hubObject = (namespace: string, name = 'x', destination = 'a'): Application => ({
+  metadata: { namespace, name, uid: `hub-${namespace}-${name}`, resourceVersion: '1' },
+  spec: { destination: { name: destination } },
+});
+
+/** An agent in namespace `argocd`, its cluster and all that it says. */
+function startAgent(principalNamespace: string, ensures = false, found: Application[] = []) {
+  const time = new VirtualTime();
+  const cluster = new Memory();
+  for (const object of found) cluster.put(object);
+  const made: string[] = [];
+  const sync = new AgentSync({
+    applications: cluster,
+    namespace: 'argocd',
+    mapping: (principal) => sameNamespaces(principal, 'argocd'),
+    isAllowed: (namespace) => namespace !== 'secret',
+    ensureNamespace: ensures
+      ? async (namespace) => {
+          made.push(namespace);
+          cluster.namespaces.add(namespace);
+        }
+      : undefined,
+    mismatchPolicy: 'recreate',
+    adoptionPolicy: 'always',
+    onRecreate: 'ignore',
+    log,
+    clock: time,
+    random: () => 0,
+  });
+  const stop = new AbortController();
+  sync.start(stop.signal);
+  const said: Message[] = [];
+  sync.connected({ send: (message) => said.push(message) > 0, acknowledge: nothing }, principalNamespace);
+  const receive = async (message: Message) => {
+    sync.receive(message);
+    await time.runUntil(time.now() + 1, 1_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  let events = 0;
+  const tell = (object: Application, type: 'create' | 'delete' = 'create') =>
+    receive({
+      target: 'application',
+      type,
+      principalUid: 'p',
+      resourceId: type,
+      eventId: `${type}${++events}`,
+      object,
+    });
+  return { cluster, sync, said, made, tell, receive };
+}
+
+const about = (said: Message[], type: string) => said.find((message) => message.type === type);
+
+test.each([
+  ['hub', 'hub', 'argocd', 'true'],
+  ['hub', 'team', 'team', undefined],
+  ['argocd', 'argocd', 'argocd', undefined],
+  ['', 'team', 'team', undefined],
+])('principal in "%s": what is in %s there is in %s here', async (principal, hub, local, remapped) => {
+  const { cluster, said, tell, receive } = startAgent(principal);
+  await tell(hubObject(hub));
+  expect(cluster.objects.get(`${local}/x`)?.metadata.annotations?.[mark]).toBe(remapped);
+  expect([...cluster.objects.keys()]).toEqual([`${local}/x`]);
+
+  const report = about(said, 'status-update');
+  expect(report).toMatchObject({ object: { metadata: { namespace: local, name: 'x' } } });
+  expect((report as { object: Application }).object.metadata.annotations?.[mark]).toBe(remapped);
+
+  const payload = { kind: 'Application', name: 'x', namespace: hub, uid: '' } as const;
+  await receive({ target: 'resourceResync', type: 'response-synced-resource', resourceId: 'r', eventId: 'e', payload });
+  expect(about(said, 'request-update')).toMatchObject({ payload: { namespace: hub, name: 'x', uid: `hub-${hub}-x` } });
+
+  await tell(hubObject(hub), 'delete');
+  expect(cluster.objects.size).toBe(0);
+});
+
+test('a report names its Application also when somebody took the mark away', async () => {
+  const { cluster, said, tell } = startAgent('hub');
+  await tell(hubObject('hub'));
+  said.length = 0;
+  const copy = cluster.objects.get('argocd/x') as Application;
+  const { [mark]: _, ...others } = copy.metadata.annotations ?? {};
+  const started = startAgent('hub', false, [{ ...copy, metadata: { ...copy.metadata, annotations: others } }]);
+  await started.receive({
+    target: 'resourceResync',
+    type: 'request-resource-resync',
+    resourceId: 'r',
+    eventId: 'e',
+    payload: {},
+  });
+  expect(about(started.said, 'status-update')).toMatchObject({
+    object: { metadata: { annotations: { [mark]: 'true' } } },
+  });
+});
+
+test('a missing namespace is made when it may be, and told else', async () => {
+  const able = startAgent('hub', true);
+  await able.tell(hubObject('new'));
+  expect(able.made).toEqual(['new']);
+  expect([...able.cluster.objects.keys()]).toEqual(['new/x']);
+
+  const unable = startAgent('hub');
+  await unable.tell(hubObject('new'));
+  expect(about(unable.said, 'error')).toMatchObject({ error: { resourceNamespace: 'new', message: 'status 404' } });
+});
+
+test.each([
+  ['secret', "namespace secret is not among the agent's --allowed-namespaces"],
+  ['argocd', /stands for the principal's/],
+])('an Application of hub namespace %s has no place, and its user hears why', async (namespace, text) => {
+  const { cluster, said, tell } = startAgent('hub', true);
+  await tell(hubObject(namespace));
+  expect(cluster.objects.size).toBe(0);
+  expect(about(said, 'error')).toMatchObject({ error: { resourceNamespace: namespace, resourceName: 'x' } });
+  expect((about(said, 'error') as { error: { message: string } }).error.message).toMatch(text);
+  const leaving = hubObject(namespace);
+  leaving.metadata.deletionTimestamp = 'now';
+  await tell(leaving);
+  expect(about(said, 'delete')).toMatchObject({ object: { metadata: { namespace, name: 'x' } } });
+});
+
+test('what is in namespaces that are not allowed does not exist to the agent', async () => {
+  const copy = {
+    ...hubObject('secret'),
+    metadata: { ...hubObject('secret').metadata, annotations: { [annotations.sourceUid]: 'u' } },
+  };
+  const { cluster, said, tell } = startAgent('hub', false, [copy]);
+  await tell({ ...copy, metadata: { ...copy.metadata, uid: 'u' } }, 'delete');
+  expect(cluster.objects.size).toBe(1);
+  expect(about(said, 'request-update')).toBeUndefined();
+});
+
+/** The principal with one agent `a`, whose namespace is `argocd`. */
+function startPrincipal(...objects: Application[]) {
+  const time = new VirtualTime();
+  const hub = new Memory();
+  for (const object of objects) hub.put(object);
+  const sync = new PrincipalSync({
+    applications: hub,
+    principalUid: 'p',
+    agentOf: ({ spec }) => spec.destination?.name,
+    namespaceOf: (_, local) => sameNamespaces('hub', 'argocd').toHub(local),
+    log,
+    clock: time,
+    random: () => 0,
+  });
+  sync.start(new AbortController().signal);
+  const sent: string[] = [];
+  sync.connected('a', {
+    send: (message) => {
+      if (message.target === 'application' && message.type !== 'error') {
+        sent.push(`${message.type} ${message.object.metadata.namespace}/${message.object.metadata.name}`);
+      }
+      sync.acknowledged('a', message);
+      return true;
+    },
+    acknowledge: nothing,
+  });
+  return { hub, sync, sent, time };
+}
+
+test('an agent that started without one of two Applications of the same name gets it again', async () => {
+  const { sync, sent, time } = startPrincipal(hubObject('hub'), hubObject('team'));
+  await time.runUntil(10_000, 1_000);
+  expect(sent.sort()).toEqual(['create hub/x', 'create team/x']);
+  sent.length = 0;
+  const payload = { kind: 'Application', name: 'x', namespace: 'team', uid: 'hub-team-x', checksum: null } as const;
+  const resync = { target: 'resourceResync', resourceId: 'r' } as const;
+  sync.receive('a', { ...resync, type: 'request-update', eventId: '1', payload: { ...payload, digest: 'old' } });
+  sent.length = 0;
+  sync.receive('a', { ...resync, type: 'request-synced-resource-list', eventId: '2', payload: { checksum: null } });
+  expect(sent).toEqual(['create hub/x']);
+});
+
+test('an Application that comes back to an agent is told anew, so that the agent reports', async () => {
+  const { hub, sent, time } = startPrincipal(hubObject('team'));
+  await time.runUntil(10_000, 1_000);
+  hub.put(hubObject('team', 'x', 'b'));
+  hub.put(hubObject('team', 'x', 'a'));
+  expect(sent).toEqual(['create team/x', 'delete team/x', 'create team/x']);
+});
