@@ -451,8 +451,7 @@ export class AgentSync {
     }
     this.#connection?.acknowledge(work.message);
     if (work.is === 'message') {
-      // The principal believes a report about an operation or a refresh only if it comes after this acknowledgement. It
-      // sends `create` for what it does not know to be here, and so does not know how that fares.
+      // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
       const { type, object } = work.message;
       if (
         (type === 'create' && this.#reports.held(keyOf(work.ref)) !== undefined) ||

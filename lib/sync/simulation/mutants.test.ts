@@ -125,8 +125,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'what is found again after its deletion is deleted again',
     file: 'sync/outbox.ts',
-    from: '${version}${mark}_delete',
-    to: '${version}_delete',
+    from: 'deletion<T>({ key, mark }: Entry, uid: string, version: string)',
+    to: "deletion<T>({ key }: Entry, uid: string, version: string, mark = '')",
     seed: 2_413,
   },
   {
