@@ -1,7 +1,9 @@
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
-import { VirtualTime } from '../../sync/simulation/virtual-time.ts';
 import { AgentSync, type Application, annotations, type Message, PrincipalSync, sameNamespaces } from '../index.ts';
+
+beforeAll(() => void vi.useFakeTimers());
+afterAll(() => void vi.useRealTimers());
 
 const nothing = () => undefined;
 const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
@@ -63,7 +65,6 @@ const hubObject = (namespace: string, name = 'x', destination = 'a'): Applicatio
 
 /** An agent in namespace `argocd`, its cluster and all that it says. */
 function startAgent(principalNamespace: string, ensures = false, found: Application[] = []) {
-  const time = new VirtualTime();
   const cluster = new Memory();
   for (const object of found) cluster.put(object);
   const made: string[] = [];
@@ -82,7 +83,6 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
     adoptionPolicy: 'always',
     onRecreate: 'ignore',
     log,
-    clock: time,
     random: () => 0,
   });
   const stop = new AbortController();
@@ -91,8 +91,7 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
   sync.connected({ send: (message) => said.push(message) > 0, acknowledge: nothing }, principalNamespace);
   const receive = async (message: Message) => {
     sync.receive(message);
-    await time.runUntil(time.now() + 1, 1_000);
-    await new Promise((resolve) => setImmediate(resolve));
+    await vi.advanceTimersByTimeAsync(1);
   };
   let events = 0;
   const tell = (object: Application, type: 'create' | 'delete' = 'create') =>
@@ -190,7 +189,6 @@ test('what is in namespaces that are not allowed does not exist to the agent', a
 
 /** The principal with one agent `a`, whose namespace is `argocd`. */
 function startPrincipal(...objects: Application[]) {
-  const time = new VirtualTime();
   const hub = new Memory();
   for (const object of objects) hub.put(object);
   const sync = new PrincipalSync({
@@ -199,7 +197,6 @@ function startPrincipal(...objects: Application[]) {
     agentOf: ({ spec }) => spec.destination?.name,
     namespaceOf: (_, local) => sameNamespaces('hub', 'argocd').toHub(local),
     log,
-    clock: time,
     random: () => 0,
   });
   sync.start(new AbortController().signal);
@@ -214,12 +211,12 @@ function startPrincipal(...objects: Application[]) {
     },
     acknowledge: nothing,
   });
-  return { hub, sync, sent, time };
+  return { hub, sync, sent };
 }
 
 test('an agent that started without one of two Applications of the same name gets it again', async () => {
-  const { sync, sent, time } = startPrincipal(hubObject('hub'), hubObject('team'));
-  await time.runUntil(10_000, 1_000);
+  const { sync, sent } = startPrincipal(hubObject('hub'), hubObject('team'));
+  await vi.advanceTimersByTimeAsync(10_000);
   expect(sent.sort()).toEqual(['create hub/x', 'create team/x']);
   sent.length = 0;
   const payload = { kind: 'Application', name: 'x', namespace: 'team', uid: 'hub-team-x', checksum: null } as const;
@@ -231,8 +228,8 @@ test('an agent that started without one of two Applications of the same name get
 });
 
 test('an Application that comes back to an agent is told anew, so that the agent reports', async () => {
-  const { hub, sent, time } = startPrincipal(hubObject('team'));
-  await time.runUntil(10_000, 1_000);
+  const { hub, sent } = startPrincipal(hubObject('team'));
+  await vi.advanceTimersByTimeAsync(10_000);
   hub.put(hubObject('team', 'x', 'b'));
   hub.put(hubObject('team', 'x', 'a'));
   expect(sent).toEqual(['create team/x', 'delete team/x', 'create team/x']);
