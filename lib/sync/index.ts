@@ -6,6 +6,7 @@ export {
   type Failure,
   failureOf,
   type MergePatch,
+  mayPassLater,
   type ObjectRef,
   type Store,
   type StoreChange,

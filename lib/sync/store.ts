@@ -69,6 +69,14 @@ export function failureOf(error: unknown): Failure {
   }
 }
 
+/**
+ * Whether a rejected write may succeed later though nothing about it changes: rights are given, policies change, and an
+ * API server that has just started refuses with 403 what it has not loaded the rights for yet.
+ */
+export function mayPassLater(error: unknown): boolean {
+  return statusOf(error) === 403;
+}
+
 function statusOf(error: unknown): number | undefined {
   return error !== null && typeof error === 'object' && 'status' in error && typeof error.status === 'number'
     ? error.status

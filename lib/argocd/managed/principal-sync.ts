@@ -4,6 +4,7 @@ import {
   type Clock,
   failureOf,
   type MergePatch,
+  mayPassLater,
   type ObjectRef,
   type ResourceKey,
   refOf,
@@ -260,6 +261,7 @@ export class PrincipalSync {
       } catch (error) {
         switch (failureOf(error)) {
           case 'rejected':
+            if (mayPassLater(error)) throw error;
             this.#log.error({ agent, application: ref, err: error }, "the API server refuses an agent's report");
             return 'done';
           case 'transient':

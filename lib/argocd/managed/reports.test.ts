@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import type { MergePatch, Store } from '../../sync/index.ts';
+import { type Application, annotations, type Message, PrincipalSync } from '../index.ts';
+
+beforeAll(() => void vi.useFakeTimers());
+afterAll(() => void vi.useRealTimers());
+
+const nothing = () => undefined;
+const hub: Application = { metadata: { namespace: 'argocd', name: 'x', uid: 'u', resourceVersion: '1' }, spec: {} };
+const report: Message = {
+  target: 'application',
+  type: 'status-update',
+  principalUid: 'p',
+  resourceId: 'r',
+  eventId: 'e',
+  object: {
+    metadata: { namespace: 'argocd', name: 'x', annotations: { [annotations.sourceUid]: 'u' } },
+    spec: {},
+    status: { health: { status: 'Healthy' } },
+  },
+};
+
+/** A hub whose API server refuses the first writes with a status, and an agent that reports once. */
+async function reportTo(status: number, refusals: number) {
+  const patches: MergePatch[] = [];
+  let left = refusals;
+  const applications = {
+    subscribe: (listener) => {
+      listener({ old: undefined, now: hub });
+      return nothing;
+    },
+    read: async () => hub,
+    patch: async (_, patch) => {
+      if (left-- > 0) throw Object.assign(new Error('refused'), { status });
+      patches.push(patch);
+      return { ...hub, status: { health: { status: 'Healthy' } } };
+    },
+  } as Partial<Store<Application>> as Store<Application>;
+  const acknowledged: unknown[] = [];
+  const sync = new PrincipalSync({
+    applications,
+    principalUid: 'p',
+    agentOf: () => 'a',
+    log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    namespaceOf: (_, local) => local,
+  });
+  const stop = new AbortController();
+  sync.start(stop.signal);
+  sync.connected('a', { send: () => true, acknowledge: (event) => acknowledged.push(event) });
+  sync.receive('a', report);
+  await vi.advanceTimersByTimeAsync(60_000);
+  stop.abort();
+  return { patches, acknowledged };
+}
+
+test('a report that an API server forbids while it has not loaded its rights yet is written when it has', async () => {
+  const { patches, acknowledged } = await reportTo(403, 3);
+  expect(patches).toMatchObject([{ status: { health: { status: 'Healthy' } } }]);
+  expect(acknowledged).toHaveLength(1);
+});
+
+test('a report that no API server would take is given up', async () => {
+  const { patches, acknowledged } = await reportTo(422, Number.POSITIVE_INFINITY);
+  expect(patches).toEqual([]);
+  expect(acknowledged).toHaveLength(1);
+});
