@@ -6,8 +6,12 @@ export const guestbookRepository = 'guestbook';
 /** The label of the ManagedClusters that the example enrolls. */
 export const selectedClusters = { 'fleet.example.com/demo': 'true' };
 
+// Services listen on the ports of this machine's loopback addresses; those below 1024 are root's.
+const reachablePort = process.getuid?.() === 0 ? {} : { principal: { service: { port: 8443 } } };
+
 /** The values with which the example installs the add-on: the Placement takes the labelled clusters. */
 export const guestbookValues = {
+  ...reachablePort,
   gitOpsCluster: {
     placement: {
       spec: { predicates: [{ requiredClusterSelector: { labelSelector: { matchLabels: selectedClusters } } }] },

@@ -145,7 +145,9 @@ async function down(): Promise<void> {
   print(ended === undefined ? `testbed ${name} does not run` : `testbed ${name} has ended`);
 }
 
-const describe = ({ dir, hub, managed }: Testbed) => statusOf(dir, [hub, ...managed]);
+function describe({ dir, hub, managed }: Testbed): TestbedStatus {
+  return statusOf(dir, [hub, ...managed]);
+}
 
 function printStatus({ pid, dir, clusters }: TestbedStatus): void {
   print(`testbed ${name}, process ${pid}, in ${dir}`);
