@@ -5,7 +5,7 @@ const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${s
 
 /**
  * Three tiers, told apart by the file name: `*.test.ts` needs nothing but Node, `*.it.test.ts` starts real API
- * servers, `*.e2e.test.ts` starts a hub with managed clusters.
+ * servers, `*.e2e.test.ts` starts a hub with managed clusters. They run one after the other.
  */
 export default defineConfig({
   test: {
@@ -13,6 +13,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          sequence: { groupOrder: 0 },
           include: files('test'),
           exclude: [...files('it.test'), ...files('e2e.test')],
           testTimeout: 20_000,
@@ -21,6 +22,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
+          sequence: { groupOrder: 1 },
           include: files('it.test'),
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -30,6 +32,7 @@ export default defineConfig({
       {
         test: {
           name: 'e2e',
+          sequence: { groupOrder: 2 },
           include: files('e2e.test'),
           testTimeout: 300_000,
           hookTimeout: 600_000,
