@@ -352,7 +352,7 @@ export class AgentSync {
     return this.#runOnce(ref, (local) => planDeletion(sourceUid, local), signal);
   }
 
-  /** For what is not a state to keep: when it cannot be done, it is said in the log, and over. */
+  /** For what is not a state to keep: what cannot be done is said in the log, and over unless it may pass later. */
   async #runOnce(
     ref: ObjectRef,
     plan: (local: Application | undefined) => Plan,
@@ -361,6 +361,7 @@ export class AgentSync {
     const result = await this.#writer.run(ref, plan, signal);
     if (result.is === 'stopped') {
       this.#log.warn({ application: ref }, result.message);
+      return result.mayPass ? 'retry' : 'done';
     }
     return result.is === 'unsettled' ? 'retry' : 'done';
   }

@@ -1,4 +1,4 @@
-import { failureOf, type MergePatch, type ObjectRef, type Store, type View } from '../../sync/index.ts';
+import { failureOf, type MergePatch, mayPassLater, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual } from '../merge-patch.ts';
 import type { SyncLog } from './log.ts';
@@ -10,8 +10,8 @@ export type Result =
   | { readonly is: 'done'; readonly copy: Application | undefined }
   /** There is no copy any more of a hub object that is being deleted. */
   | { readonly is: 'gone'; readonly sourceUid: string }
-  /** It cannot be done as things are. */
-  | { readonly is: 'stopped'; readonly message: string; readonly rejected: boolean }
+  /** It cannot be done as things are. `mayPass`: but perhaps later, with nothing else changed. */
+  | { readonly is: 'stopped'; readonly message: string; readonly rejected: boolean; readonly mayPass: boolean }
   /** The object changed under us again and again. */
   | { readonly is: 'unsettled' };
 
@@ -50,7 +50,7 @@ export class CopyWriter {
           case 'wait':
             return { is: 'done', copy: undefined };
           case 'refuse':
-            return { is: 'stopped', message: next.message, rejected: false };
+            return { is: 'stopped', message: next.message, rejected: false, mayPass: false };
           case 'gone':
             return { is: 'gone', sourceUid: next.sourceUid };
           case 'update':
@@ -65,7 +65,7 @@ export class CopyWriter {
             const objection = this.#options.objection(ref.namespace);
             return objection === undefined
               ? { is: 'done', copy: await this.#create(ref, next, signal) }
-              : { is: 'stopped', message: objection, rejected: false };
+              : { is: 'stopped', message: objection, rejected: false, mayPass: false };
           }
           case 'delete':
             await this.#delete(ref, next, signal);
@@ -76,7 +76,12 @@ export class CopyWriter {
         // Nothing that is created can be missing but the namespace.
         switch (failure === 'not-found' && next.action === 'create' ? 'rejected' : failure) {
           case 'rejected':
-            return { is: 'stopped', message: error instanceof Error ? error.message : String(error), rejected: true };
+            return {
+              is: 'stopped',
+              message: error instanceof Error ? error.message : String(error),
+              rejected: true,
+              mayPass: mayPassLater(error),
+            };
           case 'transient':
             throw error;
           default:

@@ -245,3 +245,17 @@ test('an Application that comes back to an agent is told anew, so that the agent
   sync.connected('a', connection);
   expect(sent).toEqual(['create team/x', 'create team/x']);
 });
+
+test('a deletion that the API server forbids while it has not loaded its rights yet is made when it has', async () => {
+  const { cluster, tell } = startAgent('argocd');
+  await tell(hubObject('argocd'));
+  const remove = cluster.delete.bind(cluster);
+  cluster.delete = async () => {
+    cluster.delete = remove;
+    throw new Refusal(403);
+  };
+  await tell(hubObject('argocd'), 'delete');
+  expect(cluster.objects.size).toBe(1);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(cluster.objects.size).toBe(0);
+});
