@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { type SupervisedProcess, spawnSupervised } from '../testbed/index.ts';
+import { removeFolder, type SupervisedProcess, spawnSupervised } from '../testbed/index.ts';
 import { buildEnvironment, type ClusterObjects } from './environment.ts';
 import { ContainerError } from './errors.ts';
 import { expand } from './expand.ts';
@@ -121,7 +121,7 @@ export class ContainerRun {
       onOutput: (stdout, stderr) => log.record(stdout, stderr),
     });
     const cleanUp = async () => {
-      await rm(root, { recursive: true, force: true });
+      await removeFolder(root);
       await rm(`${root}.sh`, { force: true });
     };
     return new ContainerRun({ process, user, environment, log, image, substitutes, cleanUp });

@@ -1,6 +1,7 @@
-import { mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isConflict, isNotFound, type KubeClient, type KubeLogger, rfc3339 } from '../../lib/kube/index.ts';
+import { removeFolder } from '../testbed/index.ts';
 import { ContainerLife, type RestartBackoff } from './container-life.ts';
 import type { ClusterObjects } from './environment.ts';
 import { VolumeError } from './errors.ts';
@@ -108,7 +109,7 @@ export class PodRunner {
     for (const life of [...this.#init, ...this.#main]) life.run?.kill();
     await this.#evaluating;
     await Promise.all([...this.#init, ...this.#main].map((life) => life.stop(0)));
-    await rm(this.#around.folder, { recursive: true, force: true });
+    await removeFolder(this.#around.folder);
   }
 
   async #evaluateAll(): Promise<void> {

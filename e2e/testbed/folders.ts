@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isProcessAlive } from './alive.ts';
@@ -19,7 +19,29 @@ export async function workFolder(name: string): Promise<string> {
   return mkdtemp(join(root(), `${process.pid}-${name.slice(0, 12)}-`));
 }
 
-/** Removes a folder and what is in it. Something that is still being written there does not stop it. */
+/**
+ * Removes a folder and what is in it. Something that is still being written there does not stop it, nor do folders that
+ * their owner made unreadable, as Argo CD's repo server does (root removes those anyway).
+ */
 export async function removeFolder(path: string): Promise<void> {
-  await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  const remove = () => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  try {
+    await remove();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error;
+    await makeReadable(path);
+    await remove();
+  }
+}
+
+async function makeReadable(folder: string): Promise<void> {
+  try {
+    await chmod(folder, 0o700);
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      if (entry.isDirectory()) await makeReadable(join(folder, entry.name));
+    }
+  } catch (error) {
+    // The removal that was refused something goes on with the rest meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
 }

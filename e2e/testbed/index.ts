@@ -9,6 +9,7 @@ export {
   statusOf,
   type TestbedStatus,
 } from './control.ts';
+export { removeFolder } from './folders.ts';
 export { kubeconfigText } from './kubeconfig.ts';
 export { Authority, type CertificateSubject, type KeyPair } from './pki.ts';
 export { freePort } from './ports.ts';
