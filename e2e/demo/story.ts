@@ -164,7 +164,9 @@ async function live(fleet: Fleet, progress: Progress, signal: AbortSignal): Prom
     app,
     signal,
     act: () => client.mergePatch(applications, app, { spec: { project: 'elsewhere' } }),
-    accept: (a) => a?.spec?.project === 'default',
+    // The watch may not have seen the edit yet: what counts is what came after it.
+    accept: (a, edited) =>
+      a?.spec?.project === 'default' && (a.metadata.generation ?? 0) > (edited.metadata.generation ?? 0),
   });
   await measure(progress, 'an Application deleted on the managed cluster is back', {
     client,
