@@ -18,7 +18,7 @@ const slowMs = 15_000;
 export interface AgreementOptions {
   timeoutMs?: number;
   /**
-   * Both sides having marked an Application as deleted is enough: Argo CD, when it could not remove what it deployed in
+   * What is marked as deleted on both sides need not be gone, nor a copy that a user deleted be there again: Argo CD, when it could not remove what it deployed in
    * the middle of an outage, tries again only with its periodic look, up to three minutes later.
    */
   allowLeaving?: boolean;
@@ -26,7 +26,7 @@ export interface AgreementOptions {
 
 /**
  * Waits until hub, managed clusters and what the users want are the same.
- * @returns the uid of every copy, by name
+ * @returns the uid of every copy that is not being deleted, by name
  * @throws Error that lists what differs when the time is over
  */
 export async function agreement(
@@ -97,6 +97,7 @@ function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>, al
     else if (!isDeepStrictEqual(original.spec, want.spec)) say(name, 'spec of users and hub', want.spec, original.spec);
     if (!copy) say(name, `is not on ${want.cluster}`);
     if (!original || !copy) continue;
+    if (allowLeaving && copy.metadata.deletionTimestamp) continue;
     if (copy.metadata.deletionTimestamp) say(name, `is being deleted on ${want.cluster}`);
     if (copy.metadata.annotations?.['argocd.argoproj.io/source-uid'] !== want.uid) say(name, 'source-uid');
     const expected = { ...want.spec, destination: { ...want.spec.destination, name: 'in-cluster' } };
@@ -130,5 +131,6 @@ function shown({ status }: Application) {
 
 function uidsOf({ copies }: Sides): Map<string, string> {
   const all = [...copies.values()].flatMap((there) => [...there.values()]);
-  return new Map(all.map(({ metadata }) => [metadata.name, metadata.uid ?? '']));
+  const staying = all.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return new Map(staying.map(({ metadata }) => [metadata.name, metadata.uid ?? '']));
 }

@@ -361,9 +361,8 @@ export class AgentSync {
     const result = await this.#writer.run(ref, plan, signal);
     if (result.is === 'stopped') {
       this.#log.warn({ application: ref }, result.message);
-      return result.mayPass ? 'retry' : 'done';
     }
-    return result.is === 'unsettled' ? 'retry' : 'done';
+    return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
   }
 
   /** Tells the principal, which keeps its deleted object until it hears this. */
