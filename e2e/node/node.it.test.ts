@@ -123,9 +123,11 @@ describe('the node', () => {
     });
     const [line] = (await happens(createInterface({ input: child.stdout }), 'line')) as [string];
     const session = `/proc/${line}/stat`;
-    expect(await readFile(session, 'utf8')).toContain('(sh)');
+    // The process becomes the shell after it has entered its container.
+    const waiting = { timeout: 10_000, interval: 20 };
+    await vi.waitFor(async () => expect(await readFile(session, 'utf8')).toContain('(sh)'), waiting);
     child.kill('SIGKILL');
-    await vi.waitFor(() => expect(readFile(session)).rejects.toThrow(), { timeout: 10_000, interval: 20 });
+    await vi.waitFor(() => expect(readFile(session)).rejects.toThrow(), waiting);
   });
 
   it('leaves a pod for another node unscheduled and says why', async () => {
