@@ -18,8 +18,9 @@ const slowMs = 15_000;
 export interface AgreementOptions {
   timeoutMs?: number;
   /**
-   * What is marked as deleted on both sides need not be gone, nor a copy that a user deleted be there again: Argo CD, when it could not remove what it deployed in
-   * the middle of an outage, tries again only with its periodic look, up to three minutes later.
+   * What is marked as deleted on both sides need not be gone, nor a copy that a user deleted be there again: when Argo CD
+   * could not remove what it deployed in the middle of an outage, it tries again only with its periodic look, up to three
+   * minutes later.
    */
   allowLeaving?: boolean;
 }
