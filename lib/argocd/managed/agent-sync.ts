@@ -22,7 +22,7 @@ import { Announcements } from './announcements.ts';
 import { sourceUidOf } from './copy.ts';
 import { CopyWriter } from './copy-writer.ts';
 import { Errands } from './errands.ts';
-import type { SyncLog } from './log.ts';
+import { displayName, type SyncLog } from './log.ts';
 import type { ApplicationMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
 import {
   type AdoptionPolicy,
@@ -148,7 +148,7 @@ export class AgentSync {
         once: (work) => work.is === 'message' && !isState(work.message),
         onError: (error, work, attempt) =>
           this.#log.warn(
-            { err: error, application: work.is === 'resync' ? undefined : work.ref, attempt },
+            { err: error, application: work.is === 'resync' ? undefined : displayName(work.ref), attempt },
             'write failed, will retry',
           ),
         clock: this.#clock,
@@ -360,14 +360,14 @@ export class AgentSync {
   ): Promise<InboxOutcome> {
     const result = await this.#writer.run(ref, plan, signal);
     if (result.is === 'stopped') {
-      this.#log.warn({ application: ref }, result.message);
+      this.#log.warn({ application: displayName(ref) }, result.message);
     }
     return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
   }
 
   /** Tells the principal, which keeps its deleted object until it hears this. */
   #gone(ref: ObjectRef, sourceUid: string): void {
-    this.#log.info({ application: ref }, 'Application is gone');
+    this.#log.info({ application: displayName(ref) }, 'Application is gone');
     const metadata = { ...ref, uid: sourceUid, annotations: { [annotations.sourceUid]: sourceUid } };
     this.#errands.post(`gone-${placeOf(ref)}`, () => ({
       target: 'application',
@@ -389,7 +389,7 @@ export class AgentSync {
     if (before?.message === message) {
       return;
     }
-    this.#log.error({ application: ref, attempt }, `Application cannot be brought in step: ${message}`);
+    this.#log.error({ application: displayName(ref), attempt }, `Application cannot be brought in step: ${message}`);
     if (isManaged(this.#view.get(ref))) {
       this.#reports.changed(keyOf(ref));
     } else {

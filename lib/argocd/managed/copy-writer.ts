@@ -1,7 +1,7 @@
 import { failureOf, type MergePatch, mayPassLater, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual } from '../merge-patch.ts';
-import type { SyncLog } from './log.ts';
+import { displayName, type SyncLog } from './log.ts';
 import type { Plan } from './plan.ts';
 
 /** What came of a {@link CopyWriter.run}. */
@@ -111,7 +111,7 @@ export class CopyWriter {
   }
 
   #written(ref: ObjectRef, reason: string, written: Application): Application {
-    this.#options.log.info({ application: ref, reason }, 'Application written');
+    this.#options.log.info({ application: displayName(ref), reason }, 'Application written');
     this.#options.view.learn(written);
     return written;
   }
@@ -119,7 +119,7 @@ export class CopyWriter {
   async #delete(ref: ObjectRef, plan: Plan & { action: 'delete' }, signal: AbortSignal): Promise<void> {
     const { uid, propagation } = plan;
     await this.#options.store.delete(ref, { uid, propagation }, signal);
-    this.#options.log.info({ application: ref, propagation }, 'Application deleted');
+    this.#options.log.info({ application: displayName(ref), propagation }, 'Application deleted');
     await this.read(ref, signal);
   }
 

@@ -5,3 +5,8 @@ export interface SyncLog {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
+
+/** How a log line names an Application: `namespace/name`. */
+export function displayName({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`;
+}

@@ -14,7 +14,7 @@ import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import { annotations } from '../names.ts';
 import { Errands } from './errands.ts';
-import type { SyncLog } from './log.ts';
+import { displayName, type SyncLog } from './log.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
 import type { SyncStats } from './stats.ts';
 
@@ -105,7 +105,7 @@ export class PrincipalPeer {
         supersedes: (newer, older) => older.message.type !== 'delete' && newer.message.type === older.message.type,
         onError: (error, { key }, attempt) =>
           options.log.warn(
-            { agent: options.agent, application: key, attempt, err: error },
+            { agent: options.agent, application: displayName(key), attempt, err: error },
             'report not written, will retry',
           ),
         clock,

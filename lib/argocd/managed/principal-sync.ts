@@ -18,7 +18,7 @@ import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
 import { managedCopyDigest, sourceUidOf, triggersOf } from './copy.ts';
-import type { SyncLog } from './log.ts';
+import { displayName, type SyncLog } from './log.ts';
 import type { Message, PeerConnection } from './messages.ts';
 import { type Delivered, PrincipalPeer, type Report, type Told } from './principal-peer.ts';
 import type { SyncStats } from './stats.ts';
@@ -262,7 +262,10 @@ export class PrincipalSync {
         switch (failureOf(error)) {
           case 'rejected':
             if (mayPassLater(error)) throw error;
-            this.#log.error({ agent, application: ref, err: error }, "the API server refuses an agent's report");
+            this.#log.error(
+              { agent, application: displayName(ref), err: error },
+              "the API server refuses an agent's report",
+            );
             return 'done';
           case 'transient':
             throw error;
@@ -312,7 +315,7 @@ export class PrincipalSync {
     const uid =
       message.type === 'status-update' ? message.object.metadata.annotations?.[annotations.sourceUid] : undefined;
     if (uid !== undefined) {
-      this.#log.info({ agent, application: key }, 'the agent has an Application that it should not have');
+      this.#log.info({ agent, application: displayName(key) }, 'the agent has an Application that it should not have');
       this.#peer(agent).holds(key, { uid });
     }
   }
@@ -320,11 +323,14 @@ export class PrincipalSync {
   /** The agent has no copy any more. A hub object that is being deleted was waiting for that. */
   #releaseDeleted(agent: string, hub: Application): MergePatch | undefined {
     if (hub.metadata.deletionTimestamp === undefined) {
-      this.#log.warn({ agent, application: refOf(hub) }, 'the agent lost an Application; it is sent again');
+      this.#log.warn(
+        { agent, application: displayName(refOf(hub)) },
+        'the agent lost an Application; it is sent again',
+      );
       this.#peer(agent).holds(keyOf(refOf(hub)), undefined);
       return undefined;
     }
-    this.#log.info({ agent, application: refOf(hub) }, 'Application is gone on the managed cluster');
+    this.#log.info({ agent, application: displayName(refOf(hub)) }, 'Application is gone on the managed cluster');
     return { metadata: { uid: hub.metadata.uid, finalizers: null } };
   }
 
@@ -332,7 +338,7 @@ export class PrincipalSync {
     try {
       await this.#read(ref, this.#stop.signal);
     } catch (error) {
-      this.#log.debug({ application: ref, err: error }, 'not in the cache, and not readable now');
+      this.#log.debug({ application: displayName(ref), err: error }, 'not in the cache, and not readable now');
     }
   }
 
