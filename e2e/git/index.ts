@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { spawnSupervised } from '../testbed/process.ts';
+import { freePort, spawnSupervised } from '../testbed/index.ts';
 
 const run = promisify(execFile);
 
@@ -50,15 +50,6 @@ export async function startGitServer(folder: string): Promise<GitServer> {
       await daemon.stop();
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no free port on 127.0.0.1');
-  return address.port;
 }
 
 async function listening(port: number): Promise<void> {
