@@ -16,6 +16,29 @@ import { chartCrds, hasShared, shared, useHub, workNames } from './testing/hub.t
 
 const hub = useHub(startCluster);
 
+test('clusters that are selected while the certificate authority is being made are enrolled', async () => {
+  const { ns, a, b } = hub;
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  const selectFirst = async (key: { name: string }) => {
+    if (key.name !== 'argocd-agent-ca') return;
+    await hub.fixture.placement(ns, 'placement', [a, b]);
+    await eventually('a look at both clusters', async () => hub.controller.stats.clusters.done >= 4);
+  };
+  const client = new Proxy(hub.client, {
+    get: (target, property) => {
+      const value = Reflect.get(target, property, target);
+      if (typeof value !== 'function') return value;
+      if (property !== 'create' && property !== 'apply') return value.bind(target);
+      return async (...args: [unknown, { metadata: { name: string } }]) => {
+        await selectFirst(args[1].metadata);
+        return value.apply(target, args);
+      };
+    },
+  });
+  hub.start({ client });
+  await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
+});
+
 test('a GitOpsCluster enrolls the clusters of all decision pages', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();

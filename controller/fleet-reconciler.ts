@@ -105,8 +105,9 @@ export class FleetReconciler {
     const isNew = this.#world.foundations.get(key)?.digest !== digest;
     this.#world.foundations.set(key, { foundation, digest });
     if (!isNew) return;
-    const summary = this.#world.fleets.summaryOf(key, context.selection);
-    for (const cluster of summary.clusters) this.#world.wakeCluster(cluster);
+    // The selection as it is by now: who was selected meanwhile has been looked at already, and waits for this.
+    const { fleets, wakeCluster } = this.#world;
+    for (const cluster of fleets.summaryOf(key, fleets.selectionOf(gitOpsCluster, spec)).clusters) wakeCluster(cluster);
   }
 
   async #writeStatus(context: StepContext, gitOpsCluster: GitOpsCluster, outcomes: readonly Outcome[]): Promise<void> {
