@@ -90,6 +90,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
   });
 
   test('afterwards everything works: what was written is deployed', async () => {
+    onTestFailed(async () => console.error(await unfinished()));
     await agreement(fleet, traffic.wanted, { timeoutMs: 240_000 });
     console.log(`writes: ${JSON.stringify(traffic.done)}`);
     for (const name of traffic.wanted.keys()) {
@@ -115,6 +116,17 @@ describe(`whatever is killed (SEED=${seed})`, () => {
     }
   });
 });
+
+/** The Applications that are not deployed, as the hub and their clusters see them. */
+async function unfinished(): Promise<string> {
+  const late = (await fleet.hub.client.list(applications)).filter((one) => !isSyncedAndHealthy(one));
+  const seen = late.map(async ({ metadata: { name }, spec, status }) => {
+    const cluster = spec?.destination?.name ?? '';
+    const copy = await fleet.members.get(cluster)?.cluster.client.get(applications, { namespace: 'argocd', name });
+    return JSON.stringify({ name, hub: { spec, status }, [cluster]: copy });
+  });
+  return (await Promise.all(seen)).join('\n');
+}
 
 /** Resolves when the fleet is as after its enrolment, as far as the hub tells. */
 async function isReady(): Promise<void> {
