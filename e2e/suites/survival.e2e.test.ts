@@ -40,7 +40,10 @@ beforeAll(async () => {
   fleet = await startFleet({ labels: selectedClusters });
   await fleet.git.commit('variants', variantFiles, 'All colours');
   await fleet.install(guestbookValues);
-  await isReady();
+  await isReady().catch(async (error: unknown) => {
+    console.error(await programLogs(fleet, 80));
+    throw error;
+  });
   traffic = new Traffic(fleet, random, fleet.git.url('variants'));
   made = await whatTheControllerMade();
 });
