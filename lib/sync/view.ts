@@ -1,8 +1,9 @@
-import type { Clock } from './clock.ts';
+import { type Backoff, backoffDelay, type Clock } from './clock.ts';
 import type { ObjectRef, Store, StoreChange, StoredObject } from './store.ts';
 
 const rememberedGone = 4_096;
-const doubtAfterMs = 10_000;
+/** Whether our own creation is still not in the cache is asked ever more rarely: it may be out of the cache's selection. */
+const doubt: Backoff = { baseMs: 10_000, factor: 2, capMs: 600_000, jitter: 0 };
 
 /** What a {@link View} tells its owner. */
 export interface ViewOptions<T> {
@@ -19,11 +20,18 @@ export interface ViewOptions<T> {
 /**
  * The newest known state of one kind: what the store's cache says, and what our own writes returned, whichever is newer.
  * Without it a writer would take the cache's echo of an earlier state for somebody else's change.
+ *
+ * Newer is told by resource versions, as decimal numbers. Kubernetes calls them opaque but for equality up to 1.34; where
+ * they are no numbers, what is told last counts, and a late answer may for a moment hide what the cache said before it.
  */
 export class View<T extends StoredObject> {
   readonly #objects = new Map<string, T>();
-  /** Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. */
-  readonly #gone = new Set<string>();
+  /**
+   * Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. With the version at
+   * which the cache lost it: it comes back when only its labels had taken it out of the cache's selection. Undefined:
+   * the API server said so, and the cache may not have heard yet.
+   */
+  readonly #gone = new Map<string, string | undefined>();
   /** Uids in the cache. */
   readonly #cached = new Set<string>();
   readonly #options: ViewOptions<T>;
@@ -43,10 +51,11 @@ export class View<T extends StoredObject> {
       }
       if (now !== undefined) {
         this.#cached.add(now.metadata.uid ?? '');
+        this.#return(now);
         this.#take(now);
       } else {
         this.#cached.delete(object.metadata.uid ?? '');
-        this.#forget(object);
+        this.#forget(object, object.metadata.resourceVersion);
       }
     });
     return () => {
@@ -67,7 +76,7 @@ export class View<T extends StoredObject> {
   /** Takes an object that the API server returned, unless a newer state of it is known. */
   learn(object: T): void {
     if (this.#take(object) && !this.#cached.has(object.metadata.uid ?? '')) {
-      this.#awaitInCache(object);
+      this.#awaitInCache(object, 1);
     }
   }
 
@@ -76,34 +85,45 @@ export class View<T extends StoredObject> {
    * question is not meant.
    */
   lost(object: T): void {
-    this.#forget(object);
+    this.#forget(object, undefined);
+  }
+
+  #return(object: T): void {
+    const uid = object.metadata.uid ?? '';
+    const version = this.#gone.get(uid);
+    if (version !== undefined && isNewer(object.metadata.resourceVersion, version)) {
+      this.#gone.delete(uid);
+    }
   }
 
   #take(object: T): boolean {
     const ref = refOf(object);
     const known = this.get(ref);
-    if (this.#gone.has(object.metadata.uid ?? '') || (known !== undefined && !isNewer(object, known))) {
+    if (
+      this.#gone.has(object.metadata.uid ?? '') ||
+      (known !== undefined && !isNewer(object.metadata.resourceVersion, known.metadata.resourceVersion))
+    ) {
       return false;
     }
     this.#set(ref, object);
     return true;
   }
 
-  #awaitInCache(object: T): void {
-    this.#options.clock.after(doubtAfterMs, () => {
+  #awaitInCache(object: T, attempt: number): void {
+    this.#options.clock.after(backoffDelay(doubt, attempt, 0), () => {
       const ref = refOf(object);
       const { uid } = object.metadata;
       if (this.#following && this.get(ref)?.metadata.uid === uid && !this.#cached.has(uid ?? '')) {
         this.#options.doubted(ref);
-        this.#awaitInCache(object);
+        this.#awaitInCache(object, attempt + 1);
       }
     });
   }
 
-  #forget(object: T): void {
-    this.#gone.add(object.metadata.uid ?? '');
+  #forget(object: T, version: string | undefined): void {
+    this.#gone.set(object.metadata.uid ?? '', version);
     if (this.#gone.size > rememberedGone) {
-      for (const oldest of this.#gone) {
+      for (const oldest of this.#gone.keys()) {
         this.#gone.delete(oldest);
         break;
       }
@@ -132,11 +152,9 @@ export function refOf(object: StoredObject): ObjectRef {
 }
 
 // Resource versions of one kind can be compared as decimal numbers (Kubernetes 1.35 promises it, etcd always did).
-function isNewer(a: StoredObject, b: StoredObject): boolean {
-  const x = a.metadata.resourceVersion ?? '';
-  const y = b.metadata.resourceVersion ?? '';
-  if (x === y) {
+function isNewer(a = '', b = ''): boolean {
+  if (a === b) {
     return false;
   }
-  return !/^\d+$/.test(x) || !/^\d+$/.test(y) || (x.length === y.length ? x > y : x.length > y.length);
+  return !/^\d+$/.test(a) || !/^\d+$/.test(b) || (a.length === b.length ? a > b : a.length > b.length);
 }

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { type Clock, type StoreChange, type StoredObject, View } from './index.ts';
+
+/** A view of a cache that says what it is told to, with timers that run when they are told to. */
+function setUp() {
+  let tell: (change: StoreChange<StoredObject>) => void = () => undefined;
+  const timers: { ms: number; run: () => void }[] = [];
+  const clock: Clock = {
+    now: () => 0,
+    after: (ms, run) => {
+      timers.push({ ms, run });
+      return () => undefined;
+    },
+  };
+  const heard: string[] = [];
+  const doubted: string[] = [];
+  const view = new View<StoredObject>({
+    clock,
+    changed: (_, { now }) => heard.push(now?.metadata.resourceVersion ?? 'gone'),
+    doubted: ({ name }) => doubted.push(name),
+  });
+  view.follow({
+    subscribe: (listener) => {
+      tell = listener;
+      return () => undefined;
+    },
+  });
+  const says = (now: StoredObject) => tell({ old: undefined, now });
+  const lost = (old: StoredObject) => tell({ old, now: undefined });
+  return { view, heard, doubted, timers, says, lost };
+}
+
+const at = (resourceVersion: string, uid = 'u'): StoredObject => ({
+  metadata: { namespace: 'n', name: 'x', uid, resourceVersion },
+});
+
+test('what the cache says late does not hide what a write returned', () => {
+  const { view, heard, says } = setUp();
+  says(at('9'));
+  view.learn(at('10'));
+  says(at('9'));
+  expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('10'));
+  expect(heard).toEqual(['9', '10']);
+});
+
+test('where resource versions are no numbers, what is told last counts', () => {
+  const { view, says } = setUp();
+  says(at('b'));
+  view.learn(at('a'));
+  expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('a'));
+  says(at('b'));
+  expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('b'));
+  view.learn(at('b'));
+  view.learn(at('12'));
+  expect(view.get({ namespace: 'n', name: 'x' }), 'a number beside another form is no older').toEqual(at('12'));
+});
+
+test('an old answer does not bring back what is gone', () => {
+  const { view, heard, says, lost } = setUp();
+  says(at('5'));
+  lost(at('8'));
+  view.learn(at('7'));
+  says(at('6'));
+  expect(heard).toEqual(['5', 'gone']);
+});
+
+test('what the API server said is gone is not brought back by a cache that has not heard yet', () => {
+  const { view, heard, says, lost } = setUp();
+  says(at('5'));
+  view.lost(at('5'));
+  says(at('6'));
+  lost(at('7'));
+  expect(heard).toEqual(['5', 'gone']);
+});
+
+test('an object that a label took out of the selection is there again when the label goes', () => {
+  const { view, heard, says, lost } = setUp();
+  says(at('5'));
+  lost(at('6'));
+  view.learn(at('6'));
+  says(at('7'));
+  expect(heard).toEqual(['5', 'gone', '7']);
+  expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('7'));
+});
+
+test('an own creation that does not show in the cache is doubted, ever more rarely', () => {
+  const { view, doubted, timers, says } = setUp();
+  view.learn(at('5'));
+  for (let i = 0; i < 9; i++) timers.at(-1)?.run();
+  expect(doubted).toHaveLength(9);
+  expect(timers.map(({ ms }) => ms).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
+  expect(Math.max(...timers.map(({ ms }) => ms))).toBe(600_000);
+  says(at('6'));
+  timers.at(-1)?.run();
+  expect(doubted).toHaveLength(9);
+});
