@@ -53,45 +53,10 @@ export interface PairOptions {
 /** Starts both clusters with Argo CD's kinds, the key material, principal and agent; connected when it resolves. */
 export async function startPair(options: PairOptions = {}): Promise<Pair> {
   const name = options.name ?? 'cluster1';
-  const [hub, managed, authority, jwtKey] = await Promise.all([
-    startCluster(),
-    startCluster(),
-    createAuthority({ commonName: 'argocd-agent-ca@test' }),
-    generateJwtKey(2048),
-  ]);
-  await Promise.all([prepareCluster(hub.client), prepareCluster(managed.client)]);
-  const server = await issueCertificate({
-    authority,
-    commonName: 'argocd-agent-principal',
-    hosts: ['127.0.0.1', 'localhost'],
-    usages: ['server'],
-  });
-  await Promise.all([
-    putTls(hub.client, 'argocd-agent-ca', authority),
-    putTls(hub.client, 'argocd-agent-principal-tls', server),
-    put(hub.client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
-    mapAgent(hub.client, name),
-    giveAgentCredentials(managed.client, authority, name),
-  ]);
-  const [principalPort, metricsPort, healthPort, agentMetricsPort, agentHealthPort] = await Promise.all([
-    freeLowPort(),
-    freeLowPort(),
-    freeLowPort(),
-    freeLowPort(),
-    freeLowPort(),
-  ]);
-  const principal = new Program([
-    'principal',
-    `--kubeconfig=${hub.kubeconfig}`,
-    `--namespace=${namespace}`,
-    '--allowed-namespaces=*',
-    '--listen-host=127.0.0.1',
-    `--listen-port=${principalPort}`,
-    `--metrics-port=${metricsPort}`,
-    `--healthz-port=${healthPort}`,
-    '--auth=mtls:subject:CN=([^,]+)',
-    ...(options.principalArgs ?? []),
-  ]);
+  const [served, managed] = await Promise.all([startHub(options), startCluster()]);
+  const { hub, authority, principal, principalPort } = served;
+  await prepareCluster(managed.client);
+  await Promise.all([mapAgent(hub.client, name), giveAgentCredentials(managed.client, authority, name)]);
   const agentArgs = (kubeconfig: string, metrics: number, health: number) => [
     'agent',
     `--kubeconfig=${kubeconfig}`,
@@ -103,6 +68,7 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
     `--metrics-port=${metrics}`,
     `--healthz-port=${health}`,
   ];
+  const [agentMetricsPort, agentHealthPort] = await Promise.all([freeLowPort(), freeLowPort()]);
   const agent = new Program([
     ...agentArgs(managed.kubeconfig, agentMetricsPort, agentHealthPort),
     ...(options.agentArgs ?? []),
@@ -128,8 +94,76 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
       return other;
     },
     async stop() {
-      await Promise.all([principal, agent, ...others].map((program) => program.stop('SIGKILL')));
-      await Promise.all([hub.stop(), managed.stop()]);
+      await Promise.all([agent, ...others].map((program) => program.stop('SIGKILL')));
+      await Promise.all([served.stop(), managed.stop()]);
+    },
+  };
+}
+
+/** A hub with a principal, for tests that play the agents themselves. */
+export interface PrincipalHub {
+  readonly hub: Cluster;
+  /** Not started. */
+  readonly principal: Program;
+  readonly authority: KeyCertificate;
+  /** The key that the principal signs tokens with, PEM. */
+  readonly jwtKey: string;
+  readonly principalPort: number;
+  readonly metricsPort: number;
+  /** Another principal process on the same hub, not started. */
+  otherPrincipal(args: readonly string[]): Promise<{ program: Program; port: number; metricsPort: number }>;
+  stop(): Promise<void>;
+}
+
+/** Starts a hub with Argo CD's kinds and the principal's key material. */
+export async function startHub(options: { principalArgs?: readonly string[] } = {}): Promise<PrincipalHub> {
+  const [hub, authority, jwtKey] = await Promise.all([
+    startCluster(),
+    createAuthority({ commonName: 'argocd-agent-ca@test' }),
+    generateJwtKey(2048),
+  ]);
+  await prepareCluster(hub.client);
+  const server = await issueCertificate({
+    authority,
+    commonName: 'argocd-agent-principal',
+    hosts: ['127.0.0.1', 'localhost'],
+    usages: ['server'],
+  });
+  await Promise.all([
+    putTls(hub.client, 'argocd-agent-ca', authority),
+    putTls(hub.client, 'argocd-agent-principal-tls', server),
+    put(hub.client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
+  ]);
+  const programs: Program[] = [];
+  const newPrincipal = async (args: readonly string[]) => {
+    const [port, metrics, health] = await Promise.all([freeLowPort(), freeLowPort(), freeLowPort()]);
+    const program = new Program([
+      'principal',
+      `--kubeconfig=${hub.kubeconfig}`,
+      `--namespace=${namespace}`,
+      '--allowed-namespaces=*',
+      '--listen-host=127.0.0.1',
+      `--listen-port=${port}`,
+      `--metrics-port=${metrics}`,
+      `--healthz-port=${health}`,
+      '--auth=mtls:subject:CN=([^,]+)',
+      ...args,
+    ]);
+    programs.push(program);
+    return { program, port, metricsPort: metrics };
+  };
+  const { program: principal, port: principalPort, metricsPort } = await newPrincipal(options.principalArgs ?? []);
+  return {
+    hub,
+    principal,
+    authority,
+    jwtKey,
+    principalPort,
+    metricsPort,
+    otherPrincipal: newPrincipal,
+    async stop() {
+      await Promise.all(programs.map((program) => program.stop('SIGKILL')));
+      await hub.stop();
     },
   };
 }

@@ -21,6 +21,11 @@ export class Program {
     return this.#output;
   }
 
+  /** The running process; undefined when there is none. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
   /** Starts it. Throws when it runs already. */
   start(): void {
     if (this.#process !== undefined) throw new Error('the program runs already');
