@@ -43,6 +43,7 @@ export const catalogue = {
     variables: { 'github.com/argoproj/argo-cd/v3/common.version': '3.2.6' },
     seconds: 210,
   },
+  gopeer: { folder: 'gopeer', goPackage: '.', seconds: 20 },
   'redis-server': { folder: 'redis', goPackage: '.', seconds: 10 },
 } as const satisfies Record<string, Recipe>;
 
