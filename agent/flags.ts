@@ -1,44 +1,37 @@
 import {
   between,
   boolFlag,
+  commonFlags,
+  commonUnsupported,
   durationFlag,
   type FlagValues,
   intFlag,
-  listFlag,
   oneOf,
-  optionalPort,
   positive,
   stringFlag,
 } from '../lib/ops/index.ts';
 
-const env = (name: string) => ({ env: `ARGOCD_AGENT_${name}` });
+const program = { prefix: 'ARGOCD_AGENT' } as const;
+const env = (name: string) => ({ env: `${program.prefix}_${name}` });
 
 /** The flags of `argocd-agent agent`: names, environment variables and defaults of the original. */
 export const agentFlags = {
+  ...commonFlags({
+    ...program,
+    metricsPort: 8181,
+    healthzPort: 8001,
+    healthzUsage: 'port of the health server, which answers 200 while connected to the principal',
+    tlsMinVersion: '',
+    allowedNamespacesUsage:
+      'namespaces that Applications may live in besides --namespace: shell globs or /regular expressions/',
+    mappingUsage: 'Applications keep their namespace; as on the principal',
+  }),
   'server-address': stringFlag({ usage: 'host name or address of the principal', ...env('REMOTE_SERVER') }),
   'server-port': intFlag({
     usage: 'port of the principal',
     default: 443,
     ...env('REMOTE_PORT'),
     check: between(1, 65535),
-  }),
-  'log-level': listFlag({
-    usage: 'log level: fatal, error, warning, info, debug or trace; component=level for one component',
-    default: ['info'],
-    ...env('LOG_LEVEL'),
-  }),
-  'log-format': stringFlag({ usage: 'log format: text or json', default: 'text', ...env('LOG_FORMAT') }),
-  'metrics-port': intFlag({
-    usage: 'port of the metrics server; 0 for none',
-    default: 8181,
-    ...env('METRICS_PORT'),
-    check: optionalPort,
-  }),
-  'healthz-port': intFlag({
-    usage: 'port of the health server, which answers 200 while connected to the principal',
-    default: 8001,
-    ...env('HEALTH_CHECK_PORT'),
-    check: between(1, 32767),
   }),
   namespace: stringFlag({
     usage: "Argo CD's namespace on this cluster",
@@ -83,40 +76,56 @@ export const agentFlags = {
     usage: 'file with the client key, instead of the Secret',
     ...env('TLS_CLIENT_KEY_PATH'),
   }),
-  'tls-min-version': stringFlag({
-    usage: 'lowest TLS version: tls1.2 or tls1.3',
-    ...env('TLS_MIN_VERSION'),
-    check: oneOf('', 'tls1.2', 'tls1.3'),
-  }),
-  'tls-max-version': stringFlag({
-    usage: 'highest TLS version: tls1.2 or tls1.3',
-    ...env('TLS_MAX_VERSION'),
-    check: oneOf('', 'tls1.2', 'tls1.3'),
-  }),
   'keep-alive-ping-interval': durationFlag({
     usage: 'time between keep-alive pings, at least 10s; 0 for none but when the connection is silent',
     ...env('KEEP_ALIVE_PING_INTERVAL'),
   }),
   'enable-compression': boolFlag({ usage: 'compress what is sent to the principal', ...env('ENABLE_COMPRESSION') }),
-  'grpc-max-message-size': intFlag({
-    usage: 'largest message in bytes, both ways',
-    default: 200 * 1024 * 1024,
-    ...env('GRPC_MAX_MESSAGE_SIZE'),
-    check: positive,
-  }),
   'informer-sync-timeout': durationFlag({
     usage: 'how long the first listing of local resources may take before the agent gives up',
     default: 10_000,
     ...env('INFORMER_SYNC_TIMEOUT'),
     check: positive,
   }),
-  'destination-based-mapping': boolFlag({
-    usage: 'Applications keep their namespace; as on the principal',
-    ...env('DESTINATION_BASED_MAPPING'),
-  }),
   'create-namespace': boolFlag({
     usage: 'create the namespaces that Applications live in; only with --destination-based-mapping',
     ...env('CREATE_NAMESPACE'),
+  }),
+  'heartbeat-interval': durationFlag({
+    usage: 'time between signs of life on the event stream; 0 for none',
+    ...env('HEARTBEAT_INTERVAL'),
+    check: notNegative,
+  }),
+  'cache-refresh-interval': durationFlag({
+    usage:
+      "how often at most the local Redis is asked for the cluster's statistics, which the principal gets when they change",
+    default: 10_000,
+    ...env('CACHE_REFRESH_INTERVAL'),
+    check: (interval) => (interval === 0 ? 'must not be 0' : notNegative(interval)),
+  }),
+  'buffer-informer-event-interval': durationFlag({
+    usage: 'shortest time between two reports about one Application; 0 to report each change at once',
+    ...env('BUFFER_INFORMER_EVENT_INTERVAL'),
+    check: notNegative,
+  }),
+  'ignore-unmanaged-apps': boolFlag({
+    usage: 'leave Applications alone that did not come from the principal',
+    ...env('IGNORE_UNMANAGED_APPS'),
+  }),
+  'redis-addr': stringFlag({
+    usage: "Argo CD's Redis on this cluster, where the cluster's statistics are",
+    default: 'argocd-redis:6379',
+    env: 'REDIS_ADDR',
+  }),
+  'redis-username': stringFlag({ usage: 'user name at Redis', env: 'REDIS_USERNAME' }),
+  'redis-tls-ca-path': stringFlag({
+    usage: "file with the CA that Redis's certificate must come from, instead of the Secret",
+    ...env('REDIS_TLS_CA_PATH'),
+  }),
+  'redis-tls-ca-secret-name': stringFlag({
+    usage: "Secret with the CA that Redis's certificate must come from (ca.crt)",
+    default: 'argocd-redis-tls',
+    ...env('REDIS_TLS_CA_SECRET_NAME'),
   }),
   'source-uid-mismatch-policy': stringFlag({
     usage: 'what to do with an Application that was made from another one of the same name: recreate or upsert',
@@ -130,14 +139,6 @@ export const agentFlags = {
     ...env('ON_APPLICATION_RECREATE'),
     check: oneOf('ignore', 'clear-status', 'resync'),
   }),
-  'allowed-namespaces': listFlag({
-    usage: 'namespaces that Applications may live in besides --namespace: shell globs or /regular expressions/',
-    ...env('ALLOWED_NAMESPACES'),
-  }),
-  'label-selector': stringFlag({
-    usage: 'only handle Applications and AppProjects with these labels',
-    ...env('LABEL_SELECTOR'),
-  }),
   'adoption-policy': stringFlag({
     usage: 'whether an Application that was here before is taken over: always or never',
     default: 'always',
@@ -150,35 +151,14 @@ export const agentFlags = {
     ...env('ENABLE_RESOURCE_PROXY'),
     check: (on) => (on ? 'the resource proxy is not supported by this version' : undefined),
   }),
-  kubeconfig: stringFlag({ usage: 'path of a kubeconfig file; without it the in-cluster configuration is used' }),
-  kubecontext: stringFlag({ usage: 'context of the kubeconfig file' }),
 };
 
 /** What `argocd-agent agent` was started with. */
 export type AgentFlags = FlagValues<typeof agentFlags>;
 
 /** Flags of the original for features that this version does not have, with their environment variables. */
-export const unsupportedAgentFlags: Readonly<Record<string, string | undefined>> = {
-  'redis-addr': undefined,
-  'redis-creds-dir-path': undefined,
-  'redis-username': undefined,
-  'redis-password': undefined,
-  ...Object.fromEntries(
-    Object.entries({
-      'full-detail': 'FULL_DETAIL',
-      'redis-tls-enabled': 'REDIS_TLS_ENABLED',
-      'redis-tls-ca-path': 'REDIS_TLS_CA_PATH',
-      'redis-tls-ca-secret-name': 'REDIS_TLS_CA_SECRET_NAME',
-      'redis-tls-insecure': 'REDIS_TLS_INSECURE',
-      'tls-ciphersuites': 'TLS_CIPHERSUITES',
-      'enable-websocket': 'ENABLE_WEBSOCKET',
-      'pprof-port': 'PPROF_PORT',
-      'cache-refresh-interval': 'CACHE_REFRESH_INTERVAL',
-      'buffer-informer-event-interval': 'BUFFER_INFORMER_EVENT_INTERVAL',
-      'heartbeat-interval': 'HEARTBEAT_INTERVAL',
-      'otlp-address': 'OTLP_ADDRESS',
-      'otlp-insecure': 'OTLP_INSECURE',
-      'ignore-unmanaged-apps': 'IGNORE_UNMANAGED_APPS',
-    }).map(([flag, suffix]) => [flag, `ARGOCD_AGENT_${suffix}`]),
-  ),
-};
+export const unsupportedAgentFlags: Readonly<Record<string, string | undefined>> = commonUnsupported(program);
+
+function notNegative(value: number): string | undefined {
+  return value < 0 ? 'must not be negative' : undefined;
+}

@@ -19,7 +19,7 @@ import {
 import { secrets } from '../lib/kube/index.ts';
 import {
   type CommandContext,
-  commandLogger,
+  commandLoggers,
   createRegistry,
   FatalError,
   formatDuration,
@@ -43,7 +43,8 @@ const credentialsTimeoutMs = 300_000;
  */
 export async function runAgent(flags: AgentFlags, context: CommandContext<typeof agentFlags>): Promise<void> {
   const settings = agentOptions(flags);
-  const logger = commandLogger('agent', flags, context);
+  const loggers = commandLoggers('agent', flags, context);
+  const logger = loggers.root;
   const { namespace } = flags;
   const { version } = versionInfo();
   const client = kubeClient(flags);

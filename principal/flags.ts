@@ -1,19 +1,30 @@
 import {
   between,
   boolFlag,
+  commonFlags,
+  commonUnsupported,
   type FlagValues,
   intFlag,
   listFlag,
   oneOf,
-  optionalPort,
   positive,
   stringFlag,
 } from '../lib/ops/index.ts';
 
-const env = (name: string) => ({ env: `ARGOCD_PRINCIPAL_${name}` });
+const program = { prefix: 'ARGOCD_PRINCIPAL' } as const;
+const env = (name: string) => ({ env: `${program.prefix}_${name}` });
 
 /** The flags of `argocd-agent principal`: names, environment variables and defaults of the original. */
 export const principalFlags = {
+  ...commonFlags({
+    ...program,
+    metricsPort: 8000,
+    healthzPort: 8003,
+    healthzUsage: 'port of the health server',
+    tlsMinVersion: 'tls1.3',
+    allowedNamespacesUsage: 'namespaces whose Applications are handled: shell globs or /regular expressions/',
+    mappingUsage: "route Applications to agents by spec.destination.name instead of the Application's namespace",
+  }),
   'listen-host': stringFlag({ usage: 'address the gRPC server listens on; empty for all', ...env('LISTEN_HOST') }),
   'listen-port': intFlag({
     usage: 'port the gRPC server listens on; 0 for any free one',
@@ -21,40 +32,22 @@ export const principalFlags = {
     ...env('LISTEN_PORT'),
     check: between(0, 65535),
   }),
-  'log-level': listFlag({
-    usage: 'log level: fatal, error, warning, info, debug or trace; component=level for one component',
-    default: ['info'],
-    ...env('LOG_LEVEL'),
-  }),
-  'log-format': stringFlag({ usage: 'log format: text or json', default: 'text', ...env('LOG_FORMAT') }),
-  'metrics-port': intFlag({
-    usage: 'port of the metrics server; 0 for none',
-    default: 8000,
-    ...env('METRICS_PORT'),
-    check: optionalPort,
-  }),
-  'healthz-port': intFlag({
-    usage: 'port of the health server',
-    default: 8003,
-    ...env('HEALTH_CHECK_PORT'),
-    check: between(1, 32767),
-  }),
   namespace: stringFlag({
     usage: "Argo CD's namespace: configuration Secrets, AppProjects and cluster Secrets are read from it",
     short: 'n',
     ...env('NAMESPACE'),
   }),
-  'allowed-namespaces': listFlag({
-    usage: 'namespaces whose Applications are handled: shell globs or /regular expressions/',
-    ...env('ALLOWED_NAMESPACES'),
+  'namespace-create-enable': boolFlag({
+    usage: "create the namespace of an autonomous agent's Applications when it does not exist",
+    ...env('NAMESPACE_CREATE_ENABLE'),
   }),
-  'destination-based-mapping': boolFlag({
-    usage: "route Applications to agents by spec.destination.name instead of the Application's namespace",
-    ...env('DESTINATION_BASED_MAPPING'),
+  'namespace-create-pattern': stringFlag({
+    usage: 'only create namespaces whose name this regular expression matches anywhere; empty for all',
+    ...env('NAMESPACE_CREATE_PATTERN'),
   }),
-  'label-selector': stringFlag({
-    usage: 'only handle Applications and AppProjects with these labels',
-    ...env('LABEL_SELECTOR'),
+  'namespace-create-labels': listFlag({
+    usage: 'labels of created namespaces, key=value',
+    ...env('NAMESPACE_CREATE_LABELS'),
   }),
   'tls-secret-name': stringFlag({
     usage: "Secret with the gRPC server's certificate (tls.crt, tls.key)",
@@ -68,6 +61,10 @@ export const principalFlags = {
   'tls-key': stringFlag({
     usage: "file with the gRPC server's key, instead of the Secret",
     ...env('TLS_SERVER_KEY_PATH'),
+  }),
+  'insecure-tls-generate': boolFlag({
+    usage: 'serve with a self-signed certificate made at every start, which agents cannot verify; for trying out',
+    ...env('TLS_SERVER_ALLOW_GENERATE'),
   }),
   'insecure-plaintext': boolFlag({
     usage: 'serve without TLS, for a service mesh that adds it',
@@ -90,17 +87,6 @@ export const principalFlags = {
     usage: "an agent's name must equal the CN of its client certificate",
     ...env('TLS_CLIENT_CERT_MATCH_SUBJECT'),
   }),
-  'tls-min-version': stringFlag({
-    usage: 'lowest TLS version: tls1.2 or tls1.3',
-    default: 'tls1.3',
-    ...env('TLS_MIN_VERSION'),
-    check: oneOf('', 'tls1.2', 'tls1.3'),
-  }),
-  'tls-max-version': stringFlag({
-    usage: 'highest TLS version: tls1.2 or tls1.3',
-    ...env('TLS_MAX_VERSION'),
-    check: oneOf('', 'tls1.2', 'tls1.3'),
-  }),
   'jwt-secret-name': stringFlag({
     usage: 'Secret with the key that signs tokens (jwt.key)',
     default: 'argocd-agent-jwt',
@@ -119,11 +105,25 @@ export const principalFlags = {
       'how agents prove who they are: mtls:subject:<expression>, mtls:uri:<expression>, userpass:<file> or header:<name>:<expression>',
     ...env('AUTH'),
   }),
-  'grpc-max-message-size': intFlag({
-    usage: 'largest message in bytes, both ways',
-    default: 200 * 1024 * 1024,
-    ...env('GRPC_MAX_MESSAGE_SIZE'),
-    check: positive,
+  'redis-server-address': stringFlag({
+    usage: "Argo CD's Redis, where its UI finds whether agents are connected",
+    default: 'argocd-redis:6379',
+    ...env('REDIS_SERVER_ADDRESS'),
+  }),
+  'redis-compression-type': stringFlag({
+    usage: 'how Argo CD compresses what it keeps in Redis: gzip or none',
+    default: 'gzip',
+    ...env('REDIS_COMPRESSION_TYPE'),
+    check: oneOf('gzip', 'none'),
+  }),
+  'redis-ca-path': stringFlag({
+    usage: "file with the CA that Redis's certificate must come from, instead of the Secret",
+    ...env('REDIS_CA_PATH'),
+  }),
+  'redis-ca-secret-name': stringFlag({
+    usage: "Secret with the CA that Redis's certificate must come from (ca.crt)",
+    default: 'argocd-redis-tls',
+    ...env('REDIS_CA_SECRET_NAME'),
   }),
   'event-processors': intFlag({
     usage: 'how many resources of one agent are processed at the same time',
@@ -144,47 +144,28 @@ export const principalFlags = {
     ...env('DISABLE_REDIS_PROXY'),
     check: (off) => (off ? undefined : 'the Redis proxy is not supported by this version'),
   }),
-  kubeconfig: stringFlag({ usage: 'path of a kubeconfig file; without it the in-cluster configuration is used' }),
-  kubecontext: stringFlag({ usage: 'context of the kubeconfig file' }),
 };
 
 /** What `argocd-agent principal` was started with. */
 export type PrincipalFlags = FlagValues<typeof principalFlags>;
 
 const prefixed = (names: Readonly<Record<string, string>>): Record<string, string> =>
-  Object.fromEntries(Object.entries(names).map(([flag, suffix]) => [flag, `ARGOCD_PRINCIPAL_${suffix}`]));
+  Object.fromEntries(Object.entries(names).map(([flag, suffix]) => [flag, env(suffix).env]));
 
 /** Flags of the original for features that this version does not have, with their environment variables. */
 export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefined>> = {
-  'redis-password': undefined,
-  'redis-creds-dir-path': undefined,
+  ...commonUnsupported(program),
   ...prefixed({
-    'full-detail': 'FULL_DETAIL',
-    'namespace-create-enable': 'NAMESPACE_CREATE_ENABLE',
-    'namespace-create-pattern': 'NAMESPACE_CREATE_PATTERN',
-    'namespace-create-labels': 'NAMESPACE_CREATE_LABELS',
-    'insecure-tls-generate': 'TLS_SERVER_ALLOW_GENERATE',
-    'tls-ciphersuites': 'TLS_CIPHERSUITES',
     'resource-proxy-secret-name': 'RESOURCE_PROXY_SECRET_NAME',
     'resource-proxy-cert-path': 'RESOURCE_PROXY_TLS_CERT_PATH',
     'resource-proxy-key-path': 'RESOURCE_PROXY_TLS_KEY_PATH',
     'resource-proxy-ca-secret-name': 'RESOURCE_PROXY_CA_SECRET_NAME',
     'resource-proxy-ca-path': 'RESOURCE_PROXY_TLS_CA_PATH',
     'resource-proxy-address': 'RESOURCE_PROXY_ADDRESS',
-    'enable-websocket': 'ENABLE_WEBSOCKET',
     'keepalive-min-interval': 'KEEP_ALIVE_MIN_INTERVAL',
-    'redis-server-address': 'REDIS_SERVER_ADDRESS',
-    'redis-compression-type': 'REDIS_COMPRESSION_TYPE',
-    'redis-tls-enabled': 'REDIS_TLS_ENABLED',
     'redis-proxy-server-tls-cert': 'REDIS_PROXY_SERVER_TLS_CERT_PATH',
     'redis-proxy-server-tls-key': 'REDIS_PROXY_SERVER_TLS_KEY_PATH',
     'redis-proxy-server-tls-secret-name': 'REDIS_PROXY_SERVER_TLS_SECRET_NAME',
-    'redis-ca-path': 'REDIS_CA_PATH',
-    'redis-ca-secret-name': 'REDIS_CA_SECRET_NAME',
-    'redis-tls-insecure': 'REDIS_TLS_INSECURE',
-    'pprof-port': 'PPROF_PORT',
-    'otlp-address': 'OTLP_ADDRESS',
-    'otlp-insecure': 'OTLP_INSECURE',
     'enable-self-cluster-registration': 'ENABLE_SELF_CLUSTER_REGISTRATION',
     'self-registration-client-cert-secret': 'SELF_REGISTRATION_CLIENT_CERT_SECRET',
     'ha-enabled': 'HA_ENABLED',

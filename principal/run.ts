@@ -20,7 +20,7 @@ import {
 import { configMaps, type Informer, type KubeObject, leases, secrets } from '../lib/kube/index.ts';
 import {
   type CommandContext,
-  commandLogger,
+  commandLoggers,
   createRegistry,
   FatalError,
   type Logger,
@@ -48,7 +48,8 @@ export async function runPrincipal(
   context: CommandContext<typeof principalFlags>,
 ): Promise<void> {
   const settings = principalOptions(flags);
-  const logger = commandLogger('principal', flags, context);
+  const loggers = commandLoggers('principal', flags, context);
+  const logger = loggers.root;
   const { namespace } = flags;
   const client = kubeClient(flags);
   const failure = new AbortController();

@@ -1,6 +1,7 @@
+import { type Detail, parseDetail } from './detail.ts';
 import { UsageError } from './errors.ts';
 import { type Flag, type FlagSet, type FlagValues, type ParsedFlags, parseFlags } from './flags.ts';
-import { createLogger, type Logger } from './log.ts';
+import { createLoggers, type Loggers } from './log.ts';
 
 /** A sub-command of an executable. */
 export interface Command<F extends FlagSet = FlagSet> {
@@ -25,20 +26,26 @@ export interface CommandContext<F extends FlagSet = FlagSet> {
 }
 
 /**
- * The logger of a command with `--log-level` and `--log-format`, after it said what of the environment was not taken.
+ * The loggers of a command with `--log-level`, `--log-format` and `--full-detail`, after they said what of the command line
+ * and the environment was not taken.
  * @throws UsageError for a level or format that does not exist
  */
-export function commandLogger(
+export function commandLoggers(
   name: string,
-  flags: { readonly 'log-level': readonly string[]; readonly 'log-format': string },
+  flags: {
+    readonly 'log-level': readonly string[];
+    readonly 'log-format': string;
+    readonly 'full-detail': readonly string[];
+  },
   context: { readonly parsed: { readonly warnings: readonly string[] }; readonly ignored: readonly string[] },
-): Logger {
-  const logger = createLogger({ name, level: flags['log-level'], format: flags['log-format'] });
-  for (const warning of context.parsed.warnings) logger.warn(warning);
+): Loggers & { readonly detail: Detail } {
+  const loggers = createLoggers({ name, level: flags['log-level'], format: flags['log-format'] });
+  const { root } = loggers;
+  for (const warning of context.parsed.warnings) root.warn(warning);
   if (context.ignored.length > 0) {
-    logger.warn({ settings: context.ignored }, 'settings of features that this version does not have are ignored');
+    root.warn({ settings: context.ignored }, 'settings of features that this version does not have are ignored');
   }
-  return logger;
+  return { ...loggers, detail: parseDetail(flags['full-detail'], root) };
 }
 
 /** An executable: one program of several commands, or of one that has the program's own name. */

@@ -4,11 +4,13 @@ export {
   type CommandContext,
   command,
   commandHelp,
-  commandLogger,
+  commandLoggers,
   type Executable,
   executableHelp,
   runExecutable,
 } from './command.ts';
+export { type CommonDefaults, commonFlags, commonUnsupported } from './common-flags.ts';
+export { type Detail, type DetailCategory, detailOf, parseDetail } from './detail.ts';
 export { formatDuration, parseDuration } from './duration.ts';
 export { FatalError, UsageError } from './errors.ts';
 export {
@@ -27,8 +29,16 @@ export {
 } from './flags.ts';
 export { type Endpoint, type Health, serveHealth, serveMetrics } from './http.ts';
 export { decodeSecret, followFiles, followSecret, Live, type TextFields } from './live.ts';
-export { createLogger, type Logger, type LoggerOptions } from './log.ts';
+export {
+  createLogger,
+  createLoggers,
+  type LogComponent,
+  type Logger,
+  type LoggerOptions,
+  type Loggers,
+} from './log.ts';
 export { runMain } from './main.ts';
 export { createRegistry } from './metrics.ts';
 export { type KeyPair, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
+export { serveProfiles } from './profiling.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';

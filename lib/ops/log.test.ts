@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLogger } from './index.ts';
+import { createLogger, createLoggers } from './index.ts';
 
 function capture(options: { level?: string | string[]; format?: string }): {
   lines: string[];
@@ -48,4 +48,27 @@ test('levels: a bare one sets the root, unknown components are named and ignored
 test('what does not exist is refused by flag name', () => {
   expect(() => createLogger({ level: 'loud' })).toThrow(/--log-level.*"loud"/);
   expect(() => createLogger({ format: 'xml' })).toThrow(/--log-format.*"xml"/);
+});
+
+test('levels of components: their own counts, a bare level counts for those not named before it', () => {
+  const lines: string[] = [];
+  const loggers = (level: string[]) =>
+    createLoggers({ level, destination: { write: (line) => void lines.push(line) } });
+  const shown = (level: string[]) => {
+    lines.length = 0;
+    const { root, component } = loggers(level);
+    root.debug('root');
+    for (const name of ['grpc-event', 'redis-proxy'] as const) component(name).debug(name);
+    return lines.map((line) => /msg="([^"]+)"/.exec(line)?.[1]);
+  };
+  expect(shown(['grpc-event=debug'])).toEqual(['grpc-event']);
+  expect(shown(['debug'])).toEqual(['root', 'grpc-event', 'redis-proxy']);
+  expect(shown(['grpc-event=info', 'debug'])).toEqual(['root', 'redis-proxy']);
+  expect(shown(['debug', 'grpc-event=info'])).toEqual(['root', 'redis-proxy']);
+  expect(lines[1]).toContain('component=redis-proxy');
+});
+
+test('levels: panic is refused, an empty entry is info', () => {
+  expect(() => createLogger({ level: 'panic' })).toThrow(/"panic"/);
+  expect(() => createLogger({ level: [''] })).not.toThrow();
 });

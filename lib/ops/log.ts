@@ -33,19 +33,36 @@ const levels: Readonly<Record<string, string>> = {
   trace: 'trace',
 };
 
-const components = ['resource-proxy', 'redis-proxy', 'grpc-event', 'informer-event-buffer'];
+const components = ['resource-proxy', 'redis-proxy', 'grpc-event', 'informer-event-buffer'] as const;
+
+/** A part of a program whose log level can be set on its own: `--log-level grpc-event=debug`. */
+export type LogComponent = (typeof components)[number];
+
+/** The loggers of a program. */
+export interface Loggers {
+  readonly root: Logger;
+  /** Lines of a component name it in field `component`; without a level of its own it logs from `info` on. */
+  component(name: LogComponent): Logger;
+}
+
+/** The root of {@link createLoggers}, for programs without components. */
+export function createLogger(options: LoggerOptions = {}): Logger {
+  return createLoggers(options).root;
+}
 
 /**
- * A logger in one of the originals' two formats: `json` (keys `level`, `msg`, `time`) or `text` (`key=value` pairs, or
+ * Loggers in one of the originals' two formats: `json` (keys `level`, `msg`, `time`) or `text` (`key=value` pairs, or
  * columns with colours on a terminal).
  * @throws UsageError for a level or format that does not exist
  */
-export function createLogger(options: LoggerOptions = {}): Logger {
+export function createLoggers(options: LoggerOptions = {}): Loggers {
   const format = (options.format ?? 'text').toLowerCase();
   if (format !== 'text' && format !== 'json') {
     throw new UsageError(`--log-format: ${JSON.stringify(options.format)} is not one of: text, json`);
   }
-  const { level, ignored } = rootLevel(typeof options.level === 'string' ? [options.level] : (options.level ?? []));
+  const { root, byComponent, ignored } = logLevels(
+    typeof options.level === 'string' ? [options.level] : (options.level ?? []),
+  );
   const streams = options.destination
     ? { out: options.destination, err: options.destination }
     : { out: pinoDestination({ fd: 1, sync: true }), err: pinoDestination({ fd: 2, sync: true }) };
@@ -54,7 +71,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   const terminal = options.destination === undefined;
   const logger = pino(
     {
-      level,
+      level: root,
       base: options.name === undefined ? {} : { module: options.name },
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label === 'warn' ? 'warning' : label }) },
@@ -70,11 +87,17 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     ),
   );
   for (const entry of ignored) logger.warn({ entry }, 'log level entry names no known component and is ignored');
-  return logger;
+  return {
+    root: logger,
+    component: (name) => logger.child({ component: name }, { level: byComponent.get(name) ?? 'info' }),
+  };
 }
 
-function rootLevel(entries: readonly string[]): { level: string; ignored: string[] } {
-  let level = 'info';
+/** As in the originals: a bare level counts for the root and for every component that is not named before it. */
+function logLevels(entries: readonly string[]) {
+  let root = 'info';
+  const byComponent = new Map<LogComponent, string>();
+  const named = new Set<LogComponent>();
   const ignored: string[] = [];
   for (const entry of entries) {
     const [left = '', right, ...more] = entry.split('=').map((part) => part.trim());
@@ -85,10 +108,18 @@ function rootLevel(entries: readonly string[]): { level: string; ignored: string
         `--log-level: an invalid log level was entered: ${JSON.stringify(entry)} (one of: fatal, error, warning, info, debug, trace)`,
       );
     }
-    if (right === undefined) level = known;
-    else if (more.length > 0 || !components.includes(left)) ignored.push(entry);
+    const component = components.find((name) => name === left);
+    if (right === undefined) {
+      root = known;
+      for (const other of components) if (!named.has(other)) byComponent.set(other, known);
+    } else if (more.length > 0 || component === undefined) {
+      ignored.push(entry);
+    } else {
+      named.add(component);
+      byComponent.set(component, known);
+    }
   }
-  return { level, ignored };
+  return { root, byComponent, ignored };
 }
 
 function describeError(error: unknown): unknown {

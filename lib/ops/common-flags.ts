@@ -1,0 +1,93 @@
+import { between, oneOf, optionalPort, positive } from './checks.ts';
+import { boolFlag, intFlag, listFlag, stringFlag } from './flags.ts';
+
+/** Where the two programs differ in a flag that both have. */
+export interface CommonDefaults {
+  /** Start of every environment variable's name. */
+  readonly prefix: 'ARGOCD_PRINCIPAL' | 'ARGOCD_AGENT';
+  readonly metricsPort: number;
+  readonly healthzPort: number;
+  readonly healthzUsage: string;
+  readonly tlsMinVersion: '' | 'tls1.3';
+  readonly allowedNamespacesUsage: string;
+  readonly mappingUsage: string;
+}
+
+/** The flags that principal and agent share: names, environment variables, defaults and checks of the originals. */
+export function commonFlags(program: CommonDefaults) {
+  const env = (name: string) => ({ env: `${program.prefix}_${name}` });
+  return {
+    'log-level': listFlag({
+      usage: 'log level: fatal, error, warning, info, debug or trace; component=level for one component',
+      default: ['info'],
+      ...env('LOG_LEVEL'),
+    }),
+    'log-format': stringFlag({ usage: 'log format: text or json', default: 'text', ...env('LOG_FORMAT') }),
+    'full-detail': listFlag({
+      usage: 'log whole objects too: actions (writes), events (to and from the peer), informers (changes seen), or all',
+      ...env('FULL_DETAIL'),
+    }),
+    'metrics-port': intFlag({
+      usage: 'port of the metrics server; 0 for none',
+      default: program.metricsPort,
+      ...env('METRICS_PORT'),
+      check: optionalPort,
+    }),
+    'healthz-port': intFlag({
+      usage: program.healthzUsage,
+      default: program.healthzPort,
+      ...env('HEALTH_CHECK_PORT'),
+      check: between(1, 32767),
+    }),
+    'pprof-port': intFlag({
+      usage: 'port on 127.0.0.1 for CPU profiles and heap snapshots under /debug/pprof/; 0 for none',
+      ...env('PPROF_PORT'),
+      check: (port) => (port > 65535 ? 'must be at most 65535, or 0 for none' : undefined),
+    }),
+    'allowed-namespaces': listFlag({ usage: program.allowedNamespacesUsage, ...env('ALLOWED_NAMESPACES') }),
+    'destination-based-mapping': boolFlag({ usage: program.mappingUsage, ...env('DESTINATION_BASED_MAPPING') }),
+    'label-selector': stringFlag({
+      usage: 'only handle Applications and AppProjects with these labels',
+      ...env('LABEL_SELECTOR'),
+    }),
+    'tls-min-version': stringFlag({
+      usage: 'lowest TLS version: tls1.2 or tls1.3',
+      default: program.tlsMinVersion,
+      ...env('TLS_MIN_VERSION'),
+      check: oneOf('', 'tls1.2', 'tls1.3'),
+    }),
+    'tls-max-version': stringFlag({
+      usage: 'highest TLS version: tls1.2 or tls1.3',
+      ...env('TLS_MAX_VERSION'),
+      check: oneOf('', 'tls1.2', 'tls1.3'),
+    }),
+    'grpc-max-message-size': intFlag({
+      usage: 'largest message in bytes, both ways',
+      default: 200 * 1024 * 1024,
+      ...env('GRPC_MAX_MESSAGE_SIZE'),
+      check: positive,
+    }),
+    'redis-password': stringFlag({ usage: 'password of Redis', env: 'REDIS_PASSWORD' }),
+    'redis-creds-dir-path': stringFlag({
+      usage: 'folder with the password of Redis in file auth, and a user name in file auth_username',
+      env: 'REDIS_CREDS_DIR_PATH',
+    }),
+    'redis-tls-enabled': boolFlag({ usage: 'connect to Redis with TLS', ...env('REDIS_TLS_ENABLED') }),
+    'redis-tls-insecure': boolFlag({
+      usage: "do not verify Redis's certificate",
+      ...env('REDIS_TLS_INSECURE'),
+    }),
+    kubeconfig: stringFlag({ usage: 'path of a kubeconfig file; without it the in-cluster configuration is used' }),
+    kubecontext: stringFlag({ usage: 'context of the kubeconfig file' }),
+  };
+}
+
+/** Flags of both originals that this version refuses by name, with their environment variables. */
+export function commonUnsupported({ prefix }: Pick<CommonDefaults, 'prefix'>): Record<string, string> {
+  return {
+    'tls-ciphersuites': `${prefix}_TLS_CIPHERSUITES`,
+    'enable-websocket': `${prefix}_ENABLE_WEBSOCKET`,
+    'otlp-address': `${prefix}_OTLP_ADDRESS`,
+    'otlp-insecure': `${prefix}_OTLP_INSECURE`,
+  };
+}

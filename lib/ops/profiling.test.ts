@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Endpoint, serveProfiles } from './index.ts';
+
+let endpoint: Endpoint;
+const ask = (path: string) => fetch(`http://127.0.0.1:${endpoint.port}${path}`);
+
+beforeAll(async () => {
+  endpoint = await serveProfiles({ port: 0 });
+});
+afterAll(() => endpoint.close());
+
+test('the help page names what there is', async () => {
+  const page = await (await ask('/debug/pprof/')).text();
+  for (const path of ['profile', 'allocs', 'heap', 'report']) expect(page).toContain(`/debug/pprof/${path}`);
+  expect((await ask('/debug/pprof/nothing')).status).toBe(404);
+});
+
+test('a CPU profile, one at a time', async () => {
+  const [first, second] = await Promise.all([
+    ask('/debug/pprof/profile?seconds=0.2'),
+    ask('/debug/pprof/allocs?seconds=0.2'),
+  ]);
+  expect([first.status, second.status].sort()).toEqual([200, 503]);
+  const profile = (await (await ask('/debug/pprof/profile?seconds=0.05')).json()) as { nodes?: unknown[] };
+  expect(profile.nodes?.length).toBeGreaterThan(0);
+});
+
+test('a heap snapshot and a report without the environment', async () => {
+  const heap = (await (await ask('/debug/pprof/heap')).json()) as { snapshot?: unknown };
+  expect(heap.snapshot).toBeDefined();
+  const report = (await (await ask('/debug/pprof/report')).json()) as Record<string, unknown>;
+  expect(report.javascriptHeap).toBeDefined();
+  expect(report.environmentVariables).toBeUndefined();
+  expect(JSON.stringify(report.header)).not.toContain('commandLine');
+});

@@ -1,0 +1,150 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Session } from 'node:inspector/promises';
+import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { getHeapSnapshot } from 'node:v8';
+import { FatalError } from './errors.ts';
+import type { Endpoint } from './http.ts';
+
+const defaultSeconds = 30;
+const maxSeconds = 600;
+
+const help = `Profiles of this process. Fetch one with a port-forward to the pod, then open it in Chrome's developer tools.
+
+  /debug/pprof/profile?seconds=30   CPU profile (.cpuprofile): where time goes
+  /debug/pprof/allocs?seconds=30    sampled allocations (.heapprofile): who allocates
+  /debug/pprof/heap                 heap snapshot (.heapsnapshot): what is alive. The process stands still meanwhile,
+                                    and everything in memory is in it, secrets included: handle it accordingly
+  /debug/pprof/report               versions, memory, stack and open handles as JSON, without the environment
+
+Example: curl -o agent.cpuprofile 'http://127.0.0.1:PORT/debug/pprof/profile?seconds=10'
+`;
+
+/**
+ * Profiling for operators on 127.0.0.1, under the paths where a Go program has its own (`/debug/pprof/`), in the formats of
+ * Node's tools. One profile at a time: others are answered with 503.
+ * @throws FatalError when the port cannot be had
+ */
+export async function serveProfiles(options: { port: number }): Promise<Endpoint> {
+  let isBusy = false;
+  const exclusively = async (response: ServerResponse, make: () => Promise<void>) => {
+    if (isBusy) return text(response, 503, 'another profile is being made\n');
+    isBusy = true;
+    try {
+      await make();
+    } finally {
+      isBusy = false;
+    }
+  };
+  const routes: Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => Promise<void> | void>> =
+    {
+      '/debug/pprof/': (_, response) => text(response, 200, help),
+      '/debug/pprof/profile': (request, response) => exclusively(response, () => sendCpuProfile(request, response)),
+      '/debug/pprof/allocs': (request, response) => exclusively(response, () => sendAllocations(request, response)),
+      '/debug/pprof/heap': (_, response) => exclusively(response, () => sendHeap(response)),
+      '/debug/pprof/report': (_, response) => json(response, report()),
+    };
+  const server = createServer((request, response) => {
+    const [path = ''] = (request.url ?? '').split('?', 1);
+    const route = routes[path === '/debug/pprof' ? '/debug/pprof/' : path];
+    if (route === undefined) return text(response, 404, 'see /debug/pprof/\n');
+    Promise.resolve()
+      .then(() => route(request, response))
+      .catch((error: Error) => {
+        if (response.headersSent) response.destroy();
+        else text(response, 500, `${error.message}\n`);
+      });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause: Error) =>
+      reject(new FatalError(`cannot serve profiles on port ${options.port}: ${cause.message}`, { cause })),
+    );
+    server.listen(options.port, '127.0.0.1', resolve);
+  });
+  server.unref();
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function sendCpuProfile(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const session = connected();
+  try {
+    await session.post('Profiler.enable');
+    await session.post('Profiler.start');
+    await during(request, response);
+    const { profile } = await session.post('Profiler.stop');
+    attachment(response, 'cpuprofile', JSON.stringify(profile));
+  } finally {
+    session.disconnect();
+  }
+}
+
+async function sendAllocations(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const session = connected();
+  try {
+    await session.post('HeapProfiler.startSampling');
+    await during(request, response);
+    const { profile } = await session.post('HeapProfiler.stopSampling');
+    attachment(response, 'heapprofile', JSON.stringify(profile));
+  } finally {
+    session.disconnect();
+  }
+}
+
+async function sendHeap(response: ServerResponse): Promise<void> {
+  const snapshot = getHeapSnapshot();
+  response.writeHead(200, headers('heapsnapshot'));
+  await pipeline(snapshot, response);
+}
+
+/** The diagnostic report without what may hold secrets: the environment and the command line. */
+function report(): unknown {
+  process.report.excludeEnv = true;
+  const full = process.report.getReport() as { header?: { commandLine?: unknown } };
+  if (full.header !== undefined) delete full.header.commandLine;
+  return full;
+}
+
+function connected(): Session {
+  const session = new Session();
+  session.connect();
+  return session;
+}
+
+/** Waits for as long as the request asks for, or until whoever asked has gone. */
+async function during(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const asked = Number(new URLSearchParams((request.url ?? '').split('?')[1]).get('seconds') ?? defaultSeconds);
+  const seconds = Number.isFinite(asked) && asked > 0 ? Math.min(asked, maxSeconds) : defaultSeconds;
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  await delay(seconds * 1_000, undefined, { signal: gone.signal }).catch(() => undefined);
+}
+
+function headers(extension: string): Record<string, string> {
+  return {
+    'content-type': 'application/octet-stream',
+    'content-disposition': `attachment; filename="${process.pid}-${Date.now()}.${extension}"`,
+  };
+}
+
+function attachment(response: ServerResponse, extension: string, body: string): void {
+  response.writeHead(200, headers(extension));
+  response.end(body);
+}
+
+function text(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  response.end(body);
+}
+
+function json(response: ServerResponse, value: unknown): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(value));
+}

@@ -1,0 +1,10 @@
+export {
+  type ClusterInfo,
+  type Compression,
+  clusterInfoKey,
+  clusterInfoLifetimeMs,
+  decodeClusterInfo,
+  encodeClusterInfo,
+} from './cluster-info.ts';
+export { RedisLink, type RedisLinkOptions } from './link.ts';
+export { type RedisSettings, type RedisTlsFlags, redisSettings } from './settings.ts';

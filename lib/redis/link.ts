@@ -1,0 +1,174 @@
+import { EventEmitter } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ConnectionOptions } from 'node:tls';
+import { createClient, RESP_TYPES } from '@redis/client';
+import type { Logger } from '../ops/index.ts';
+
+/** How a link behaves. */
+export interface RedisLinkOptions {
+  /** `host:port`. */
+  readonly address: string;
+  /** Asked for before every connection. */
+  credentials(): { readonly username: string; readonly password: string };
+  /** Asked for before every connection; undefined for none. @throws Error that says what is missing */
+  tls(): ConnectionOptions | undefined;
+  /** Hear of changes of the keys that were read. Needs Redis 6; without it nothing is heard. */
+  readonly notify?: boolean;
+  readonly logger: Logger;
+  /** Default 500 ms to 30 s, doubling. */
+  readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
+}
+
+const connectTimeoutMs = 5_000;
+const commandTimeoutMs = 5_000;
+/** More commands than this waiting for one Redis means that it does not answer. */
+const maxCommands = 10_000;
+/** A dead connection is noticed by a ping that goes unanswered. */
+const pingIntervalMs = 30_000;
+const silentMs = 75_000;
+
+type Client = ReturnType<typeof open>;
+
+/**
+ * A connection to a Redis that may be absent, slow, restarted or protected anew: it is made again and again, its state is
+ * logged when it changes, and nothing waits for it. Commands fail at once while there is none.
+ */
+export class RedisLink {
+  readonly #options: RedisLinkOptions;
+  readonly #events = new EventEmitter<{ ready: []; changed: [] }>();
+  #client: Client | undefined;
+  #problem: string | undefined = 'not connected yet';
+  #canNotify: boolean;
+
+  constructor(options: RedisLinkOptions) {
+    this.#options = options;
+    this.#canNotify = options.notify ?? false;
+  }
+
+  /** Why there is no connection; undefined while there is one. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Calls back whenever a connection has been made. */
+  onReady(listener: () => void): void {
+    this.#events.on('ready', listener);
+  }
+
+  /** Calls back when a key that was read on this connection has changed since, once per reading. */
+  onChanged(listener: () => void): void {
+    this.#events.on('changed', listener);
+  }
+
+  /** The value of a key, undefined when it does not exist. @throws Error without a connection or answer */
+  async get(key: string): Promise<Buffer | undefined> {
+    return (await this.#connected().get(key)) ?? undefined;
+  }
+
+  /** Stores a value for a time. @throws Error without a connection or answer */
+  async set(key: string, value: Buffer, lifetimeMs: number): Promise<void> {
+    await this.#connected().set(key, value, { expiration: { type: 'PX', value: lifetimeMs } });
+  }
+
+  /** @throws Error without a connection or answer */
+  async delete(key: string): Promise<void> {
+    await this.#connected().del(key);
+  }
+
+  /** Keeps the connection until aborted. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 500, maxMs: 30_000 };
+    let wait = initialMs;
+    while (!signal.aborted) {
+      const problem = await this.#session(signal, () => {
+        wait = initialMs;
+      });
+      if (signal.aborted) return;
+      this.#fail(problem);
+      await delay(wait * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
+      wait = Math.min(wait * 2, maxMs);
+    }
+  }
+
+  #connected(): Client {
+    if (this.#client === undefined) throw new Error(`Redis is not connected: ${this.#problem}`);
+    return this.#client;
+  }
+
+  /** One connection from start to end; how it ended. */
+  async #session(signal: AbortSignal, succeeded: () => void): Promise<string> {
+    let client: Client | undefined;
+    let problem = 'the connection was closed';
+    const ended = Promise.withResolvers<void>();
+    const leave = () => ended.resolve();
+    signal.addEventListener('abort', leave);
+    try {
+      client = open(this.#options, this.#canNotify);
+      client.on('error', (error: Error) => {
+        problem = explain(error);
+        ended.resolve();
+      });
+      client.on('end', leave);
+      client.on('terminated', leave);
+      client.on('invalidate', () => this.#events.emit('changed'));
+      await Promise.race([client.connect(), ended.promise.then(() => Promise.reject(new Error(problem)))]);
+      this.#client = client;
+      this.#problem = undefined;
+      this.#options.logger.info({ redis: this.#options.address }, 'connected to Redis');
+      succeeded();
+      this.#events.emit('ready');
+      await ended.promise;
+    } catch (error) {
+      problem = explain(error);
+      if (this.#canNotify && /unknown (sub)?command|HELLO|NOPROTO|TRACKING/i.test(problem)) this.#canNotify = false;
+    } finally {
+      signal.removeEventListener('abort', leave);
+      this.#client = undefined;
+      client?.removeAllListeners();
+      client?.on('error', () => undefined);
+      if (client?.isOpen) client.destroy();
+    }
+    return problem;
+  }
+
+  #fail(problem: string): void {
+    if (this.#problem === problem) return;
+    this.#problem = problem;
+    this.#options.logger.warn(
+      { redis: this.#options.address, reason: problem },
+      'Redis cannot be used: Argo CD does not get or give information about clusters until it can; retried',
+    );
+  }
+}
+
+function open(options: RedisLinkOptions, notify: boolean) {
+  const { username, password } = options.credentials();
+  const [, host = '', port = ''] = /^\[?([^[\]]+)\]?:(\d+)$/.exec(options.address) ?? [];
+  const tls = options.tls();
+  const socket = {
+    host,
+    port: Number(port),
+    connectTimeout: connectTimeoutMs,
+    socketTimeout: silentMs,
+    // A new client is made instead, with the credentials and certificates of then.
+    reconnectStrategy: false as const,
+  };
+  return createClient({
+    RESP: notify ? 3 : 2,
+    ...(notify ? { emitInvalidate: true } : {}),
+    ...(username === '' ? {} : { username }),
+    ...(password === '' ? {} : { password }),
+    socket: tls === undefined ? socket : { ...socket, ...tls, tls: true as const },
+    disableOfflineQueue: true,
+    disableClientInfo: true,
+    commandsQueueMaxLength: maxCommands,
+    commandOptions: { timeout: commandTimeoutMs, typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
+    pingInterval: pingIntervalMs,
+  });
+}
+
+/** Some failures of a connection are a bundle of failures without a text of their own. */
+function explain(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(explain).join('; ');
+  return error instanceof Error ? error.message : String(error);
+}
