@@ -11,6 +11,7 @@
  * | `revoked` | the certificate is on the blocklist |
  * | `bad-token` | the token is malformed, forged, expired, for another purpose or from another issuer |
  * | `wrong-certificate` | the token is good, the connection (its certificate, its proxy's header) is somebody else's |
+ * | `wrong-mode` | the agent is known in the other mode |
  */
 export type AuthErrorCode =
   | 'configuration'
@@ -20,7 +21,8 @@ export type AuthErrorCode =
   | 'bad-name'
   | 'revoked'
   | 'bad-token'
-  | 'wrong-certificate';
+  | 'wrong-certificate'
+  | 'wrong-mode';
 
 const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
   'unknown-method': "The agent's --creds and the principal's --auth must name the same method.",
@@ -32,6 +34,8 @@ const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
   'bad-token':
     'The agent logs in again by itself. If this goes on, its clock or the signing key of another principal may be the cause.',
   'wrong-certificate': 'Each agent needs credentials of its own. If nobody mixed them up, the token was stolen.',
+  'wrong-mode':
+    "To let it change its mode, set annotation argocd-agent.argoproj-labs.io/agent-mode of the agent's cluster Secret to the new one.",
 };
 
 /** A refusal, in words for the operator of the principal. Never holds a secret. */
@@ -42,12 +46,19 @@ export class AuthError extends Error {
   readonly hint?: string;
   /** The name that was claimed, where there was one. */
   readonly agent?: string;
+  /** What the agent is told beyond that it is refused; only for agents whose credentials hold. */
+  readonly answer?: string;
 
-  constructor(code: AuthErrorCode, message: string, options: { agent?: string; cause?: unknown } = {}) {
+  constructor(
+    code: AuthErrorCode,
+    message: string,
+    options: { agent?: string; answer?: string; cause?: unknown } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     const hint = hints[code];
     if (hint !== undefined) this.hint = hint;
     if (options.agent !== undefined) this.agent = options.agent;
+    if (options.answer !== undefined) this.answer = options.answer;
   }
 }

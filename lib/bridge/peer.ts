@@ -38,9 +38,14 @@ export function peerOnStream(options: {
   source: string;
   listener: PeerListener;
   logger: WireLogger;
-  /** Counts events. */
-  received(): void;
-  sent(): void;
+  /** Hears of each event that arrives and leaves, acknowledgements and repetitions included; for counting. */
+  received(event: WireEvent): void;
+  sent(event: WireEvent): void;
+  /**
+   * Takes an event that is about something else than what is to be in step: statistics of the cluster, signs of life. It is
+   * acknowledged whatever comes of it.
+   */
+  other?(event: WireEvent): void;
   /** Hears of each message that is sent, repetitions included. */
   messageSent?(message: Message): void;
   intake?: IntakeLimits;
@@ -61,7 +66,7 @@ export function peerOnStream(options: {
     listener.writable();
   });
   const send = (event: WireEvent) => {
-    options.sent();
+    options.sent(event);
     logger.debug(brief(event), 'event sent');
     full = !stream.send(event) && !stream.ended;
   };
@@ -81,7 +86,8 @@ export function peerOnStream(options: {
       listener.receive(message);
       return;
     }
-    logger.debug(brief(event), 'event is not for this version');
+    if (options.other === undefined) logger.debug(brief(event), 'event is not for this version');
+    else options.other(event);
     acknowledge(event);
   };
   return {
@@ -101,7 +107,7 @@ export function peerOnStream(options: {
       acknowledge: (message) => acknowledge(addressed(message)),
     },
     event: (event) => {
-      options.received();
+      options.received(event);
       logger.debug(brief(event), 'event received');
       if (isAcknowledgement(event)) {
         listener.acknowledged(event);

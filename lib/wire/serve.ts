@@ -98,14 +98,15 @@ class Principal {
   }
 
   serve(call: ServerCall, connection: ServerConnection): void {
+    const peer = peerOf(call, connection);
     const problem = this.#certificateProblem(connection);
     if (problem !== undefined) {
       const about = { peer: connection.address, call: shortened(call.path), hint: certificateHint };
       this.#options.logger.warn(about, `An agent is turned away: ${problem}`);
+      this.#options.refused?.('certificate', peer);
       call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
       return;
     }
-    const peer = peerOf(call, connection);
     const { requestMs } = this.#options.patience ?? defaultPatience;
     const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs };
     switch (call.path) {
@@ -153,7 +154,7 @@ class Principal {
     try {
       agent = await this.#options.authenticate(request, peer);
     } catch (error) {
-      throw this.#refusal(error, about, answers.authenticationFailed);
+      throw this.#refusal(error, peer, about, answers.authenticationFailed);
     }
     if (message.version === '') throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
     const identity: AgentIdentity = { agent, mode };
@@ -161,7 +162,7 @@ class Principal {
       await this.#options.authorize?.(identity, peer);
       await this.#options.authenticated?.(identity, request, peer);
     } catch (error) {
-      throw this.#refusal(error, { ...about, agent }, answers.authenticationFailed);
+      throw this.#refusal(error, peer, { ...about, agent }, answers.authenticationFailed);
     }
     const pair = await tokens.issue(identity);
     logger.info({ ...about, agent }, 'An agent has logged in');
@@ -177,7 +178,7 @@ class Principal {
         AuthResponse.fromPartial({ accessToken: pair.accessToken, refreshToken: pair.refreshToken ?? '' }),
       ).finish();
     } catch (error) {
-      throw this.#refusal(error, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
+      throw this.#refusal(error, peer, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
     }
   }
 
@@ -219,12 +220,12 @@ class Principal {
       await this.#options.authorize?.(identity, peer);
       return identity;
     } catch (error) {
-      throw this.#refusal(error, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
+      throw this.#refusal(error, peer, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
     }
   }
 
   /** Tells the log why, and the agent only that. */
-  #refusal(error: unknown, about: object, answer: string): GrpcError {
+  #refusal(error: unknown, peer: PeerInfo, about: object, answer: string): GrpcError {
     if (error instanceof AuthError) {
       const { agent, code, hint } = error;
       const known = {
@@ -233,7 +234,9 @@ class Principal {
         ...(hint === undefined ? undefined : { hint }),
       };
       this.#options.logger.warn({ ...about, ...known }, `An agent is refused: ${error.message}`);
-      return new GrpcError(grpcStatus.unauthenticated, answer);
+      this.#options.refused?.(code, peer);
+      const reason = error.answer === undefined ? '' : `: ${error.answer}`;
+      return new GrpcError(grpcStatus.unauthenticated, `${answer}${reason}`);
     }
     if (error instanceof GrpcError) return error;
     this.#options.logger.error({ ...about, err: error }, 'Checking an agent failed');

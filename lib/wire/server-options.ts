@@ -1,4 +1,4 @@
-import type { AgentIdentity, AgentMode, AuthRequest, PeerInfo, TokenAuthority } from '../auth/index.ts';
+import type { AgentIdentity, AgentMode, AuthErrorCode, AuthRequest, PeerInfo, TokenAuthority } from '../auth/index.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
 
 /** The server's TLS material, all in PEM form. */
@@ -41,6 +41,8 @@ export interface WireServerOptions {
   authenticated?(identity: AgentIdentity, request: AuthRequest, peer: PeerInfo): void | Promise<void>;
   /** A last look at every call with a good token and at every token refresh (blocklist, removed agent). Throws AuthError. */
   authorize?(identity: AgentIdentity, peer: PeerInfo): void | Promise<void>;
+  /** Hears why somebody was not let in: the code of an AuthError, or `certificate` for an unusable client certificate. */
+  refused?(reason: AuthErrorCode | 'certificate', peer: PeerInfo): void;
   /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
   readonly matchCertificateSubject?: boolean;
   /** Why no agent may connect now, undefined if they may. Agents see `Unavailable` and try again. */
