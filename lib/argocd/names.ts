@@ -12,12 +12,22 @@ export const annotations = {
   adoptionPolicy: 'argocd.argoproj.io/adoption-policy',
   /** Argo CD: look at the Application now. Argo CD's controller removes it. */
   refresh: 'argocd.argoproj.io/refresh',
+  /** Argo CD 3.6: sets one request to look apart from the one before. Argo CD's controller removes it with the request. */
+  refreshTimestamp: 'argocd.argoproj.io/refresh-timestamp',
   /** Argo CD: run the source hydrator now. Argo CD's controller removes it. */
   hydrate: 'argocd.argoproj.io/hydrate',
+  /** Argo CD 3.6: as {@link annotations.refreshTimestamp}, for the hydrator. */
+  hydrateTimestamp: 'argocd.argoproj.io/hydrate-timestamp',
+  /** Argo CD: a user approves that resources are deleted which ask for that (sync option `Delete=confirm`). */
+  deletionApproved: 'argocd.argoproj.io/deletion-approved',
   /** State of Argo CD's notification controller on the cluster where it runs. */
   notified: 'notified.notifications.argoproj.io',
   /** Time of the last mirror write; written by Go principals. */
   lastUpdated: 'argocd-agent.argoproj.io/last-updated',
+  /** On a copy that is being deleted: when the agent last made Argo CD look at it. */
+  nudgedAt: 'argocd-agent.argoproj-labs.io/nudged-at',
+  /** On a hub Application that is being deleted: `true` lets it go without an answer of its agent. */
+  release: 'argocd-agent.argoproj-labs.io/release',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;

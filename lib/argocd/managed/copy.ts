@@ -11,8 +11,16 @@ export interface ManagedFields {
   readonly spec: ApplicationSpec;
 }
 
-/** Requests to Argo CD in the form of annotations: set by a user on the hub, removed by the controller that did them. */
-export const triggerAnnotations = [annotations.refresh, annotations.hydrate] as const;
+/**
+ * Requests to Argo CD in the form of annotations: set by a user on the hub, removed by the controller that did them. The
+ * first of each says what to do, the other which request it is; controllers before 3.6 leave the second where it is.
+ */
+export const triggers = [
+  [annotations.refresh, annotations.refreshTimestamp],
+  [annotations.hydrate, annotations.hydrateTimestamp],
+] as const;
+
+const triggerAnnotations = triggers.flat();
 
 /** Annotations that mean something only where they are. */
 const hubOnly: ReadonlySet<string> = new Set([
@@ -22,14 +30,30 @@ const hubOnly: ReadonlySet<string> = new Set([
   annotations.sourceUid,
   annotations.principalUid,
   annotations.namespaceRemapped,
+  annotations.nudgedAt,
+  annotations.release,
   ...triggerAnnotations,
 ]);
 
-/** Annotations of the managed cluster's copy that the hub leaves alone. */
-const agentOwned = [annotations.notified, annotations.adoptionPolicy, annotations.lastApplied, ...triggerAnnotations];
+/**
+ * Annotations that programs and users of the managed cluster put on its copy. argocd-agent's agent drops all but the
+ * refresh annotation with every update. Any other annotation is as on the hub.
+ */
+const agentOwned = [
+  annotations.notified,
+  annotations.adoptionPolicy,
+  annotations.lastApplied,
+  annotations.deletionApproved,
+  annotations.nudgedAt,
+];
 
-/** Finalizers by which an API server carries out a deletion there; on another cluster they would block one. */
-const clusterFinalizers: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan']);
+/**
+ * Finalizers that mean something only where they are: by two of them an API server carries out a deletion, and Argo CD
+ * adds its own where it finds delete hooks. Elsewhere they would block a deletion; without them the hooks would not run.
+ */
+function isOfCluster(finalizer: string): boolean {
+  return /^(foregroundDeletion|orphan|(pre|post)-delete-finalizer\.argocd\.argoproj\.io(\/.*)?)$/.test(finalizer);
+}
 
 /**
  * The UID by which the hub's Application is known on managed clusters: its source-uid annotation (it is itself a
@@ -48,7 +72,7 @@ export function managedFieldsOf(hub: Application): ManagedFields {
   return {
     labels: hub.metadata.labels ?? {},
     annotations: without(hub.metadata.annotations, hubOnly),
-    finalizers: (hub.metadata.finalizers ?? []).filter((one) => !clusterFinalizers.has(one)),
+    finalizers: (hub.metadata.finalizers ?? []).filter((one) => !isOfCluster(one)),
     spec: { ...hub.spec, destination: localDestination(hub.spec) },
   };
 }
@@ -82,27 +106,29 @@ export function copyAnnotations(
       result[key] = value;
     }
   }
-  return result;
+  return local === undefined ? result : { ...result, ...triggersOf(local) };
 }
 
 /**
- * The finalizers of a managed copy: the hub's, and those of its own API server. Nobody can add one to an object that is
+ * The finalizers of a managed copy: the hub's, and those of its own cluster. Nobody can add one to an object that is
  * being deleted.
  */
 export function copyFinalizers(fields: ManagedFields, local: Application): string[] {
   const present = local.metadata.finalizers ?? [];
-  const own = present.filter((one) => clusterFinalizers.has(one));
+  const own = present.filter(isOfCluster);
   const leaving = local.metadata.deletionTimestamp !== undefined;
   return [...fields.finalizers.filter((one) => !leaving || present.includes(one)), ...own];
 }
 
-/** The trigger annotations of an object. */
+/** The trigger annotations of an object that ask for something. */
 export function triggersOf(object: Application): Readonly<Record<string, string>> {
   const result: Record<string, string> = {};
-  for (const key of triggerAnnotations) {
-    const value = object.metadata.annotations?.[key];
-    if (value !== undefined) {
-      result[key] = value;
+  for (const [request, which] of triggers) {
+    for (const key of object.metadata.annotations?.[request] === undefined ? [] : [request, which]) {
+      const value = object.metadata.annotations?.[key];
+      if (value !== undefined) {
+        result[key] = value;
+      }
     }
   }
   return result;

@@ -2,10 +2,12 @@ import { expect, test } from 'vitest';
 import { type Application, annotations, applyMergePatch } from '../index.ts';
 import { managedCopyDigest } from './copy.ts';
 import {
+  newTriggers,
   type Plan,
   type PlanOptions,
   planDeletion,
   planManagedApplication,
+  planNudge,
   planOperation,
   planTermination,
 } from './plan.ts';
@@ -182,4 +184,82 @@ test('only what runs is terminated, and only while it does', () => {
   expect(planTermination(hub(), copy({}, { status: { operationState: { phase: 'Succeeded' } } }))).toEqual({
     action: 'none',
   });
+});
+
+test('a spec that was changed here is put back, and Argo CD made to look at it', () => {
+  const strayed = copy({}, { spec: { ...copy().spec, project: 'other' } });
+  expect(plan(hub(), strayed, { refreshes: true })).toMatchObject({
+    refreshes: true,
+    patch: { spec: { project: 'default' }, metadata: { annotations: { [annotations.refresh]: 'normal' } } },
+  });
+  const asked = copy(annotated({ [annotations.refresh]: 'hard' }), { spec: strayed.spec });
+  expect(plan(hub(), asked, { refreshes: true }), 'it is asked to already').toMatchObject({
+    refreshes: false,
+    patch: { metadata: { uid: 'local-1' } },
+  });
+  expect(plan(hub(), copy({ labels: {} }), { refreshes: true })).not.toHaveProperty('refreshes');
+  expect(plan(hub(), copy(), { refreshes: true })).toEqual({ action: 'none' });
+});
+
+test('the spec is put right while the copy is being deleted, because by it Argo CD finds what to remove', () => {
+  const elsewhere = { ...copy().spec, destination: { name: 'in-cluster', namespace: 'other' } };
+  const right = { spec: { destination: { namespace: 'shop' } } };
+  expect(plan(hub(), copy({ deletionTimestamp: 't' }, { spec: elsewhere })), 'deleted here').toMatchObject({
+    patch: right,
+  });
+  const leaving = hub({ deletionTimestamp: 't' });
+  expect(plan(leaving, copy({ deletionTimestamp: 't' }, { spec: elsewhere })), 'deleted there').toMatchObject({
+    patch: right,
+  });
+  expect(planDeletion('hub-1', copy({}, { spec: elsewhere }), hub()), 'no longer there').toMatchObject({
+    patch: right,
+  });
+  expect(planDeletion('hub-1', copy(), hub())).toMatchObject({ action: 'delete' });
+});
+
+test('finalizers that Argo CD adds for delete hooks belong to its own cluster', () => {
+  const hooks = ['pre-delete-finalizer.argocd.argoproj.io', 'post-delete-finalizer.argocd.argoproj.io/cleanup'];
+  const local = copy({ finalizers: hooks });
+  expect(plan(hub(), local)).toEqual({ action: 'none' });
+  expect(managedCopyDigest(local)).toBe(managedCopyDigest(hub()));
+  expect(created(plan(hub({ finalizers: hooks }))).metadata.finalizers).toBeUndefined();
+});
+
+test('a deletion that waits for Argo CD is brought to its notice; nothing else is', () => {
+  const now = new Date('2026-01-02T03:04:05Z');
+  const leaving = { deletionTimestamp: 't', finalizers: ['resources-finalizer.argocd.argoproj.io'] };
+  expect(planNudge(copy(leaving), now)).toMatchObject({
+    patch: { metadata: { uid: 'local-1', annotations: { [annotations.nudgedAt]: '2026-01-02T03:04:05.000Z' } } },
+  });
+  expect(planNudge(copy({ ...leaving, finalizers: ['somebody.example/else'] }), now)).toEqual({ action: 'none' });
+  expect(planNudge(copy({ finalizers: leaving.finalizers }), now)).toEqual({ action: 'none' });
+  expect(planNudge(undefined, now)).toEqual({ action: 'none' });
+});
+
+test('what the managed cluster itself notes on its copy stays there, and only there', () => {
+  const own = {
+    [annotations.notified]: 'here',
+    [annotations.nudgedAt]: 't',
+    [annotations.deletionApproved]: 't',
+    [annotations.hydrate]: 'normal',
+    [annotations.hydrateTimestamp]: '1',
+  };
+  const local = copy({ annotations: { ...copy().metadata.annotations, ...own } });
+  expect(plan(hub(), local)).toEqual({ action: 'none' });
+  const noted = hub({ annotations: { [annotations.nudgedAt]: 'x', [annotations.release]: 'true' } });
+  expect(created(plan(noted)).metadata.annotations).toEqual({
+    [annotations.sourceUid]: 'hub-1',
+    [annotations.principalUid]: 'p',
+  });
+});
+
+test('a second request to look during a first is one of its own, by its timestamp', () => {
+  const { refresh, refreshTimestamp, hydrate } = annotations;
+  const asked = (more: Record<string, string>) => hub({ annotations: more });
+  const first = asked({ [refresh]: 'normal', [refreshTimestamp]: '1', [hydrate]: 'normal' });
+  expect(newTriggers(first, undefined)).toEqual(first.metadata.annotations);
+  expect(newTriggers(first, first)).toEqual({});
+  const second = asked({ [refresh]: 'normal', [refreshTimestamp]: '2', [hydrate]: 'normal' });
+  expect(newTriggers(second, first)).toEqual({ [refresh]: 'normal', [refreshTimestamp]: '2' });
+  expect(newTriggers(asked({ [refreshTimestamp]: '2' }), first), 'a timestamp alone asks for nothing').toEqual({});
 });

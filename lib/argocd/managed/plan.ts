@@ -2,7 +2,7 @@ import type { MergePatch } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
-import { copyAnnotations, copyFinalizers, managedFieldsOf, sourceUidOf, triggersOf } from './copy.ts';
+import { copyAnnotations, copyFinalizers, managedFieldsOf, sourceUidOf, triggers, triggersOf } from './copy.ts';
 
 /** What a hub Application should be on a managed cluster. */
 export interface Desired {
@@ -28,6 +28,8 @@ export interface PlanOptions {
   readonly ours?: boolean;
   /** Trigger annotations that the hub's object carries newly and that are to be set on the copy. */
   readonly triggers?: Readonly<Record<string, string>>;
+  /** The spec, if it is wrong, was changed here. Argo CD, which may have found fault with it, is made to look again. */
+  readonly refreshes?: boolean;
   /** A Go principal sends an operation along with `create`. */
   readonly operation?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -39,7 +41,13 @@ export type UpdateReason = 'changed' | 'adopted' | 'principal-changed' | 'source
 export type Plan =
   | { readonly action: 'none' }
   | { readonly action: 'create'; readonly object: Application }
-  | { readonly action: 'update'; readonly patch: MergePatch; readonly reason: UpdateReason }
+  /** `refreshes`: the patch asks Argo CD to look, which the hub's user did not ask for. */
+  | {
+      readonly action: 'update';
+      readonly patch: MergePatch;
+      readonly reason: UpdateReason;
+      readonly refreshes?: boolean;
+    }
   /** `Foreground`: the hub's object is being deleted and waits for this; `Background`: a new copy takes its place. */
   | { readonly action: 'delete'; readonly uid: string; readonly propagation: 'Foreground' | 'Background' }
   /** The object is going away; plan again when it is gone. */
@@ -72,24 +80,45 @@ export function planManagedApplication(desired: Desired, local: Application | un
   if (kinship === 'replace') {
     return removal(local, 'Background');
   }
-  if (local.metadata.deletionTimestamp !== undefined && !leaving) {
+  if (isLeaving(local) && !leaving) {
     // Somebody deleted it here. It is made anew when Argo CD has finished with this one.
-    return { action: 'wait' };
+    return inStepWhileLeaving(desired.object, local);
   }
   const patch = patchFor(desired, local, options);
+  if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isLeaving(local)) {
+    return { ...refreshing(patch, local), action: 'update', reason: kinship };
+  }
   if (patch !== undefined) {
     return { action: 'update', patch, reason: kinship };
   }
   return leaving ? removal(local, 'Foreground') : { action: 'none' };
 }
 
-/** Decides what a `delete` for a source UID means for the local object: an object of another source is not touched. */
-export function planDeletion(sourceUid: string, local: Application | undefined): Plan {
+/**
+ * Decides what a `delete` for a source UID means for the local object: an object of another source is not touched.
+ * @param last what the hub's object was; Argo CD removes what its copy's spec says, so that is put right first
+ */
+export function planDeletion(sourceUid: string, local: Application | undefined, last?: Application): Plan {
   const own = local?.metadata.annotations?.[annotations.sourceUid];
   if (local === undefined || own === undefined || own === '' || own !== sourceUid) {
     return { action: 'none' };
   }
-  return local.metadata.deletionTimestamp === undefined ? removal(local, 'Background') : { action: 'none' };
+  const spec = last === undefined ? undefined : mergePatchBetween(local.spec, managedFieldsOf(last).spec);
+  if (spec !== undefined) {
+    return update(local, { spec });
+  }
+  return isLeaving(local) ? { action: 'none' } : removal(local, 'Background');
+}
+
+/**
+ * Decides what to do with a copy whose deletion is under way and takes long: Argo CD, when an API server did not answer
+ * it, looks again only at its next periodic comparison, or when the object changes.
+ */
+export function planNudge(local: Application | undefined, now: Date): Plan {
+  if (local === undefined || !isLeaving(local) || !(local.metadata.finalizers ?? []).some(isArgoCDs)) {
+    return { action: 'none' };
+  }
+  return update(local, { metadata: { annotations: { [annotations.nudgedAt]: now.toISOString() } } });
 }
 
 /**
@@ -213,6 +242,33 @@ function patchFor(desired: Desired, local: Application, options: PlanOptions): M
   };
 }
 
+/** A copy that is being deleted only gets the spec: by it Argo CD finds what to remove. */
+function inStepWhileLeaving(hub: Application, local: Application): Plan {
+  const spec = mergePatchBetween(local.spec, managedFieldsOf(hub).spec);
+  return spec === undefined ? { action: 'wait' } : update(local, { spec });
+}
+
+function refreshing(patch: MergePatch, local: Application): { patch: MergePatch; refreshes: boolean } {
+  const metadata = patch.metadata as { readonly annotations?: Readonly<Record<string, string>> };
+  if (
+    triggersOf(local)[annotations.refresh] !== undefined ||
+    metadata.annotations?.[annotations.refresh] !== undefined
+  ) {
+    return { patch, refreshes: false };
+  }
+  const asked = { ...metadata.annotations, [annotations.refresh]: 'normal' };
+  return { patch: { ...patch, metadata: { ...metadata, annotations: asked } }, refreshes: true };
+}
+
+function isLeaving(local: Application): boolean {
+  return local.metadata.deletionTimestamp !== undefined;
+}
+
+/** Argo CD's finalizers: of the resources, and of hooks. */
+function isArgoCDs(finalizer: string): boolean {
+  return /^[a-z-]+\.argocd\.argoproj\.io(\/|$)/.test(finalizer);
+}
+
 function refusalOf(hub: Application, local: Application | undefined): string | undefined {
   if (local === undefined) {
     return 'there is no such Application';
@@ -223,7 +279,7 @@ function refusalOf(hub: Application, local: Application | undefined): string | u
 }
 
 function removal(local: Application, propagation: 'Foreground' | 'Background'): Plan {
-  if (local.metadata.deletionTimestamp !== undefined) {
+  if (isLeaving(local)) {
     return { action: 'wait' };
   }
   return { action: 'delete', uid: local.metadata.uid ?? '', propagation };
@@ -234,12 +290,19 @@ function update(local: Application, patch: MergePatch, exact = false): Plan {
   return {
     action: 'update',
     reason: 'changed',
-    patch: { ...patch, metadata: exact ? { uid, resourceVersion } : { uid } },
+    patch: { ...patch, metadata: { ...(patch.metadata ?? {}), ...(exact ? { uid, resourceVersion } : { uid }) } },
   };
 }
 
-/** Trigger annotations that `now` carries and `before` did not carry with the same value. */
+/** Triggers that `now` carries and `before` did not carry in the same way. */
 export function newTriggers(now: Application, before: Application | undefined): Readonly<Record<string, string>> {
   const known = before === undefined ? {} : triggersOf(before);
-  return Object.fromEntries(Object.entries(triggersOf(now)).filter(([key, value]) => known[key] !== value));
+  const wanted = triggersOf(now);
+  const result: Record<string, string> = {};
+  for (const keys of triggers) {
+    if (keys.some((key) => wanted[key] !== undefined && wanted[key] !== known[key])) {
+      Object.assign(result, Object.fromEntries(keys.flatMap((key) => (key in wanted ? [[key, wanted[key]]] : []))));
+    }
+  }
+  return result;
 }

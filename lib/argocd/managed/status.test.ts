@@ -38,6 +38,11 @@ test('a refresh that is done goes; one that is not delivered, or not done, stays
   });
   expect(planReport(hub, app(), { ...settled, triggersDelivered: false })).toBeUndefined();
   expect(planReport(hub, hub, settled)).toBeUndefined();
+  const dated = app({}, { [annotations.refresh]: 'hard', [annotations.refreshTimestamp]: '1' });
+  const left = app({}, { [annotations.refreshTimestamp]: '1' });
+  expect(planReport(dated, left, settled), 'its timestamp goes with it').toMatchObject({
+    metadata: { annotations: { [annotations.refresh]: null, [annotations.refreshTimestamp]: null } },
+  });
   expect(planReport(app(), hub, settled), 'a refresh of the managed cluster is its own').toBeUndefined();
 });
 

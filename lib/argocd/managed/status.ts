@@ -3,7 +3,7 @@ import type { Application, ApplicationStatus } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
 import { agentErrorCondition, annotations } from '../names.ts';
-import { triggerAnnotations, triggersOf } from './copy.ts';
+import { triggers, triggersOf } from './copy.ts';
 
 /** What is known about the hub's own requests at the moment an agent's report arrived. */
 export interface ReportContext {
@@ -95,9 +95,11 @@ function triggerPatch(
   const wanted = triggersOf(hub);
   const left = triggersOf(report);
   const patch: Record<string, null> = {};
-  for (const key of triggerAnnotations) {
-    if (context.triggersDelivered && wanted[key] !== undefined && left[key] === undefined) {
-      patch[key] = null;
+  for (const [request, which] of context.triggersDelivered ? triggers : []) {
+    for (const key of left[request] === undefined ? [request, which] : []) {
+      if (wanted[key] !== undefined) {
+        patch[key] = null;
+      }
     }
   }
   return Object.keys(patch).length === 0 ? undefined : patch;

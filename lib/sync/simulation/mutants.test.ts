@@ -89,7 +89,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'finalizers of the hub API server stay there',
     file: 'argocd/managed/copy.ts',
-    from: '.filter((one) => !clusterFinalizers.has(one))',
+    from: '.filter((one) => !isOfCluster(one))',
     to: '',
   },
   {
