@@ -1,9 +1,9 @@
 import {
+  AgentParts,
   AgentProjects,
   AgentSync,
   type Application,
   type AppProject,
-  type Message,
   matchesAny,
   sameNamespaces,
 } from '../lib/argocd/index.ts';
@@ -74,7 +74,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const caches = { Secrets: secretCache, Applications: applicationCache, AppProjects: projectCache };
   await allSynced(caches, flags['informer-sync-timeout'], signal);
 
-  const sync = new AgentSync({
+  const managedApplications = new AgentSync({
     applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
     namespace,
     ...(everywhere
@@ -89,21 +89,13 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     onRecreate: flags['on-application-recreate'] as 'ignore' | 'clear-status' | 'resync',
     log: logger,
   });
-  sync.start(signal);
   const projects = new AgentProjects({
     store: kubeStore<AppProject>({ client, type: appProjects, informer: projectCache, fieldManager }),
     namespace,
     log: logger,
   });
-  projects.start(signal);
-  const receive = (message: Message) => {
-    if (message.target === 'appproject') {
-      projects.receive(message);
-      return;
-    }
-    if (message.target === 'resourceResync' && message.type === 'request-resource-resync') projects.announce();
-    sync.receive(message);
-  };
+  const sync = new AgentParts({ mode: 'managed', kinds: [projects, managedApplications], log: logger });
+  sync.start(signal);
 
   const registry = createRegistry();
   const metrics = agentMetrics(registry, () => sync.stats().pending);
@@ -131,14 +123,9 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
         source: agentSource,
         logger,
         listener: {
-          receive,
-          acknowledged: (ids) => {
-            if (!projects.acknowledged(ids)) sync.acknowledged(ids);
-          },
-          writable: () => {
-            sync.writable();
-            projects.writable();
-          },
+          receive: (message) => sync.receive(message),
+          acknowledged: (ids) => sync.acknowledged(ids),
+          writable: () => sync.writable(),
         },
         received: () => metrics.eventsReceived.inc(),
         sent: () => metrics.eventsSent.inc(),
@@ -147,15 +134,13 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
       metrics.connectionStatus.set(1);
       metrics.connectionStart.setToCurrentTime();
       unwell = undefined;
-      projects.connected(peer.connection);
-      sync.connected(peer.connection, principalNamespace);
+      sync.connected(peer.connection, { agent: '', principalNamespace });
       return {
         event: peer.event,
         closed: () => {
           metrics.connectionStatus.set(0);
           unwell = 'not connected to the principal';
           sync.disconnected(peer.connection);
-          projects.disconnected(peer.connection);
         },
       };
     },

@@ -3,6 +3,7 @@ import {
   type Application,
   type AppProject,
   applicationRouter,
+  PrincipalParts,
   PrincipalProjects,
   PrincipalSync,
   sameNamespaces,
@@ -114,7 +115,7 @@ export async function runPrincipal(
 
   const mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const route = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
-  const sync = new PrincipalSync({
+  const managedApplications = new PrincipalSync({
     applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
     principalUid,
     agentOf: (application) => {
@@ -127,14 +128,15 @@ export async function runPrincipal(
     concurrency: flags['event-processors'],
     log: logger,
   });
-  sync.start(signal);
   const projects = new PrincipalProjects({
     store: kubeStore<AppProject>({ client, type: appProjects, informer: projectCache, fieldManager }),
     principalUid,
     mapping,
     log: logger,
   });
-  projects.start(signal);
+  // Projects first: Argo CD refuses an Application whose project it does not know yet.
+  const sync = new PrincipalParts({ managed: [projects, managedApplications], log: logger });
+  sync.start(signal);
 
   const records = new ConnectionRecords({
     client,
@@ -145,11 +147,11 @@ export async function runPrincipal(
   });
   const registry = createRegistry();
   const metrics = principalMetrics(registry, () =>
-    sessions.agents().map((agent) => [agent, sync.stats(agent).pending + projects.pending(agent)] as const),
+    sessions.agents().map((agent) => [agent, sync.stats(agent).pending] as const),
   );
   countChanges(metrics, applicationCache, 'applications');
   countChanges(metrics, projectCache, 'app_projects');
-  const sessions = new Sessions({ sync, projects, isMapped: (agent) => agents.has(agent), records, metrics, logger });
+  const sessions = new Sessions({ sync, isMapped: (agent) => agents.has(agent), records, metrics, logger });
   agents.subscribe(sessions);
   blocklist.follow(configCache, () => sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)));
   const metricsServer =

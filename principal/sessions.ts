@@ -1,4 +1,4 @@
-import type { Message, PrincipalProjects, PrincipalSync } from '../lib/argocd/index.ts';
+import type { Message, PrincipalParts } from '../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
 import { type Peer, peerOnStream } from '../lib/bridge/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
@@ -19,8 +19,7 @@ interface Current {
  * connected, but nothing is read from it and it is told nothing: "you should have nothing" would make it delete what it has.
  */
 export class Sessions {
-  readonly #sync: PrincipalSync;
-  readonly #projects: PrincipalProjects;
+  readonly #sync: PrincipalParts;
   readonly #isMapped: (agent: string) => boolean;
   readonly #records: ConnectionRecords;
   readonly #metrics: PrincipalMetrics;
@@ -30,15 +29,13 @@ export class Sessions {
   readonly #current = new Map<string, Current>();
 
   constructor(options: {
-    sync: PrincipalSync;
-    projects: PrincipalProjects;
+    sync: PrincipalParts;
     isMapped: (agent: string) => boolean;
     records: ConnectionRecords;
     metrics: PrincipalMetrics;
     logger: Logger;
   }) {
     this.#sync = options.sync;
-    this.#projects = options.projects;
     this.#isMapped = options.isMapped;
     this.#records = options.records;
     this.#metrics = options.metrics;
@@ -81,7 +78,6 @@ export class Sessions {
   /** The agent's last cluster Secret is gone: the engine forgets it, and its stream ends. */
   unmapped(agent: string): void {
     this.#sync.forgetAgent(agent);
-    this.#projects.forgetAgent(agent);
     this.#metrics.connections.remove({ agent_name: agent });
     this.#current.get(agent)?.session.stream.close('the agent is no longer mapped to a cluster');
   }
@@ -90,21 +86,15 @@ export class Sessions {
   subscribe(session: Session): SessionHandlers {
     const { agent, mode, stream } = session;
     const sync = this.#sync;
-    const projects = this.#projects;
     const version = this.#introductions.get(agent)?.version ?? '';
     const peer: Peer = peerOnStream({
       stream,
       source: principalSource,
       logger: this.#logger.child({ agent }),
       listener: {
-        receive: (message) => this.#receive(agent, message, peer),
-        acknowledged: (ids) => {
-          if (!projects.acknowledged(agent, ids)) sync.acknowledged(agent, ids);
-        },
-        writable: () => {
-          sync.writable(agent);
-          projects.writable(agent);
-        },
+        receive: (message) => sync.receive(agent, message),
+        acknowledged: (ids) => sync.acknowledged(agent, ids),
+        writable: () => sync.writable(agent),
       },
       received: () => this.#metrics.eventsReceived.inc(),
       sent: () => this.#metrics.eventsSent.inc(),
@@ -128,26 +118,12 @@ export class Sessions {
       event: peer.event,
       closed: () => {
         sync.disconnected(agent, peer.connection);
-        projects.disconnected(agent, peer.connection);
         if (this.#current.get(agent) !== current) return;
         this.#current.delete(agent);
         this.#metrics.connectedAgents.set(this.#current.size);
         this.#records.disconnected(agent);
       },
     };
-  }
-
-  #receive(agent: string, message: Message, peer: Peer): void {
-    if (
-      message.target === 'resourceResync' &&
-      message.type === 'request-update' &&
-      message.payload.kind === 'AppProject'
-    ) {
-      this.#projects.holds(agent, message.payload);
-      peer.connection.acknowledge(message);
-    } else {
-      this.#sync.receive(agent, message);
-    }
   }
 
   /** Lets an operator follow what an agent is asked to do. */
@@ -158,9 +134,7 @@ export class Sessions {
     this.#logger.info({ agent, [field]: `${namespace ?? ''}/${name}`, event: message.type }, 'sent to the agent');
   }
 
-  #attach(agent: string, { peer }: Current): void {
-    // Projects first: Argo CD refuses an Application whose project it does not know yet.
-    this.#projects.connected(agent, peer.connection);
-    this.#sync.connected(agent, peer.connection);
+  #attach(agent: string, { session, peer }: Current): void {
+    this.#sync.connected(agent, session.mode, peer.connection);
   }
 }

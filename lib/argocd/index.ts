@@ -20,6 +20,7 @@ export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
 export { AgentSync, type AgentSyncOptions } from './managed/agent-sync.ts';
+export { managedCopyDigest } from './managed/copy.ts';
 export type { SyncLog } from './managed/log.ts';
 export { type NamespaceMapping, oneNamespace, sameNamespaces } from './managed/mapping.ts';
 export type {
@@ -38,6 +39,20 @@ export type { RecreatePolicy } from './managed/recreate.ts';
 export type { SyncStats } from './managed/stats.ts';
 export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
+export { AgentParts, type AgentPartsOptions } from './parts/agent-parts.ts';
+export type {
+  AgentKind,
+  AgentMode,
+  Copy,
+  Listed,
+  MirrorPart,
+  ObjectMessage,
+  PrincipalKind,
+  PrincipalPeerInfo,
+  SourcePart,
+} from './parts/part.ts';
+export { PrincipalParts, type PrincipalPartsOptions } from './parts/principal-parts.ts';
+export { Warnings } from './parts/warnings.ts';
 export { AgentProjects, type AgentProjectsOptions } from './projects/agent-projects.ts';
 export { PrincipalProjects, type PrincipalProjectsOptions } from './projects/principal-projects.ts';
 export { applicationRouter, isSkipped, type RoutingOptions } from './routing.ts';

@@ -17,13 +17,14 @@ import {
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { annotations } from '../names.ts';
+import type { AgentKind, Copy, MirrorPart, ObjectMessage, PrincipalPeerInfo } from '../parts/part.ts';
 import { idOf, isState, placeOf, supersedes, type Work } from './agent-work.ts';
-import { Announcements } from './announcements.ts';
+import { announcementOf, copiedFrom } from './announcements.ts';
 import { sourceUidOf } from './copy.ts';
 import { CopyWriter } from './copy-writer.ts';
 import { Errands } from './errands.ts';
 import { displayName, type SyncLog } from './log.ts';
-import type { ApplicationMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
+import type { ApplicationMessage, PeerConnection, RequestUpdate } from './messages.ts';
 import {
   type AdoptionPolicy,
   type MismatchPolicy,
@@ -74,7 +75,8 @@ const retryRefused: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter
  * local change and every retry only leads to one look at it and at the object, in the Application's own lane. Reporting
  * is an outbox that reads the object when the link takes it.
  */
-export class AgentSync {
+export class AgentSync implements AgentKind<MirrorPart> {
+  readonly kind = 'Application';
   readonly #options: AgentSyncOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
@@ -90,11 +92,9 @@ export class AgentSync {
   readonly #snapshots = new WeakMap<Application, { problem: string | undefined; snapshot: Snapshot<Application> }>();
   readonly #reports: Outbox<Application>;
   readonly #errands: Errands;
-  readonly #announcements: Announcements;
   readonly #writer: CopyWriter;
   #inbox: Inbox<Work> | undefined;
   #connection: PeerConnection | undefined;
-  #announcedOn: PeerConnection | undefined;
 
   constructor(options: AgentSyncOptions) {
     this.#options = options;
@@ -121,12 +121,6 @@ export class AgentSync {
       sendsDeletes: false,
     });
     this.#errands = new Errands({ ...delivery, newId: this.#newId, resend: options.resend });
-    this.#announcements = new Announcements({
-      view: this.#view,
-      errands: this.#errands,
-      hubNamespaceOf: (local) => this.#territory.toHub(local),
-      isUnderWay: (ref) => this.#problems.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
-    });
     this.#writer = new CopyWriter({
       store: options.applications,
       view: this.#view,
@@ -142,15 +136,12 @@ export class AgentSync {
       {
         apply: (work, aborted) => this.#apply(work, aborted),
         acknowledge: (work) => this.#acknowledge(work),
-        laneOf: (work) => (work.is === 'resync' ? '' : placeOf(work.ref)),
+        laneOf: (work) => placeOf(work.ref),
         idOf,
         supersedes,
         once: (work) => work.is === 'message' && !isState(work.message),
         onError: (error, work, attempt) =>
-          this.#log.warn(
-            { err: error, application: work.is === 'resync' ? undefined : displayName(work.ref), attempt },
-            'write failed, will retry',
-          ),
+          this.#log.warn({ err: error, application: displayName(work.ref), attempt }, 'write failed, will retry'),
         clock: this.#clock,
         random: this.#random,
         ...(this.#options.concurrency === undefined ? {} : { concurrency: this.#options.concurrency }),
@@ -165,16 +156,20 @@ export class AgentSync {
     }
     signal.addEventListener('abort', () => {
       unfollow();
-      this.#reports.close();
-      this.#errands.close();
-      for (const problem of this.#problems.values()) {
-        problem.cancelRetry();
-      }
+      this.close();
     });
   }
 
-  /** The principal is there. Its namespace is what it said when connecting, empty when it did not. */
-  connected(connection: PeerConnection, principalNamespace = ''): void {
+  /** Stops all timers. */
+  close(): void {
+    this.#reports.close();
+    this.#errands.close();
+    for (const problem of this.#problems.values()) {
+      problem.cancelRetry();
+    }
+  }
+
+  connected(connection: PeerConnection, { principalNamespace }: PrincipalPeerInfo): void {
     this.#connection = connection;
     this.#territory.principalNamespace = principalNamespace;
     this.#inbox?.reconnected();
@@ -190,49 +185,62 @@ export class AgentSync {
           object: this.#territory.asReported(delivery.snapshot.object),
         }),
     });
-    if (this.#announcedOn === undefined) {
-      this.#announcedOn = connection;
-      this.#announcements.postAll();
-      this.#announcements.postList();
-    }
   }
 
-  /** The connection is gone; ignored when a newer one has taken its place. */
-  disconnected(connection: PeerConnection): void {
-    if (this.#connection === connection) {
-      this.#connection = undefined;
-      this.#errands.disconnected();
-      this.#reports.disconnected();
-    }
+  disconnected(): void {
+    this.#connection = undefined;
+    this.#errands.disconnected();
+    this.#reports.disconnected();
   }
 
-  /** The connection takes more after it had refused. */
   writable(): void {
     this.#errands.writable();
     this.#reports.writable();
   }
 
-  /** The principal processed an event of ours. */
-  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): void {
-    if (!this.#errands.acknowledged(event.resourceId, event.eventId)) {
-      this.#reports.acknowledged(event.resourceId, event.eventId);
+  acknowledged({ resourceId, eventId }: { readonly resourceId: string; readonly eventId: string }): boolean {
+    return this.#errands.acknowledged(resourceId, eventId) || this.#reports.acknowledged(resourceId, eventId);
+  }
+
+  receive(message: ObjectMessage): boolean {
+    if (message.target !== 'application' || message.type === 'error' || message.type === 'status-update') {
+      return false;
+    }
+    const { name, namespace } = message.object.metadata;
+    this.#inbox?.receive({ is: 'message', ref: this.#territory.toLocal(name, namespace), message });
+    return true;
+  }
+
+  copies(): Copy[] {
+    const copies = [];
+    for (const local of this.#view.values()) {
+      const uid = copiedFrom(local);
+      if (uid !== '') {
+        copies.push({ ref: refOf(local), name: local.metadata.name, uid });
+      }
+    }
+    return copies;
+  }
+
+  holding(ref: ObjectRef): RequestUpdate {
+    return announcementOf(ref, this.#view.get(ref), {
+      hubNamespace: this.#territory.toHub(ref.namespace),
+      isUnderWay: this.#problems.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
+    });
+  }
+
+  localRef({ name, namespace }: { readonly name: string; readonly namespace: string }): ObjectRef {
+    return this.#territory.toLocal(name, namespace);
+  }
+
+  /** The principal knows no status any more. */
+  sourceRestarted(): void {
+    this.#reports.repeatAll();
+    for (const application of this.#view.values()) {
+      this.#reports.changed(keyOf(refOf(application)));
     }
   }
 
-  /** Takes a message of the principal. It is acknowledged when it is done. */
-  receive(message: Message): void {
-    if (message.target === 'application' && message.type !== 'error' && message.type !== 'status-update') {
-      const { name, namespace } = message.object.metadata;
-      this.#inbox?.receive({ is: 'message', ref: this.#territory.toLocal(name, namespace), message });
-    } else if (message.target === 'resourceResync') {
-      this.#inbox?.receive({ is: 'resync', message });
-    } else {
-      this.#log.warn({ target: message.target, type: message.type }, 'a managed agent takes no such message');
-      this.#connection?.acknowledge(message);
-    }
-  }
-
-  /** Figures for metrics. */
   stats(): SyncStats {
     return {
       pending: this.#reports.pending + this.#errands.pending,
@@ -243,9 +251,6 @@ export class AgentSync {
   }
 
   async #apply(work: Work, signal: AbortSignal): Promise<InboxOutcome> {
-    if (work.is === 'resync') {
-      return this.#resync(work.message, signal);
-    }
     if (work.is === 'doubt') {
       await this.#writer.read(work.ref, signal);
       return 'done';
@@ -461,32 +466,6 @@ export class AgentSync {
       ) {
         this.#reports.repeat(keyOf(work.ref));
       }
-    }
-  }
-
-  async #resync(message: ResyncMessage, signal: AbortSignal): Promise<InboxOutcome> {
-    switch (message.type) {
-      case 'request-resource-resync':
-        // The principal restarted: it knows neither what is here nor how it fares.
-        if (this.#announcedOn !== this.#connection) {
-          this.#announcedOn = this.#connection;
-          this.#announcements.postAll();
-        }
-        this.#reports.repeatAll();
-        for (const application of this.#view.values()) {
-          this.#reports.changed(keyOf(refOf(application)));
-        }
-        // The acknowledgement then tells the principal that it has heard of everything that is here.
-        await this.#errands.allDelivered(signal);
-        return 'done';
-      case 'response-synced-resource':
-        if (message.payload.kind === 'Application') {
-          this.#announcements.post(this.#territory.toLocal(message.payload.name, message.payload.namespace));
-        }
-        return 'done';
-      default:
-        this.#log.warn({ type: message.type }, 'a managed agent takes no such message');
-        return 'done';
     }
   }
 }

@@ -1,11 +1,10 @@
 import type { ObjectRef } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import type { ApplicationMessage, ResyncMessage } from './messages.ts';
+import type { ApplicationMessage } from './messages.ts';
 
 /** Something to do for one Application, named as it is called here: what the principal said, or a look at what changed. */
 export type Work =
   | { readonly is: 'message'; readonly ref: ObjectRef; readonly message: ApplicationMessage }
-  | { readonly is: 'resync'; readonly message: ResyncMessage }
   | { readonly is: 'doubt'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };
 

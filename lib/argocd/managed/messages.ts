@@ -56,7 +56,11 @@ export type ResyncMessage =
   | (Addressed & {
       readonly target: 'resourceResync';
       readonly type: 'request-synced-resource-list';
-      readonly payload: { readonly checksum: string | null };
+      readonly payload: {
+        readonly checksum: string | null;
+        /** Extension that Go peers ignore: everything that the sender holds was told before this, and is acknowledged. */
+        readonly complete?: boolean;
+      };
     })
   | (Addressed & {
       readonly target: 'resourceResync';

@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
 import {
+  AgentParts,
   AgentSync,
   type Application,
   annotations,
   type Message,
   type PeerConnection,
+  PrincipalParts,
   PrincipalSync,
   sameNamespaces,
 } from '../index.ts';
@@ -76,7 +78,7 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
   const cluster = new Memory();
   for (const object of found) cluster.put(object);
   const made: string[] = [];
-  const sync = new AgentSync({
+  const applications = new AgentSync({
     applications: cluster,
     namespace: 'argocd',
     mapping: (principal) => sameNamespaces(principal, 'argocd'),
@@ -94,9 +96,13 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
     random: () => 0,
   });
   const stop = new AbortController();
+  const sync = new AgentParts({ mode: 'managed', kinds: [applications], log });
   sync.start(stop.signal);
   const said: Message[] = [];
-  sync.connected({ send: (message) => said.push(message) > 0, acknowledge: nothing }, principalNamespace);
+  sync.connected(
+    { send: (message) => said.push(message) > 0, acknowledge: nothing },
+    { agent: 'a', principalNamespace },
+  );
   const receive = async (message: Message) => {
     sync.receive(message);
     await vi.advanceTimersByTimeAsync(1);
@@ -199,7 +205,7 @@ test('what is in namespaces that are not allowed does not exist to the agent', a
 function startPrincipal(...objects: Application[]) {
   const hub = new Memory();
   for (const object of objects) hub.put(object);
-  const sync = new PrincipalSync({
+  const applications = new PrincipalSync({
     applications: hub,
     principalUid: 'p',
     agentOf: ({ spec }) => spec.destination?.name,
@@ -207,6 +213,7 @@ function startPrincipal(...objects: Application[]) {
     log,
     random: () => 0,
   });
+  const sync = new PrincipalParts({ managed: [applications], log });
   sync.start(new AbortController().signal);
   const sent: string[] = [];
   const connection: PeerConnection = {
@@ -219,7 +226,7 @@ function startPrincipal(...objects: Application[]) {
     },
     acknowledge: nothing,
   };
-  sync.connected('a', connection);
+  sync.connected('a', 'managed', connection);
   return { hub, sync, sent, connection };
 }
 
@@ -232,7 +239,12 @@ test('an agent that started without one of two Applications of the same name get
   const resync = { target: 'resourceResync', resourceId: 'r' } as const;
   sync.receive('a', { ...resync, type: 'request-update', eventId: '1', payload: { ...payload, digest: 'old' } });
   sent.length = 0;
-  sync.receive('a', { ...resync, type: 'request-synced-resource-list', eventId: '2', payload: { checksum: null } });
+  sync.receive('a', {
+    ...resync,
+    type: 'request-synced-resource-list',
+    eventId: '2',
+    payload: { checksum: null, complete: true },
+  });
   expect(sent).toEqual(['create hub/x']);
 });
 
@@ -242,7 +254,7 @@ test('an Application that comes back to an agent is told anew, so that the agent
   sync.disconnected('a', connection);
   hub.put(hubObject('team', 'x', 'b'));
   hub.put(hubObject('team', 'x', 'a'));
-  sync.connected('a', connection);
+  sync.connected('a', 'managed', connection);
   expect(sent).toEqual(['create team/x', 'create team/x']);
 });
 

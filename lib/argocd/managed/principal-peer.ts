@@ -13,9 +13,9 @@ import {
 import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import { annotations } from '../names.ts';
-import { Errands } from './errands.ts';
+import type { Listed, ObjectMessage, SourcePart } from '../parts/part.ts';
 import { displayName, type SyncLog } from './log.ts';
-import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, ResyncMessage } from './messages.ts';
+import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from './messages.ts';
 import type { SyncStats } from './stats.ts';
 
 /** A message of an agent, with what was known of the hub's own requests when it arrived. */
@@ -60,30 +60,20 @@ export interface PrincipalPeerOptions {
   readonly log: SyncLog;
   readonly clock: Clock;
   readonly random: () => number;
-  readonly newId: () => string;
   readonly maxInFlight: number | undefined;
   readonly concurrency: number | undefined;
   readonly resend: Backoff | undefined;
 }
 
-/** How long a new agent has to say what it holds, before everything is sent as if it held nothing. */
-const introductionMs = 2_000;
-
 /** One agent as the principal sees it: what to send, what came, and the connection if there is one. */
-export class PrincipalPeer {
+export class PrincipalPeer implements SourcePart {
+  readonly kind = 'Application';
   readonly #options: PrincipalPeerOptions;
   readonly #outbox: Outbox<Application>;
-  readonly #errands: Errands;
   readonly #inbox: Inbox<Report>;
   readonly #stop = new AbortController();
-  /** What the agent said to hold on this connection. */
-  readonly #reported = new Set<string>();
-  /** Resync messages of this connection: a repeated one would speak of what was, not of what is. */
-  readonly #heard = new Set<string>();
   #connection: PeerConnection | undefined;
-  /** The agent told what it holds since this process runs. */
-  #introduced = false;
-  #cancelIntroduction: (() => void) | undefined;
+  #isOpen = false;
 
   constructor(options: PrincipalPeerOptions) {
     this.#options = options;
@@ -95,7 +85,6 @@ export class PrincipalPeer {
       ...(options.resend === undefined ? {} : { resend: options.resend }),
     };
     this.#outbox = new Outbox<Application>({ ...delivery, source: { read: options.read } });
-    this.#errands = new Errands({ ...delivery, newId: options.newId, resend: options.resend });
     this.#inbox = new Inbox<Report>(
       {
         apply: options.apply,
@@ -119,68 +108,47 @@ export class PrincipalPeer {
   connected(connection: PeerConnection): void {
     this.#connection = connection;
     this.#inbox.reconnected();
-    this.#reported.clear();
-    this.#heard.clear();
     this.#outbox.disconnected();
-    this.#errands.connected(connection);
-    if (this.#introduced) {
-      this.#open(connection);
-      return;
+    if (this.#isOpen) {
+      this.#send(connection);
     }
-    this.#errands.post('introduction', () => ({
-      target: 'resourceResync',
-      type: 'request-resource-resync',
-      payload: {},
-    }));
-    this.#cancelIntroduction?.();
-    this.#cancelIntroduction = this.#options.clock.after(introductionMs, () => this.#introduce());
   }
 
-  disconnected(connection: PeerConnection): void {
-    if (this.#connection === connection) {
-      this.#connection = undefined;
-      this.#cancelIntroduction?.();
-      this.#errands.disconnected();
-      this.#outbox.disconnected();
+  disconnected(): void {
+    this.#connection = undefined;
+    this.#outbox.disconnected();
+  }
+
+  open(): void {
+    this.#isOpen = true;
+    if (this.#connection !== undefined) {
+      this.#send(this.#connection);
     }
   }
 
   writable(): void {
-    this.#errands.writable();
     this.#outbox.writable();
   }
 
-  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): void {
-    if (!this.#errands.acknowledged(event.resourceId, event.eventId)) {
-      this.#outbox.acknowledged(event.resourceId, event.eventId);
-    } else if (!this.#errands.has('introduction')) {
-      this.#introduce();
-    }
+  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
+    return this.#outbox.acknowledged(event.resourceId, event.eventId);
   }
 
-  receive(message: Message): void {
-    if (message.target === 'resourceResync') {
-      if (!this.#heard.has(message.eventId)) {
-        this.#heard.add(message.eventId);
-        this.#resync(message);
-      }
-      this.#connection?.acknowledge(message);
-    } else if (
-      message.target === 'application' &&
-      (message.type === 'status-update' || message.type === 'delete' || message.type === 'error')
+  receive(message: ObjectMessage): boolean {
+    if (
+      message.target !== 'application' ||
+      (message.type !== 'status-update' && message.type !== 'delete' && message.type !== 'error')
     ) {
-      const key = this.#keyOf(message);
-      this.#inbox.receive({
-        key,
-        message,
-        delivered: this.#options.delivered(key),
-        terminating: this.#outbox.requested(key, 'terminate-operation'),
-      });
-    } else {
-      const { target, type } = message;
-      this.#options.log.warn({ agent: this.#options.agent, target, type }, 'a managed agent may not send this');
-      this.#connection?.acknowledge(message);
+      return false;
     }
+    const key = this.#keyOf(message);
+    this.#inbox.receive({
+      key,
+      message,
+      delivered: this.#options.delivered(key),
+      terminating: this.#outbox.requested(key, 'terminate-operation'),
+    });
+    return true;
   }
 
   changed(key: ResourceKey): void {
@@ -209,13 +177,37 @@ export class PrincipalPeer {
   }
 
   /** The agent let it be known what it has. */
-  holds(key: ResourceKey, copy: PeerCopy | undefined): void {
+  peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
     this.#outbox.peerHolds(key, copy);
+  }
+
+  holds({ name, uid, checksum, digest, namespace = '' }: RequestUpdate): string | undefined {
+    const key = this.#options.hubKey({ name, namespace, remapped: false });
+    if (uid === '') {
+      this.#outbox.peerHolds(key, undefined);
+    } else if (digest !== undefined) {
+      this.#outbox.peerHolds(key, { uid, digest: `${digest}|` });
+    } else if (this.#outbox.held(key)?.uid !== uid || !this.#hasSpec(key, checksum)) {
+      this.#outbox.peerHolds(key, { uid, digest: this.#digestAt(key, uid, checksum) });
+    }
+    return this.#options.read(key) === undefined ? undefined : idOf(key);
+  }
+
+  lacks(id: string): void {
+    const [namespace = '', name = ''] = id.split('/');
+    this.#outbox.peerHolds({ kind: 'Application', namespace, name }, undefined);
+  }
+
+  list(): Listed[] {
+    return this.#options.keys().flatMap((key) => {
+      const uid = this.#options.read(key)?.uid;
+      return uid === undefined ? [] : [{ id: idOf(key), name: key.name, namespace: key.namespace, uid }];
+    });
   }
 
   stats(): SyncStats {
     return {
-      pending: this.#outbox.pending + this.#errands.pending,
+      pending: this.#outbox.pending,
       inFlight: this.#outbox.inFlight,
       queued: this.#inbox.queued,
       retrying: this.#inbox.retrying,
@@ -224,20 +216,10 @@ export class PrincipalPeer {
 
   close(): void {
     this.#stop.abort();
-    this.#cancelIntroduction?.();
     this.#outbox.close();
-    this.#errands.close();
   }
 
-  #introduce(): void {
-    this.#cancelIntroduction?.();
-    if (!this.#introduced && this.#connection !== undefined) {
-      this.#introduced = true;
-      this.#open(this.#connection);
-    }
-  }
-
-  #open(connection: PeerConnection): void {
+  #send(connection: PeerConnection): void {
     this.#outbox.connected({ send: (delivery) => connection.send(this.#messageFor(delivery)) });
   }
 
@@ -259,37 +241,15 @@ export class PrincipalPeer {
     return { ...common, type: delivery.type === 'create' ? 'create' : 'spec-update', object: state };
   }
 
-  #resync(message: ResyncMessage): void {
-    switch (message.type) {
-      case 'request-update': {
-        const { kind, name, uid, checksum, digest, namespace } = message.payload;
-        if (kind !== 'Application') {
-          return;
-        }
-        const key = this.#options.hubKey({ name, namespace: namespace ?? '', remapped: false });
-        this.#reported.add(keyString(key));
-        if (uid === '') {
-          this.#outbox.peerHolds(key, undefined);
-          return;
-        }
-        if (digest === undefined && this.#outbox.held(key)?.uid === uid && this.#hasSpec(key, checksum)) {
-          return;
-        }
-        this.#outbox.peerHolds(key, { uid, digest: digest === undefined ? undefined : `${digest}|` });
-        return;
-      }
-      case 'request-synced-resource-list':
-        // The agent started. What it did not report before this, it does not have; a Go agent reports in any order, and
-        // then gets something that it has already.
-        for (const key of this.#options.keys()) {
-          if (!this.#reported.has(keyString(key))) {
-            this.#outbox.peerHolds(key, undefined);
-          }
-        }
-        return;
-      default:
-        this.#options.log.warn({ agent: this.#options.agent, type: message.type }, 'a managed agent may not send this');
-    }
+  /**
+   * The state that an agent has which only says the checksum of its spec: if that is the hub's, the hub's, as argocd-agent
+   * takes it; but it may not have heard of the requests.
+   */
+  #digestAt(key: ResourceKey, uid: string, checksum: string | null): string | undefined {
+    const now = this.#options.read(key);
+    return now?.uid === uid && this.#hasSpec(key, checksum)
+      ? `${now.digest.slice(0, now.digest.lastIndexOf('|'))}|`
+      : undefined;
   }
 
   #hasSpec(key: ResourceKey, checksum: string | null): boolean {
@@ -305,4 +265,8 @@ export class PrincipalPeer {
     const { name, namespace = '', annotations: marks } = message.object.metadata;
     return this.#options.hubKey({ name, namespace, remapped: marks?.[annotations.namespaceRemapped] !== undefined });
   }
+}
+
+function idOf({ namespace, name }: ResourceKey): string {
+  return `${namespace}/${name}`;
 }

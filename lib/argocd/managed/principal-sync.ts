@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import {
   type Backoff,
   type Clock,
@@ -17,11 +16,10 @@ import {
 import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
+import type { PrincipalKind, SourcePart } from '../parts/part.ts';
 import { managedCopyDigest, sourceUidOf, triggersOf } from './copy.ts';
 import { displayName, type SyncLog } from './log.ts';
-import type { Message, PeerConnection } from './messages.ts';
 import { type Delivered, PrincipalPeer, type Report, type Told } from './principal-peer.ts';
-import type { SyncStats } from './stats.ts';
 import { planAgentError, planReport } from './status.ts';
 
 /** How a {@link PrincipalSync} works. */
@@ -36,7 +34,6 @@ export interface PrincipalSyncOptions {
   readonly log: SyncLog;
   readonly clock?: Clock;
   readonly random?: () => number;
-  readonly newId?: () => string;
   /** Wall-clock time, for condition times. */
   readonly today?: () => Date;
   readonly maxInFlight?: number;
@@ -57,7 +54,7 @@ const maxSteps = 6;
  * users ask of Argo CD (sync, terminate, refresh), and writes what agents report. It knows a store, connections and a
  * clock, no Kubernetes and no gRPC.
  */
-export class PrincipalSync {
+export class PrincipalSync implements PrincipalKind<SourcePart> {
   readonly #options: PrincipalSyncOptions;
   readonly #clock: Clock;
   readonly #log: SyncLog;
@@ -92,40 +89,15 @@ export class PrincipalSync {
     });
   }
 
-  /** The agent is there; a newer connection takes the place of an older one. */
-  connected(agent: string, connection: PeerConnection): void {
-    this.#peer(agent).connected(connection);
-  }
-
-  /** The connection is gone; ignored when a newer one has taken its place. */
-  disconnected(agent: string, connection: PeerConnection): void {
-    this.#peers.get(agent)?.disconnected(connection);
-  }
-
-  /** The agent's connection takes more after it had refused. */
-  writable(agent: string): void {
-    this.#peers.get(agent)?.writable();
-  }
-
-  /** The agent processed an event of ours. */
-  acknowledged(agent: string, event: { readonly resourceId: string; readonly eventId: string }): void {
-    this.#peers.get(agent)?.acknowledged(event);
-  }
-
-  /** Takes a message of an agent. It is acknowledged when it is done. */
-  receive(agent: string, message: Message): void {
-    this.#peer(agent).receive(message);
+  /** What is between the hub and one agent. */
+  part(agent: string): SourcePart {
+    return this.#peer(agent);
   }
 
   /** The agent left the fleet: what is known of it is dropped; objects stay. */
   forgetAgent(agent: string): void {
     this.#peers.get(agent)?.close();
     this.#peers.delete(agent);
-  }
-
-  /** Figures for metrics. */
-  stats(agent: string): SyncStats {
-    return this.#peers.get(agent)?.stats() ?? { pending: 0, inFlight: 0, queued: 0, retrying: 0 };
   }
 
   #peer(agent: string): PrincipalPeer {
@@ -142,7 +114,6 @@ export class PrincipalSync {
         log: this.#log,
         clock: this.#clock,
         random: this.#options.random ?? Math.random,
-        newId: this.#options.newId ?? randomUUID,
         maxInFlight: this.#options.maxInFlight,
         concurrency: this.#options.concurrency,
         resend: this.#options.resend,
@@ -316,7 +287,7 @@ export class PrincipalSync {
       message.type === 'status-update' ? message.object.metadata.annotations?.[annotations.sourceUid] : undefined;
     if (uid !== undefined) {
       this.#log.info({ agent, application: displayName(key) }, 'the agent has an Application that it should not have');
-      this.#peer(agent).holds(key, { uid });
+      this.#peer(agent).peerHolds(key, { uid });
     }
   }
 
@@ -327,7 +298,7 @@ export class PrincipalSync {
         { agent, application: displayName(refOf(hub)) },
         'the agent lost an Application; it is sent again',
       );
-      this.#peer(agent).holds(keyOf(refOf(hub)), undefined);
+      this.#peer(agent).peerHolds(keyOf(refOf(hub)), undefined);
       return undefined;
     }
     this.#log.info({ agent, application: displayName(refOf(hub)) }, 'Application is gone on the managed cluster');

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { MergePatch, Store } from '../../sync/index.ts';
-import { type Application, annotations, type Message, PrincipalSync } from '../index.ts';
+import { type Application, annotations, type Message, PrincipalParts, PrincipalSync } from '../index.ts';
 
 beforeAll(() => void vi.useFakeTimers());
 afterAll(() => void vi.useRealTimers());
@@ -37,16 +37,18 @@ async function reportTo(status: number, refusals: number) {
     },
   } as Partial<Store<Application>> as Store<Application>;
   const acknowledged: unknown[] = [];
-  const sync = new PrincipalSync({
+  const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  const managed = new PrincipalSync({
     applications,
     principalUid: 'p',
     agentOf: () => 'a',
-    log: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    log,
     namespaceOf: (_, local) => local,
   });
   const stop = new AbortController();
+  const sync = new PrincipalParts({ managed: [managed], log });
   sync.start(stop.signal);
-  sync.connected('a', { send: () => true, acknowledge: (event) => acknowledged.push(event) });
+  sync.connected('a', 'managed', { send: () => true, acknowledge: (event) => acknowledged.push(event) });
   sync.receive('a', report);
   await vi.advanceTimersByTimeAsync(60_000);
   stop.abort();

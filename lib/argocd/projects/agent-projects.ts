@@ -1,13 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, failureOf, Inbox, type MergePatch, type Store, systemClock, View } from '../../sync/index.ts';
+import {
+  type Clock,
+  failureOf,
+  Inbox,
+  type MergePatch,
+  type ObjectRef,
+  type Store,
+  systemClock,
+  View,
+} from '../../sync/index.ts';
 import { projectDigest } from '../app-project-rules.ts';
 import type { AppProject } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
-import { Errands } from '../managed/errands.ts';
 import type { SyncLog } from '../managed/log.ts';
-import type { AppProjectMessage, PeerConnection } from '../managed/messages.ts';
+import type { AppProjectMessage, PeerConnection, RequestUpdate } from '../managed/messages.ts';
+import type { SyncStats } from '../managed/stats.ts';
 import { mergePatchBetween } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
+import type { AgentKind, Copy, MirrorPart, ObjectMessage } from '../parts/part.ts';
 
 /** How {@link AgentProjects} works. */
 export interface AgentProjectsOptions {
@@ -37,25 +47,24 @@ const maxSteps = 6;
  * there before is taken over, as argocd-agent does; one that came from another hub project of the same name is changed in
  * place, so that no Application is without its project for a moment.
  */
-export class AgentProjects {
+export class AgentProjects implements AgentKind<MirrorPart> {
+  readonly kind = 'AppProject';
   readonly #options: AgentProjectsOptions;
   readonly #newId: () => string;
   readonly #view: View<AppProject>;
   readonly #wanted = new Map<string, Wanted>();
-  readonly #errands: Errands;
   #inbox: Inbox<Work> | undefined;
   #connection: PeerConnection | undefined;
 
   constructor(options: AgentProjectsOptions) {
     this.#options = options;
     this.#newId = options.newId ?? randomUUID;
-    const { clock = systemClock, random = Math.random } = options;
+    const { clock = systemClock } = options;
     this.#view = new View({
       clock,
       changed: (_, { old, now }) => this.#localChange(now ?? old, now),
       doubted: ({ name }) => this.#inbox?.receive({ is: 'look', name, id: this.#newId(), doubtful: true }),
     });
-    this.#errands = new Errands({ clock, random, newId: this.#newId });
   }
 
   /** Follows the store until aborted; call it when the store's cache is filled. */
@@ -79,64 +88,63 @@ export class AgentProjects {
       signal,
     );
     const unfollow = this.#view.follow(this.#options.store);
-    signal.addEventListener('abort', () => {
-      unfollow();
-      this.#errands.close();
-    });
+    signal.addEventListener('abort', () => unfollow());
   }
 
-  /** The principal is there. It is told what is here, so that it can have removed what should not be. */
   connected(connection: PeerConnection): void {
     this.#connection = connection;
-    this.#errands.connected(connection);
-    this.announce();
+    this.#inbox?.reconnected();
   }
 
-  /** The connection is gone; ignored when a newer one has taken its place. */
-  disconnected(connection: PeerConnection): void {
-    if (this.#connection !== connection) return;
+  disconnected(): void {
     this.#connection = undefined;
-    this.#errands.disconnected();
   }
 
-  /** The connection takes more after it had refused. */
   writable(): void {
-    this.#errands.writable();
+    // Nothing is sent but acknowledgements.
   }
 
-  /** The principal processed an event; false when it was none of these. */
-  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    return this.#errands.acknowledged(event.resourceId, event.eventId);
+  acknowledged(): boolean {
+    return false;
   }
 
-  /** Takes a message of the principal. It is acknowledged when it is done. */
-  receive(message: AppProjectMessage): void {
+  receive(message: ObjectMessage): boolean {
+    if (message.target !== 'appproject') return false;
     this.#inbox?.receive({ is: 'message', message });
+    return true;
   }
 
-  /** Tells the principal which copies are here. */
-  announce(): void {
-    for (const { metadata } of this.#view.values()) {
-      if (metadata.annotations?.[annotations.sourceUid]) this.#announce(metadata.name);
+  copies(): Copy[] {
+    const copies = [];
+    for (const local of this.#view.values()) {
+      const uid = local.metadata.annotations?.[annotations.sourceUid];
+      const { name } = local.metadata;
+      if (uid) copies.push({ ref: { namespace: this.#options.namespace, name }, name, uid });
     }
+    return copies;
   }
 
-  #announce(name: string): void {
-    const { namespace } = this.#options;
-    this.#errands.post(`project-${name}`, () => {
-      const local = this.#view.get({ namespace, name });
-      return {
-        target: 'resourceResync',
-        type: 'request-update',
-        payload: {
-          kind: 'AppProject',
-          name,
-          namespace,
-          uid: local?.metadata.annotations?.[annotations.sourceUid] ?? '',
-          checksum: local === undefined ? null : specChecksum(local.spec),
-        },
-      };
-    });
+  holding({ name, namespace }: ObjectRef): RequestUpdate {
+    const local = this.#view.get({ namespace, name });
+    const uid = local?.metadata.annotations?.[annotations.sourceUid] ?? '';
+    const checksum = local === undefined ? null : specChecksum(local.spec);
+    return { kind: 'AppProject', name, namespace, uid, checksum };
+  }
+
+  localRef({ name }: { readonly name: string }): ObjectRef {
+    return { namespace: this.#options.namespace, name };
+  }
+
+  sourceRestarted(): void {
+    // It is told what is here, and there is nothing else to tell.
+  }
+
+  stats(): SyncStats {
+    return { pending: 0, inFlight: 0, queued: this.#inbox?.queued ?? 0, retrying: this.#inbox?.retrying ?? 0 };
+  }
+
+  close(): void {
+    this.#connection = undefined;
   }
 
   async #apply(work: Work, signal: AbortSignal): Promise<'done' | 'retry'> {

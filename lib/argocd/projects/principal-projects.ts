@@ -20,6 +20,7 @@ import type { AppProject } from '../application.ts';
 import type { SyncLog } from '../managed/log.ts';
 import type { Message, PeerConnection, RequestUpdate } from '../managed/messages.ts';
 import { annotations } from '../names.ts';
+import type { Listed, PrincipalKind, SourcePart } from '../parts/part.ts';
 
 /** How {@link PrincipalProjects} works. */
 export interface PrincipalProjectsOptions {
@@ -34,15 +35,11 @@ export interface PrincipalProjectsOptions {
 
 interface Peer {
   readonly outbox: Outbox<AppProject>;
-  readonly snapshots: WeakMap<AppProject, Snapshot<AppProject>>;
-  connection: PeerConnection | undefined;
+  readonly part: SourcePart;
 }
 
-/**
- * Sends every agent the AppProjects that concern it. Projects are few and agents cannot be asked what became of them, so
- * all are sent again at every connect; an agent that has them writes nothing.
- */
-export class PrincipalProjects {
+/** Sends every agent the AppProjects that concern it. */
+export class PrincipalProjects implements PrincipalKind<SourcePart> {
   readonly #options: PrincipalProjectsOptions;
   readonly #view: View<AppProject>;
   readonly #peers = new Map<string, Peer>();
@@ -68,51 +65,14 @@ export class PrincipalProjects {
     });
   }
 
-  /** The agent is there; a newer connection takes the place of an older one. */
-  connected(agent: string, connection: PeerConnection): void {
-    const peer = this.#peer(agent);
-    peer.connection = connection;
-    peer.outbox.repeatAll();
-    for (const project of this.#view.values()) peer.outbox.changed(keyOf(refOf(project)));
-    peer.outbox.connected({ send: (delivery) => connection.send(this.#messageFor(delivery)) });
-  }
-
-  /** The connection is gone; ignored when a newer one has taken its place. */
-  disconnected(agent: string, connection: PeerConnection): void {
-    const peer = this.#peers.get(agent);
-    if (peer?.connection !== connection) return;
-    peer.connection = undefined;
-    peer.outbox.disconnected();
-  }
-
-  /** The connection takes more after it had refused. */
-  writable(agent: string): void {
-    this.#peers.get(agent)?.outbox.writable();
-  }
-
-  /** The agent processed an event; false when it was none of these. */
-  acknowledged(agent: string, event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    return this.#peers.get(agent)?.outbox.acknowledged(event.resourceId, event.eventId) ?? false;
-  }
-
-  /** The agent says which copy of a project it has. */
-  holds(agent: string, { name, uid }: RequestUpdate): void {
-    const peer = this.#peer(agent);
-    const key: ResourceKey = { kind: 'AppProject', namespace: this.#namespace, name };
-    const held = peer.outbox.held(key);
-    if (held !== undefined && held.uid === uid) return;
-    peer.outbox.peerHolds(key, uid === '' ? undefined : { uid, digest: undefined });
+  part(agent: string): SourcePart {
+    return this.#peer(agent).part;
   }
 
   /** The agent left the fleet. */
   forgetAgent(agent: string): void {
     this.#peers.get(agent)?.outbox.close();
     this.#peers.delete(agent);
-  }
-
-  /** Projects that the agent has not acknowledged. */
-  pending(agent: string): number {
-    return this.#peers.get(agent)?.outbox.pending ?? 0;
   }
 
   get #namespace(): string {
@@ -129,10 +89,59 @@ export class PrincipalProjects {
         clock: this.#options.clock ?? systemClock,
         random: this.#options.random ?? Math.random,
       });
-      peer = { outbox, snapshots, connection: undefined };
+      peer = { outbox, part: this.#part(agent, outbox, snapshots) };
       this.#peers.set(agent, peer);
+      for (const project of this.#view.values()) outbox.changed(keyOf(refOf(project)));
     }
     return peer;
+  }
+
+  #part(agent: string, outbox: Outbox<AppProject>, snapshots: WeakMap<AppProject, Snapshot<AppProject>>): SourcePart {
+    let connection: PeerConnection | undefined;
+    let isOpen = false;
+    const send = () => {
+      const to = connection;
+      if (isOpen && to) outbox.connected({ send: (delivery) => to.send(this.#messageFor(delivery)) });
+    };
+    const keyNamed = (name: string): ResourceKey => ({ kind: 'AppProject', namespace: this.#namespace, name });
+    return {
+      kind: 'AppProject',
+      connected: (to) => {
+        connection = to;
+        outbox.disconnected();
+        send();
+      },
+      disconnected: () => {
+        connection = undefined;
+        outbox.disconnected();
+      },
+      open: () => {
+        isOpen = true;
+        send();
+      },
+      writable: () => outbox.writable(),
+      acknowledged: ({ resourceId, eventId }) => outbox.acknowledged(resourceId, eventId),
+      receive: () => false,
+      holds: ({ name, uid }: RequestUpdate) => {
+        const key = keyNamed(name);
+        if (uid === '' || outbox.held(key)?.uid !== uid) {
+          outbox.peerHolds(key, uid === '' ? undefined : { uid, digest: undefined });
+        }
+        return this.#read(agent, key, snapshots) === undefined ? undefined : name;
+      },
+      lacks: (name) => outbox.peerHolds(keyNamed(name), undefined),
+      list: () => {
+        const listed: Listed[] = [];
+        for (const { metadata } of this.#view.values()) {
+          const { name, namespace = '' } = metadata;
+          const uid = this.#read(agent, keyNamed(name), snapshots)?.uid;
+          if (uid !== undefined) listed.push({ id: name, name, namespace, uid });
+        }
+        return listed;
+      },
+      stats: () => ({ pending: outbox.pending, inFlight: outbox.inFlight, queued: 0, retrying: 0 }),
+      close: () => outbox.close(),
+    };
   }
 
   #read(

@@ -1,6 +1,14 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
-import { AgentProjects, type AppProject, applyMergePatch, type Message, PrincipalProjects } from '../index.ts';
+import {
+  AgentParts,
+  AgentProjects,
+  type AppProject,
+  applyMergePatch,
+  type Message,
+  PrincipalParts,
+  PrincipalProjects,
+} from '../index.ts';
 
 const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -72,33 +80,37 @@ function start(options: { mapping?: 'namespace' | 'destination'; hub?: Cluster; 
   const { mapping = 'destination', hub = new Cluster(), managed = new Cluster() } = options;
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const principal = new PrincipalProjects({ store: hub, principalUid: 'p', mapping, log });
-  const agent = new AgentProjects({ store: managed, namespace: 'argocd', log });
+  const principal = new PrincipalParts({
+    managed: [new PrincipalProjects({ store: hub, principalUid: 'p', mapping, log })],
+    log,
+  });
+  const agent = new AgentParts({
+    mode: 'managed',
+    kinds: [new AgentProjects({ store: managed, namespace: 'argocd', log })],
+    log,
+  });
   principal.start(stop.signal);
   agent.start(stop.signal);
   const toAgent = {
     send: (message: Message) => {
-      queueMicrotask(() => message.target === 'appproject' && agent.receive(message));
+      queueMicrotask(() => agent.receive(message));
       return true;
     },
     acknowledge: (message: Message) => queueMicrotask(() => agent.acknowledged(message)),
   };
   const toPrincipal = {
     send: (message: Message) => {
-      queueMicrotask(() => {
-        if (message.type === 'request-update') principal.holds('one', message.payload);
-        toAgent.acknowledge(message);
-      });
+      queueMicrotask(() => principal.receive('one', message));
       return true;
     },
     acknowledge: (message: Message) => queueMicrotask(() => principal.acknowledged('one', message)),
   };
   const connect = () => {
-    principal.connected('one', toAgent);
-    agent.connected(toPrincipal);
+    principal.connected('one', 'managed', toAgent);
+    agent.connected(toPrincipal, { agent: 'one', principalNamespace: '' });
   };
   connect();
-  const settled = () => vi.waitUntil(() => principal.pending('one') === 0);
+  const settled = () => vi.waitUntil(() => principal.stats('one').pending === 0);
   return { hub, managed, connect, settled };
 }
 

@@ -1,0 +1,115 @@
+import { resourceListChecksum } from '../checksums.ts';
+import type { RequestUpdate, ResyncMessage } from '../managed/messages.ts';
+import type { Resync, ResyncContext } from './conversation.ts';
+import type { Listed, SourcePart } from './part.ts';
+
+/** How long a peer that is new to this process may say nothing of what it holds, before it is told everything. */
+const introductionMs = 2_000;
+
+/**
+ * The resync conversation of the side that owns the objects. A peer that is new to this process is asked what it holds
+ * (`request-resource-resync`), and is told nothing before it has answered, so that a restart costs only the differences.
+ * What the peer says it holds goes to the part of that kind; what it does not hold is told to the part when the peer has
+ * said that it told everything, or asked for at the peer (`response-synced-resource`) when it has not.
+ */
+export class SourceResync implements Resync {
+  readonly #context: ResyncContext<SourcePart>;
+  /** What the peer said to hold on this connection. */
+  readonly #reported = new Set<string>();
+  #introduced = false;
+  #cancelIntroduction: (() => void) | undefined;
+
+  constructor(context: ResyncContext<SourcePart>) {
+    this.#context = context;
+  }
+
+  connected(): void {
+    this.#reported.clear();
+    if (this.#introduced) {
+      return;
+    }
+    this.#context.errands.post('introduction', () => ({
+      target: 'resourceResync',
+      type: 'request-resource-resync',
+      payload: {},
+    }));
+    this.#waitForIntroduction();
+  }
+
+  disconnected(): void {
+    this.#cancelIntroduction?.();
+  }
+
+  delivered(): void {
+    if (!this.#introduced && !this.#context.errands.has('introduction')) {
+      this.#introduce();
+    }
+  }
+
+  receive(message: ResyncMessage): 'done' | 'refused' {
+    switch (message.type) {
+      case 'request-update':
+        this.#hear(message.payload);
+        return 'done';
+      case 'request-synced-resource-list':
+        this.#compare(message.payload.checksum, message.payload.complete === true);
+        return 'done';
+      default:
+        return 'refused';
+    }
+  }
+
+  close(): void {
+    this.#cancelIntroduction?.();
+  }
+
+  #hear(update: RequestUpdate): void {
+    if (!this.#introduced) {
+      this.#waitForIntroduction();
+    }
+    const id = this.#context.parts.find(({ kind }) => kind === update.kind)?.holds(update);
+    if (id !== undefined) {
+      this.#reported.add(`${update.kind}/${id}`);
+    }
+  }
+
+  #compare(checksum: string | null, complete: boolean): void {
+    const all = this.#list();
+    const sum = resourceListChecksum(all.map(({ part: { kind }, name, uid }) => ({ kind, name, uid })));
+    if (sum === (checksum === '' ? null : checksum)) {
+      return;
+    }
+    for (const { part, id, name, namespace, uid } of all) {
+      const { kind } = part;
+      if (this.#reported.has(`${kind}/${id}`)) {
+        continue;
+      }
+      if (complete) {
+        part.lacks(id);
+      } else {
+        this.#context.errands.post(`synced-${kind}-${id}`, () => ({
+          target: 'resourceResync',
+          type: 'response-synced-resource',
+          payload: { kind, name, namespace, uid },
+        }));
+      }
+    }
+  }
+
+  #list(): (Listed & { part: SourcePart })[] {
+    return this.#context.parts.flatMap((part) => Array.from(part.list(), (listed) => ({ ...listed, part })));
+  }
+
+  #waitForIntroduction(): void {
+    this.#cancelIntroduction?.();
+    this.#cancelIntroduction = this.#context.clock.after(introductionMs, () => this.#introduce());
+  }
+
+  #introduce(): void {
+    this.#cancelIntroduction?.();
+    this.#introduced = true;
+    for (const part of this.#context.parts) {
+      part.open();
+    }
+  }
+}
