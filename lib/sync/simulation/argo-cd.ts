@@ -1,5 +1,5 @@
 import { type Application, annotations } from '../../argocd/index.ts';
-import type { Cluster } from './cluster.ts';
+import type { Collection } from './cluster.ts';
 import type { Dice } from './dice.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -10,11 +10,11 @@ export const resourcesFinalizer = 'resources-finalizer.argocd.argoproj.io';
 export class ArgoCD {
   /** How often each operation, named by its revision, was started. */
   readonly started = new Map<string, number>();
-  readonly #cluster: Cluster;
+  readonly #cluster: Collection<Application>;
   readonly #time: VirtualTime;
   readonly #dice: Dice;
 
-  constructor(cluster: Cluster, time: VirtualTime, dice: Dice) {
+  constructor(cluster: Collection<Application>, time: VirtualTime, dice: Dice) {
     this.#cluster = cluster;
     this.#time = time;
     this.#dice = dice;

@@ -1,16 +1,12 @@
 import { type Application, annotations, isEqual } from '../../argocd/index.ts';
 import { type ObjectRef, refOf } from '../index.ts';
-import type { Cluster } from './cluster.ts';
-import { agentNamespace, type Layout, principalNamespace } from './layout.ts';
+import type { Collection } from './cluster.ts';
+import { agentNamespace, type Layout, principalNamespace, principalUid } from './layout.ts';
+import type { Site } from './world.ts';
 
 /** What is not as it should be between the hub and one managed cluster, once all is quiet. */
-export function differences(
-  hub: Cluster,
-  agent: string,
-  managed: Cluster,
-  principalUid: string,
-  layout: Layout,
-): string[] {
+export function differences(hub: Collection<Application>, { name: agent, cluster }: Site, layout: Layout): string[] {
+  const managed = cluster.of('Application');
   const problems: string[] = [];
   const wanted = new Map(
     hub
@@ -25,7 +21,7 @@ export function differences(
     } else if (copy === undefined) {
       problems.push(`${name}: missing on the managed cluster`);
     } else {
-      problems.push(...compare(name, app, copy, principalUid));
+      problems.push(...compare(name, app, copy));
     }
   }
   for (const copy of managed.list()) {
@@ -37,7 +33,7 @@ export function differences(
   return problems;
 }
 
-function compare(name: string, app: Application, copy: Application, principalUid: string): string[] {
+function compare(name: string, app: Application, copy: Application): string[] {
   const differ = (what: string, hub: unknown, managed: unknown) =>
     isEqual(hub, managed) ? [] : [`${name}: ${what}: hub ${JSON.stringify(hub)}, managed ${JSON.stringify(managed)}`];
   const { note, [annotations.namespaceRemapped]: mark, ...others } = copy.metadata.annotations ?? {};

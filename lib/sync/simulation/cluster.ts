@@ -1,7 +1,18 @@
-import { type Application, applyMergePatch, isEqual } from '../../argocd/index.ts';
-import type { MergePatch, ObjectRef, Store, StoreChange } from '../index.ts';
-import type { Dice } from './dice.ts';
+import { type Application, type AppProject, applyMergePatch, isEqual, type ObjectMeta } from '../../argocd/index.ts';
+import type { MergePatch, ObjectRef, StoreChange } from '../index.ts';
 import type { VirtualTime } from './virtual-time.ts';
+
+/** The kinds of objects that simulated clusters hold: a kind that is added here can be used at once. */
+export interface Kinds {
+  readonly Application: Application;
+  readonly AppProject: AppProject;
+}
+
+/** What the simulated API server needs to know of an object, whatever its kind. */
+export interface SimulatedObject {
+  readonly metadata: ObjectMeta;
+  readonly spec?: unknown;
+}
 
 /** What an API server answers when it does not do what it is asked. */
 export class Refused extends Error {
@@ -15,14 +26,17 @@ export class Refused extends Error {
   }
 }
 
-type Listener = (change: StoreChange<Application>) => void;
+/** Hears of every change of a kind of objects. */
+export type Listener<T> = (change: StoreChange<T>) => void;
 
-/** One cluster's Applications, with the rules of an API server that matter here. Changes by itself are at once. */
+type Report = (object: SimulatedObject, isGone: boolean) => void;
+
+/** One cluster's API server. */
 export class Cluster {
   readonly name: string;
-  readonly #time: VirtualTime;
-  readonly #objects = new Map<string, Application>();
-  readonly #watchers = new Set<Listener>();
+  readonly time: VirtualTime;
+  readonly #watchers: Report[] = [];
+  readonly #collections = new Map<keyof Kinds, Collection<SimulatedObject>>();
   #version = 100;
   #uids = 0;
   /** The API server does not answer. */
@@ -32,36 +46,79 @@ export class Cluster {
 
   constructor(name: string, time: VirtualTime) {
     this.name = name;
-    this.#time = time;
+    this.time = time;
   }
 
-  get(ref: ObjectRef): Application | undefined {
+  /** All objects of one kind. */
+  of<K extends keyof Kinds>(kind: K): Collection<Kinds[K]> {
+    let collection = this.#collections.get(kind);
+    if (collection === undefined) {
+      collection = new Collection<SimulatedObject>(this);
+      this.#collections.set(kind, collection);
+      for (const listener of this.#watchers) {
+        report(collection, listener);
+      }
+    }
+    return collection as unknown as Collection<Kinds[K]>;
+  }
+
+  /** Calls back for every change of any kind. */
+  watch(listener: Report): void {
+    this.#watchers.push(listener);
+    for (const collection of this.#collections.values()) {
+      report(collection, listener);
+    }
+  }
+
+  /** A uid that no object had before. */
+  newUid(): string {
+    return `${this.name}-${++this.#uids}`;
+  }
+
+  /** The version of an object that is being written. */
+  newVersion(): string {
+    this.writes++;
+    return String(++this.#version);
+  }
+}
+
+/** One cluster's objects of one kind, with the rules of an API server that matter here. Changes by themselves are at once. */
+export class Collection<T extends SimulatedObject> {
+  readonly cluster: Cluster;
+  readonly #objects = new Map<string, T>();
+  readonly #watchers = new Set<Listener<T>>();
+
+  constructor(cluster: Cluster) {
+    this.cluster = cluster;
+  }
+
+  get(ref: ObjectRef): T | undefined {
     return this.#objects.get(`${ref.namespace}/${ref.name}`);
   }
 
-  list(): Application[] {
+  list(): T[] {
     return [...this.#objects.values()];
   }
 
   /** Calls back at once for every change from now on. */
-  watch(listener: Listener): () => void {
+  watch(listener: Listener<T>): () => void {
     this.#watchers.add(listener);
     return () => this.#watchers.delete(listener);
   }
 
-  create(object: Application): Application {
+  create(object: T): T {
     const ref = { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
     if (this.get(ref) !== undefined) {
       throw new Refused(409, 'AlreadyExists');
     }
     const { deletionTimestamp: _, ...metadata } = object.metadata;
-    const uid = `${this.name}-${++this.#uids}`;
+    const uid = this.cluster.newUid();
     return this.#store(undefined, { ...object, metadata: { ...metadata, uid, generation: 1 } });
   }
 
-  patch(ref: ObjectRef, patch: MergePatch): Application {
-    const before = this.#existing(ref, patch.metadata as Application['metadata'] | undefined);
-    const after = applyMergePatch(before, patch) as Application;
+  patch(ref: ObjectRef, patch: MergePatch): T {
+    const before = this.#existing(ref, patch.metadata as ObjectMeta | undefined);
+    const after = applyMergePatch(before, patch) as T;
     if (before.metadata.deletionTimestamp !== undefined) {
       const added = (after.metadata.finalizers ?? []).some((one) => !before.metadata.finalizers?.includes(one));
       if (added) {
@@ -83,9 +140,9 @@ export class Cluster {
     const finalizers = [...(before.metadata.finalizers ?? [])];
     if (options.propagation === 'Foreground' && !finalizers.includes('foregroundDeletion')) {
       finalizers.push('foregroundDeletion');
-      this.#time.after(50, () => this.#collect(ref, before.metadata.uid));
+      this.cluster.time.after(50, () => this.#collect(ref, before.metadata.uid));
     }
-    const deletionTimestamp = before.metadata.deletionTimestamp ?? `t${this.#time.now()}`;
+    const deletionTimestamp = before.metadata.deletionTimestamp ?? `t${this.cluster.time.now()}`;
     this.#store(before, { ...before, metadata: { ...before.metadata, finalizers, deletionTimestamp } });
   }
 
@@ -98,7 +155,7 @@ export class Cluster {
     }
   }
 
-  #existing(ref: ObjectRef, precondition: { uid?: string; resourceVersion?: string } | undefined): Application {
+  #existing(ref: ObjectRef, precondition: { uid?: string; resourceVersion?: string } | undefined): T {
     const now = this.get(ref);
     if (now === undefined) {
       throw new Refused(404, 'NotFound');
@@ -110,11 +167,10 @@ export class Cluster {
     return now;
   }
 
-  #store(old: Application | undefined, object: Application): Application {
-    const now = { ...object, metadata: { ...object.metadata, resourceVersion: String(++this.#version) } };
+  #store(old: T | undefined, object: T): T {
+    const now = { ...object, metadata: { ...object.metadata, resourceVersion: this.cluster.newVersion() } };
     const id = `${now.metadata.namespace}/${now.metadata.name}`;
     const gone = now.metadata.deletionTimestamp !== undefined && (now.metadata.finalizers ?? []).length === 0;
-    this.writes++;
     if (gone) {
       this.#objects.delete(id);
     } else {
@@ -127,144 +183,11 @@ export class Cluster {
   }
 }
 
-/** One program's access to a cluster: a cache that lags behind, calls that take time and fail. Dies with the program. */
-export class ClusterStore implements Store<Application> {
-  readonly #cluster: Cluster;
-  readonly #time: VirtualTime;
-  readonly #dice: Dice;
-  readonly #cache = new Map<string, Application>();
-  readonly #listeners = new Set<Listener>();
-  readonly #signal: AbortSignal;
-  #watching: () => void = () => undefined;
-  #lastDelivery = 0;
-  #epoch = 0;
-
-  constructor(cluster: Cluster, time: VirtualTime, dice: Dice, signal: AbortSignal) {
-    this.#cluster = cluster;
-    this.#time = time;
-    this.#dice = dice;
-    this.#signal = signal;
-    // A program does not go on before its first list succeeded.
-    this.#list();
-    signal.addEventListener('abort', () => this.#watching());
-  }
-
-  /** The watch breaks: what it had not delivered is lost, and a list some time later shows the difference. */
-  breakWatch(): void {
-    this.#watching();
-    const epoch = ++this.#epoch;
-    this.#time.after(this.#dice.delay(500), () => {
-      if (this.#epoch === epoch) {
-        this.#relist();
-      }
-    });
-  }
-
-  subscribe(listener: Listener): () => void {
-    this.#listeners.add(listener);
-    for (const now of this.#cache.values()) {
-      listener({ old: undefined, now });
+function report(collection: Collection<SimulatedObject>, listener: Report): void {
+  collection.watch(({ old, now }) => {
+    const object = now ?? old;
+    if (object !== undefined) {
+      listener(object, now === undefined);
     }
-    return () => this.#listeners.delete(listener);
-  }
-
-  read(ref: ObjectRef): Promise<Application | undefined> {
-    return this.#call(() => this.#cluster.get(ref));
-  }
-
-  create(object: Application): Promise<Application> {
-    return this.#call(() => this.#cluster.create(object));
-  }
-
-  patch(ref: ObjectRef, patch: MergePatch): Promise<Application> {
-    return this.#call(() => this.#cluster.patch(ref, patch));
-  }
-
-  delete(ref: ObjectRef, options: { uid: string; propagation: 'Foreground' | 'Background' }): Promise<void> {
-    return this.#call(() => {
-      try {
-        this.#cluster.delete(ref, options);
-      } catch (error) {
-        if (!(error instanceof Refused) || error.status !== 404) {
-          throw error;
-        }
-      }
-    });
-  }
-
-  #call<R>(work: () => R): Promise<R> {
-    return new Promise((resolve, reject) => {
-      const lost = () => reject(new Error('connection reset'));
-      this.#time.after(this.#dice.delay(3), () => {
-        if (this.#signal.aborted) {
-          return;
-        }
-        if (this.#cluster.down || this.#dice.chance(0.01)) {
-          this.#time.after(this.#dice.delay(20), lost);
-          return;
-        }
-        let answer: () => void;
-        try {
-          const result = work();
-          answer = () => resolve(result);
-        } catch (error) {
-          answer = () => reject(error);
-        }
-        // The write may be done and its answer lost.
-        this.#time.after(this.#dice.delay(3), this.#dice.chance(0.01) ? lost : answer);
-      });
-    });
-  }
-
-  #relist(): void {
-    if (this.#signal.aborted) {
-      return;
-    }
-    if (this.#cluster.down) {
-      this.#time.after(300, () => this.#relist());
-      return;
-    }
-    this.#list();
-  }
-
-  #list(): void {
-    const now = new Map(this.#cluster.list().map((object) => [idOf(object), object]));
-    for (const [id, old] of [...this.#cache]) {
-      if (now.get(id)?.metadata.uid !== old.metadata.uid) {
-        this.#tell({ old, now: undefined });
-      }
-    }
-    for (const object of now.values()) {
-      this.#tell({ old: undefined, now: object });
-    }
-    const epoch = this.#epoch;
-    this.#watching = this.#cluster.watch((change) => {
-      this.#lastDelivery = Math.max(this.#lastDelivery, this.#time.now() + this.#dice.delay(4));
-      this.#time.after(this.#lastDelivery - this.#time.now(), () => {
-        if (this.#epoch === epoch && !this.#signal.aborted) {
-          this.#tell(change);
-        }
-      });
-    });
-  }
-
-  #tell(change: StoreChange<Application>): void {
-    const object = change.now ?? change.old;
-    if (object === undefined) {
-      return;
-    }
-    const old = this.#cache.get(idOf(object));
-    if (change.now === undefined) {
-      this.#cache.delete(idOf(object));
-    } else {
-      this.#cache.set(idOf(object), change.now);
-    }
-    for (const listener of this.#listeners) {
-      listener({ old: old ?? change.old, now: change.now });
-    }
-  }
-}
-
-function idOf(object: Application): string {
-  return `${object.metadata.namespace}/${object.metadata.name}`;
+  });
 }

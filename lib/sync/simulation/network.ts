@@ -1,14 +1,16 @@
-import type { AgentSync, Message, PeerConnection, PrincipalSync } from '../../argocd/index.ts';
+import type { AgentMode, Message, PeerConnection } from '../../argocd/index.ts';
 import type { Dice } from './dice.ts';
 import { type Layout, principalNamespace } from './layout.ts';
 import type { VirtualTime } from './virtual-time.ts';
+import type { AgentProgram, PrincipalProgram } from './world.ts';
 
 type Packet = { readonly is: 'event' | 'ack'; readonly message: Message };
 
 interface Sides {
-  readonly agent: AgentSync;
-  readonly principal: PrincipalSync;
+  readonly agent: AgentProgram;
+  readonly principal: PrincipalProgram;
   readonly name: string;
+  readonly mode: AgentMode;
   readonly layout: Layout;
   readonly trace: (line: string) => void;
 }
@@ -38,8 +40,8 @@ export class Stream {
     this.#toAgent = this.#end(`principal -> ${sides.name}`, ({ is, message }) =>
       is === 'ack' ? sides.agent.acknowledged(message) : sides.agent.receive(message),
     );
-    sides.principal.connected(sides.name, this.#toAgent);
-    sides.agent.connected(this.#toPrincipal, principalNamespace);
+    sides.principal.connected(sides.name, sides.mode, this.#toAgent);
+    sides.agent.connected(this.#toPrincipal, { agent: sides.name, principalNamespace });
   }
 
   get open(): boolean {
@@ -106,13 +108,20 @@ export class Stream {
   }
 }
 
-/** The Application that a message is about; undefined for one that speaks for all that was said before it. */
+/** The object that a message is about; undefined for one that speaks for all that was said before it. */
 function laneOf(message: Message, { lane }: Layout): string | undefined {
   if (message.target === 'resourceResync') {
-    return message.type === 'request-update' ? lane(message.payload.name, message.payload.namespace ?? '') : undefined;
+    if (message.type !== 'request-update') {
+      return undefined;
+    }
+    const { kind, name, namespace = '' } = message.payload;
+    return kind === 'Application' ? lane(name, namespace) : `${targetOf[kind]}/${name}`;
   }
   if (message.type === 'error') {
     return lane(message.error.resourceName, message.error.resourceNamespace);
   }
-  return lane(message.object.metadata.name, message.object.metadata.namespace ?? '');
+  const { name, namespace = '' } = message.object.metadata;
+  return message.target === 'application' ? lane(name, namespace) : `${message.target}/${name}`;
 }
+
+const targetOf = { AppProject: 'appproject', Repository: 'repository', GPGKey: 'gpgkey' } as const;

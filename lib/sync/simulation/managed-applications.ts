@@ -1,33 +1,66 @@
 import { type Application, annotations } from '../../argocd/index.ts';
-import { type ObjectRef, refOf } from '../index.ts';
+import type { ObjectRef } from '../index.ts';
+import { refOf } from '../index.ts';
 import { resourcesFinalizer } from './argo-cd.ts';
-import { type Cluster, Refused } from './cluster.ts';
-import type { Dice } from './dice.ts';
-import type { Layout } from './layout.ts';
+import { differences } from './check.ts';
+import { type Collection, Refused } from './cluster.ts';
+import type { Scene, Site, Topic } from './world.ts';
 
-/** What users do on the hub and on managed clusters, one random thing at a time. */
-export class Users {
-  readonly #dice: Dice;
-  readonly #layout: Layout;
+/** Applications that users have on the hub for managed agents. */
+export class ManagedApplications implements Topic {
+  readonly #scene: Scene;
   /** The last operation that was asked for on the hub, by Application. */
-  readonly operations = new Map<string, { readonly uid: string; readonly revision: string }>();
+  readonly #operations = new Map<string, { readonly uid: string; readonly revision: string }>();
   #count = 0;
 
-  constructor(dice: Dice, layout: Layout) {
-    this.#dice = dice;
-    this.#layout = layout;
+  constructor(scene: Scene) {
+    this.#scene = scene;
   }
 
-  /** Somebody does something to an Application of this agent on the hub. */
-  actOnHub(hub: Cluster, agent: string): string {
-    const ref = this.#pick(this.#layout.hubNamespaces(agent));
+  concerns(site: Site): boolean {
+    return site.mode === 'managed';
+  }
+
+  beyondOneSite(): string | undefined {
+    const { dice, layout, sites } = this.#scene;
+    if (layout.otherDestinations.length === 0 || !dice.chance(0.15)) {
+      return undefined;
+    }
+    const any = dice.pick(this.#hub.list());
+    if (any === undefined) {
+      return 'nothing';
+    }
+    const ref = refOf(any);
+    const move = () => attempt(() => this.#move(ref));
+    if (dice.chance(0.5)) {
+      return `user on hub: ${move()}`;
+    }
+    // There and perhaps back while nobody can be told.
+    for (const { stream } of sites) {
+      stream?.break();
+    }
+    return `links break, user on hub: ${move()}, ${move()}, ${move()}`;
+  }
+
+  problems(site: Site): string[] {
+    const { hub, layout } = this.#scene;
+    return [...differences(hub.of('Application'), site, layout), ...this.#operationProblems(site)];
+  }
+
+  get #hub(): Collection<Application> {
+    return this.#scene.hub.of('Application');
+  }
+
+  onHub({ name: agent }: Site): string {
+    const hub = this.#hub;
+    const ref = this.#pick(this.#scene.layout.hubNamespaces(agent));
     const { namespace, name } = ref;
     const app = hub.get(ref);
     if (app === undefined) {
       hub.create(this.#newApplication(ref, agent));
       return `create ${namespace}/${name}`;
     }
-    const choice = this.#dice.integer(0, 11);
+    const choice = this.#scene.dice.integer(0, 11);
     switch (choice) {
       case 0:
         hub.delete(ref, { propagation: 'Foreground' });
@@ -65,19 +98,19 @@ export class Users {
     }
   }
 
-  /** Somebody meddles with an Application on a managed cluster. */
-  actOnManaged(cluster: Cluster): string {
-    const ref = this.#pick(this.#layout.localNamespaces);
+  onSite(site: Site): string {
+    const cluster = site.cluster.of('Application');
+    const ref = this.#pick(this.#scene.layout.localNamespaces);
     const { name } = ref;
     const app = cluster.get(ref);
     if (app === undefined) {
-      if (this.#dice.chance(0.7)) {
+      if (this.#scene.dice.chance(0.7)) {
         return 'nothing';
       }
       cluster.create({ ...this.#newApplication(ref, ''), spec: { source: { path: 'local' } } });
       return `create unmanaged ${name}`;
     }
-    switch (this.#dice.integer(0, 4)) {
+    switch (this.#scene.dice.integer(0, 4)) {
       case 0:
         cluster.delete(ref, { propagation: 'Background' });
         return `delete ${name}`;
@@ -92,48 +125,63 @@ export class Users {
     }
   }
 
-  /** Any Application of the hub. */
-  anyOnHub(hub: Cluster): ObjectRef | undefined {
-    const any = this.#dice.pick(hub.list());
-    return any === undefined ? undefined : refOf(any);
-  }
-
   /** Somebody turns an Application to another cluster, or to none that has an agent. */
-  moveOnHub(hub: Cluster, ref: ObjectRef, agents: readonly string[]): string {
-    const to = this.#dice.pick([...agents, ...agents, ...this.#layout.otherDestinations]) ?? '';
-    hub.patch(ref, { spec: { destination: { name: to } } });
+  #move(ref: ObjectRef): string {
+    const { dice, sites, layout } = this.#scene;
+    const agents = sites.map(({ name }) => name);
+    const to = dice.pick([...agents, ...agents, ...layout.otherDestinations]) ?? '';
+    this.#hub.patch(ref, { spec: { destination: { name: to } } });
     // Whether it was done where it was before is open.
-    this.operations.delete(`${ref.namespace}/${ref.name}`);
+    this.#operations.delete(`${ref.namespace}/${ref.name}`);
     return `move ${ref.namespace}/${ref.name} to '${to}'`;
   }
 
   #pick(namespaces: readonly string[]): ObjectRef {
-    const namespace = namespaces.length === 1 ? namespaces[0] : this.#dice.pick(namespaces);
-    return { namespace: namespace ?? '', name: this.#dice.pick(this.#layout.names) ?? '' };
+    const namespace = namespaces.length === 1 ? namespaces[0] : this.#scene.dice.pick(namespaces);
+    return { namespace: namespace ?? '', name: this.#scene.dice.pick(this.#scene.layout.names) ?? '' };
   }
 
   /** Argo CD refuses a second operation while one runs, so nothing is promised for one that is set all the same. */
   #remember(id: string, app: Application): void {
     if (app.operation === undefined) {
-      this.operations.set(id, { uid: app.metadata.uid ?? '', revision: `op-${this.#count}` });
+      this.#operations.set(id, { uid: app.metadata.uid ?? '', revision: `op-${this.#count}` });
     } else {
-      this.operations.delete(id);
+      this.#operations.delete(id);
     }
   }
 
   #newApplication(ref: ObjectRef, agent: string): Application {
-    const finalizers = this.#dice.chance(0.5) ? [resourcesFinalizer] : [];
+    const finalizers = this.#scene.dice.chance(0.5) ? [resourcesFinalizer] : [];
     return {
       metadata: { ...ref, ...(finalizers.length > 0 ? { finalizers } : {}), labels: { team: 'a' } },
       spec: {
         project: 'default',
         source: { path: 'p0' },
         destination:
-          this.#layout.otherDestinations.length === 0
+          this.#scene.layout.otherDestinations.length === 0
             ? { server: 'https://hub', namespace: ref.name }
             : { name: agent, namespace: ref.name },
       },
     };
+  }
+
+  /**
+   * The last operation of an Application must have been started, and once only while no program lost its memory. On a
+   * cluster where users delete copies an operation may be refused, and shows so by being gone.
+   */
+  #operationProblems(site: Site): string[] {
+    const problems: string[] = [];
+    for (const [id, { uid, revision }] of this.#operations) {
+      const [namespace = '', name = ''] = id.split('/');
+      const app = this.#hub.get({ namespace, name });
+      if (app?.metadata.uid === uid && this.#scene.layout.agentOf(app) === site.name && !site.meddled) {
+        const started = site.argoCD.started.get(revision) ?? 0;
+        if (started === 0 || (started > 1 && !this.#scene.restarted)) {
+          problems.push(`${id}: ${revision} was started ${started} times`);
+        }
+      }
+    }
+    return problems;
   }
 }
 

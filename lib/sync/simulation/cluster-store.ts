@@ -1,0 +1,146 @@
+import type { MergePatch, ObjectRef, Store, StoreChange } from '../index.ts';
+import { type Collection, type Listener, Refused, type SimulatedObject } from './cluster.ts';
+import type { Dice } from './dice.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** One program's access to a cluster: a cache that lags behind, calls that take time and fail. Dies with the program. */
+export class ClusterStore<T extends SimulatedObject> implements Store<T> {
+  readonly #collection: Collection<T>;
+  readonly #time: VirtualTime;
+  readonly #dice: Dice;
+  readonly #cache = new Map<string, T>();
+  readonly #listeners = new Set<Listener<T>>();
+  readonly #signal: AbortSignal;
+  #watching: () => void = () => undefined;
+  #lastDelivery = 0;
+  #epoch = 0;
+
+  constructor(collection: Collection<T>, dice: Dice, signal: AbortSignal) {
+    this.#collection = collection;
+    this.#time = collection.cluster.time;
+    this.#dice = dice;
+    this.#signal = signal;
+    // A program does not go on before its first list succeeded.
+    this.#list();
+    signal.addEventListener('abort', () => this.#watching());
+  }
+
+  /** The watch breaks: what it had not delivered is lost, and a list some time later shows the difference. */
+  breakWatch(): void {
+    this.#watching();
+    const epoch = ++this.#epoch;
+    this.#time.after(this.#dice.delay(500), () => {
+      if (this.#epoch === epoch) {
+        this.#relist();
+      }
+    });
+  }
+
+  subscribe(listener: Listener<T>): () => void {
+    this.#listeners.add(listener);
+    for (const now of this.#cache.values()) {
+      listener({ old: undefined, now });
+    }
+    return () => this.#listeners.delete(listener);
+  }
+
+  read(ref: ObjectRef): Promise<T | undefined> {
+    return this.#call(() => this.#collection.get(ref));
+  }
+
+  create(object: T): Promise<T> {
+    return this.#call(() => this.#collection.create(object));
+  }
+
+  patch(ref: ObjectRef, patch: MergePatch): Promise<T> {
+    return this.#call(() => this.#collection.patch(ref, patch));
+  }
+
+  delete(ref: ObjectRef, options: { uid: string; propagation: 'Foreground' | 'Background' }): Promise<void> {
+    return this.#call(() => {
+      try {
+        this.#collection.delete(ref, options);
+      } catch (error) {
+        if (!(error instanceof Refused) || error.status !== 404) {
+          throw error;
+        }
+      }
+    });
+  }
+
+  #call<R>(work: () => R): Promise<R> {
+    return new Promise((resolve, reject) => {
+      const lost = () => reject(new Error('connection reset'));
+      this.#time.after(this.#dice.delay(3), () => {
+        if (this.#signal.aborted) {
+          return;
+        }
+        if (this.#collection.cluster.down || this.#dice.chance(0.01)) {
+          this.#time.after(this.#dice.delay(20), lost);
+          return;
+        }
+        let answer: () => void;
+        try {
+          const result = work();
+          answer = () => resolve(result);
+        } catch (error) {
+          answer = () => reject(error);
+        }
+        // The write may be done and its answer lost.
+        this.#time.after(this.#dice.delay(3), this.#dice.chance(0.01) ? lost : answer);
+      });
+    });
+  }
+
+  #relist(): void {
+    if (this.#signal.aborted) {
+      return;
+    }
+    if (this.#collection.cluster.down) {
+      this.#time.after(300, () => this.#relist());
+      return;
+    }
+    this.#list();
+  }
+
+  #list(): void {
+    const now = new Map(this.#collection.list().map((object) => [idOf(object), object]));
+    for (const [id, old] of [...this.#cache]) {
+      if (now.get(id)?.metadata.uid !== old.metadata.uid) {
+        this.#tell({ old, now: undefined });
+      }
+    }
+    for (const object of now.values()) {
+      this.#tell({ old: undefined, now: object });
+    }
+    const epoch = this.#epoch;
+    this.#watching = this.#collection.watch((change) => {
+      this.#lastDelivery = Math.max(this.#lastDelivery, this.#time.now() + this.#dice.delay(4));
+      this.#time.after(this.#lastDelivery - this.#time.now(), () => {
+        if (this.#epoch === epoch && !this.#signal.aborted) {
+          this.#tell(change);
+        }
+      });
+    });
+  }
+
+  #tell(change: StoreChange<T>): void {
+    const object = change.now ?? change.old;
+    if (object === undefined) {
+      return;
+    }
+    const old = this.#cache.get(idOf(object));
+    if (change.now === undefined) {
+      this.#cache.delete(idOf(object));
+    } else {
+      this.#cache.set(idOf(object), change.now);
+    }
+    for (const listener of this.#listeners) {
+      listener({ old: old ?? change.old, now: change.now });
+    }
+  }
+}
+
+function idOf(object: SimulatedObject): string {
+  return `${object.metadata.namespace}/${object.metadata.name}`;
+}

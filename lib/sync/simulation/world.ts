@@ -1,0 +1,77 @@
+import type { AgentMode, Message, PeerConnection, SyncStats } from '../../argocd/index.ts';
+import type { ArgoCD } from './argo-cd.ts';
+import type { Cluster } from './cluster.ts';
+import type { ClusterStore } from './cluster-store.ts';
+import type { Dice } from './dice.ts';
+import type { Layout } from './layout.ts';
+import type { Stream } from './network.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** An agent's engine as the simulated network sees it. */
+export interface AgentProgram {
+  connected(connection: PeerConnection, principal: { agent: string; principalNamespace: string }): void;
+  disconnected(connection: PeerConnection): void;
+  writable(): void;
+  acknowledged(message: Message): void;
+  receive(message: Message): void;
+  stats(): SyncStats;
+}
+
+/** The principal's engine as the simulated network sees it. */
+export interface PrincipalProgram {
+  connected(agent: string, mode: AgentMode, connection: PeerConnection): void;
+  disconnected(agent: string, connection: PeerConnection): void;
+  writable(agent: string): void;
+  acknowledged(agent: string, message: Message): void;
+  receive(agent: string, message: Message): void;
+  stats(agent: string): SyncStats;
+}
+
+/** A program that can be killed and started again, without memory of before. */
+export interface Process<P> {
+  readonly program: P;
+  /** One per kind of object that it follows. */
+  readonly stores: readonly Pick<ClusterStore<never>, 'breakWatch'>[];
+  readonly stop: AbortController;
+}
+
+/** A cluster with an agent. */
+export interface Site {
+  readonly name: string;
+  readonly mode: AgentMode;
+  readonly cluster: Cluster;
+  readonly argoCD: ArgoCD;
+  agent: Process<AgentProgram>;
+  stream: Stream | undefined;
+  /** Users did something on this cluster. */
+  meddled: boolean;
+}
+
+/** What programs and topics see of the simulated world. */
+export interface Scene {
+  readonly time: VirtualTime;
+  readonly dice: Dice;
+  readonly layout: Layout;
+  readonly hub: Cluster;
+  readonly sites: readonly Site[];
+  /** A program lost its memory. */
+  readonly restarted: boolean;
+  say(line: string): void;
+}
+
+/**
+ * Some kind of objects in the simulated world: what users do about it on both sides, and what must hold in the end. A new
+ * kind comes in by a topic of its own, by {@link Kinds} and by the programs that keep it in step (see `programs.ts`).
+ */
+export interface Topic {
+  /** Whether it has to do with a site. */
+  concerns(site: Site): boolean;
+  /** Somebody does something about it on the hub, with regard to a site. */
+  onHub(site: Site): string;
+  /** Somebody does something about it on the site's own cluster. */
+  onSite(site: Site): string;
+  /** Something rare that concerns more than one site; undefined most of the time. */
+  beyondOneSite?(): string | undefined;
+  /** What is not as it should be when all has come to rest. */
+  problems(site: Site): string[];
+}
