@@ -69,7 +69,7 @@ export class SourceResync implements Resync {
     }
     const id = this.#context.parts.find(({ kind }) => kind === update.kind)?.holds(update);
     if (id !== undefined) {
-      this.#reported.add(`${update.kind}/${id}`);
+      this.#reported.add(across(update.kind, id));
     }
   }
 
@@ -81,7 +81,7 @@ export class SourceResync implements Resync {
     }
     for (const { part, id, name, namespace, uid } of all) {
       const { kind } = part;
-      if (this.#reported.has(`${kind}/${id}`)) {
+      if (this.#reported.has(across(kind, id))) {
         continue;
       }
       if (complete) {
@@ -112,4 +112,9 @@ export class SourceResync implements Resync {
       part.open();
     }
   }
+}
+
+/** Names an object among those of all kinds. */
+function across(kind: string, id: string): string {
+  return `${kind}/${id}`;
 }

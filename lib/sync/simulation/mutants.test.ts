@@ -22,7 +22,11 @@ interface Mutant extends Edit {
  * nothing. A mutant whose lines are not found any more fails too. Where a second defence would repair the damage, `also`
  * takes that away as well.
  */
-const strayed = { file: 'argocd/managed/principal-sync.ts', from: 'this.#peer(agent).peerHolds(key, { uid });', to: '' };
+const strayed = {
+  file: 'argocd/managed/principal-sync.ts',
+  from: 'this.#peer(agent).peerHolds(key, { uid });',
+  to: '',
+};
 const reportAgain = { file: 'argocd/managed/agent-sync.ts', from: 'this.#reports.repeatAll();', to: '' };
 
 const mutants: Mutant[] = [
@@ -113,11 +117,11 @@ const mutants: Mutant[] = [
   {
     invariant: 'equal names in two namespaces are two Applications',
     file: 'argocd/parts/source-resync.ts',
-    from: 'this.#reported.add(`${update.kind}/${id}`)',
+    from: 'this.#reported.add(across(update.kind, id))',
     to: "this.#reported.add(id.replace(/.*\\//, ''))",
     also: {
       file: 'argocd/parts/source-resync.ts',
-      from: 'this.#reported.has(`${kind}/${id}`)',
+      from: 'this.#reported.has(across(kind, id))',
       to: "this.#reported.has(id.replace(/.*\\//, ''))",
     },
     seed: 4_265,
