@@ -1,9 +1,14 @@
 import { benchPropagation } from './propagation.ts';
+import { benchConnect } from './scale/connect.ts';
 
 const benchmarks: Record<string, { summary: string; run: (args: string[]) => Promise<void> }> = {
   propagation: {
     summary: 'latency of a change each way, and a burst of creations, next to the floor',
     run: benchPropagation,
+  },
+  connect: {
+    summary: '1,000 agents connect at once to a principal just started',
+    run: benchConnect,
   },
 };
 

@@ -1,0 +1,84 @@
+import { percentile } from '../figures.ts';
+import { agentNames } from '../load/options.ts';
+import { Generator } from './generator.ts';
+import { type Hub, startHub } from './hub.ts';
+import { scaleOptions } from './options.ts';
+import { type Principal, startPrincipal } from './principal.ts';
+import { megabytes, print, seconds, table } from './table.ts';
+
+const help = `Usage: npm run bench -- connect [--agents N] [--applications N]
+
+Agents connect all at once to a principal that was just started: until when each is in sync, and what that costs. First they
+have nothing and get everything, then the principal is started anew and all come back with what they have.
+
+  --agents N         (1000)
+  --applications N   on the hub, for all agents together (5000)
+`;
+
+/** Runs the benchmark and prints its table. */
+export async function benchConnect(args: string[]): Promise<void> {
+  const options = scaleOptions(args, help, { agents: 1_000, applications: 5_000 });
+  if (options === undefined) return;
+  const { agents, applications } = options;
+  const perAgent = Math.round(applications / agents);
+  const names = agentNames(agents);
+  const hub = await startHub();
+  let principal: Principal | undefined;
+  let generator: Generator | undefined;
+  try {
+    print(`A hub with ${agents} agents and ${perAgent} Applications for each is made …`);
+    await hub.map(names);
+    await hub.fill(names, perAgent);
+
+    const rows: string[][] = [];
+    principal = await startPrincipal(hub);
+    generator = await Generator.start({ server: principal.server, pki: hub.pki, agents, applications: perAgent });
+    rows.push(await measured('new, have nothing', principal, generator, hub, generator.connect()));
+    await principal.stop();
+    const { port } = new URL(`tcp://${principal.server}`);
+    const began = performance.timeOrigin + performance.now();
+    principal = await startPrincipal(hub, [`--listen-port=${port}`]);
+    rows.push(await measured('come back, principal restarted', principal, generator, hub, began));
+    print(
+      table(
+        [
+          `${agents} agents at once`,
+          'first',
+          'half',
+          '99 %',
+          'all',
+          'principal CPU',
+          'generator CPU',
+          'peak RSS',
+          'lost',
+        ],
+        rows,
+      ),
+    );
+  } finally {
+    await generator?.stop();
+    await principal?.stop();
+    await hub.stop();
+  }
+}
+
+async function measured(
+  what: string,
+  principal: Principal,
+  generator: Generator,
+  _hub: Hub,
+  began: number,
+): Promise<string[]> {
+  const before = await generator.count();
+  await generator.allInSync(began);
+  const times = [...generator.inSync.values()].map((at) => at - began);
+  const [usage, after] = await Promise.all([principal.usage(), generator.count()]);
+  return [
+    what,
+    ...[0, 50, 99, 100].map((percent) => seconds(percentile(times, percent) / 1000)),
+    seconds(usage.cpuSeconds),
+    seconds(after.cpuSeconds - before.cpuSeconds),
+    megabytes(usage.peakRssBytes),
+    String(after.losses - before.losses),
+  ];
+}

@@ -1,0 +1,157 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Changes, Command, Counts, Report } from '../load/protocol.ts';
+
+const script = new URL('../load/main.ts', import.meta.url).pathname;
+
+/** How a {@link Generator} is started. */
+export interface GeneratorOptions {
+  readonly server: string;
+  readonly pki: string;
+  readonly agents: number;
+  /** Applications that each agent is to have. */
+  readonly applications: number;
+}
+
+/** The load generator, a process of its own, and what it told so far. */
+export class Generator {
+  /** Agent → when it was in sync last, in milliseconds since the epoch. */
+  readonly inSync = new Map<string, number>();
+  /** Agent → when it was connected last. */
+  readonly connected = new Map<string, number>();
+  /** Why the last connection was lost. */
+  #lastLoss = 'none';
+  readonly #agents: number;
+  readonly #process: ChildProcess;
+  readonly #counts = new Map<number, (counts: Counts) => void>();
+  readonly #watchers = new Set<() => void>();
+  #ready = Promise.withResolvers<void>();
+  #changes = Promise.withResolvers<Changes>();
+  #ended: string | undefined;
+
+  private constructor({ server, pki, agents, applications }: GeneratorOptions) {
+    this.#agents = agents;
+    this.#process = spawn(
+      process.execPath,
+      [
+        script,
+        `--server=${server}`,
+        `--pki=${pki}`,
+        `--agents=${agents}`,
+        `--applications=${applications}`,
+        '--remote',
+      ],
+      { stdio: ['pipe', 'pipe', 'inherit'] },
+    );
+    const { stdout } = this.#process;
+    if (stdout === null) throw new Error('the load generator has no output');
+    createInterface({ input: stdout }).on('line', (line) => this.#take(JSON.parse(line) as Report));
+    this.#process.on('exit', (code) => {
+      this.#ended = `the load generator ended with code ${code}`;
+      this.#ready.reject(new Error(this.#ended));
+      this.#changes.reject(new Error(this.#ended));
+      for (const look of this.#watchers) look();
+    });
+    this.#changes.promise.catch(() => undefined);
+  }
+
+  /** Starts it; it has all certificates when this resolves. */
+  static async start(options: GeneratorOptions): Promise<Generator> {
+    const generator = new Generator(options);
+    await generator.#ready.promise;
+    return generator;
+  }
+
+  /** Connects all agents at once; returns the moment, in milliseconds since the epoch. */
+  connect(): number {
+    this.#tell({ do: 'connect' });
+    return performance.timeOrigin + performance.now();
+  }
+
+  /** Resolves when all agents have been in sync after a moment. @throws Error when that takes longer than `timeoutMs` */
+  async allInSync(since: number, timeoutMs = 300_000): Promise<void> {
+    const deadline = performance.now() + timeoutMs;
+    const done = () => this.inSync.size === this.#agents && [...this.inSync.values()].every((at) => at >= since);
+    while (!done()) {
+      if (this.#ended !== undefined) throw new Error(this.#ended);
+      if (performance.now() > deadline) {
+        const { connected, inSync, applications, losses } = await this.count();
+        throw new Error(
+          `${this.#agents - inSync} agents are not in sync after ${timeoutMs / 1000} s: ${connected} are connected, ` +
+            `${losses} connections were lost (last: ${this.#lastLoss}), they have ${applications} Applications`,
+        );
+      }
+      await this.#news(1_000);
+    }
+  }
+
+  /** See `Fleet.change`. */
+  async change(perSecond: number, seconds: number): Promise<Changes> {
+    this.#changes = Promise.withResolvers();
+    this.#tell({ do: 'change', perSecond, seconds });
+    return this.#changes.promise;
+  }
+
+  /** Lets every agent report its cluster cache every so often; 0 stops it. */
+  sendClusterCacheInfo(everySeconds: number): void {
+    this.#tell({ do: 'cache-info', everySeconds });
+  }
+
+  /** How things stand now. */
+  count(): Promise<Counts> {
+    const id = this.#counts.size + 1;
+    return new Promise((resolve, reject) => {
+      if (this.#ended !== undefined) reject(new Error(this.#ended));
+      this.#counts.set(id, resolve);
+      this.#tell({ do: 'count', id });
+    });
+  }
+
+  /** Ends it, and with it all connections. */
+  async stop(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exited = once(this.#process, 'exit');
+    this.#process.kill('SIGTERM');
+    await exited;
+  }
+
+  #tell(command: Command): void {
+    this.#process.stdin?.write(`${JSON.stringify(command)}\n`);
+  }
+
+  #take(report: Report): void {
+    switch (report.is) {
+      case 'ready':
+        this.#ready.resolve();
+        break;
+      case 'connected':
+        this.connected.set(report.agent, report.at);
+        break;
+      case 'in-sync':
+        this.inSync.set(report.agent, report.at);
+        break;
+      case 'changes-done':
+        this.#changes.resolve(report);
+        break;
+      case 'counted':
+        this.#counts.get(report.id)?.(report);
+        break;
+      case 'lost':
+        this.#lastLoss = report.why;
+        break;
+    }
+    for (const look of this.#watchers) look();
+  }
+
+  /** Resolves at the next report, or when the time is over. */
+  async #news(withinMs: number): Promise<void> {
+    const stop = new AbortController();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#watchers.add(resolve);
+    await Promise.race([promise, sleep(withinMs, undefined, { signal: stop.signal }).catch(() => undefined)]);
+    stop.abort();
+    this.#watchers.delete(resolve);
+  }
+}

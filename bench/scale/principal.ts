@@ -1,0 +1,85 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freeLowPort, namespace } from '../../e2e/pair/index.ts';
+import { type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
+import type { Hub } from './hub.ts';
+import { forgetPeak, type Usage, usageOf } from './process-meter.ts';
+
+const entry = new URL('../../bin/argocd-agent.ts', import.meta.url).pathname;
+
+/** The principal under test, a process of its own. */
+export interface Principal {
+  /** Where agents connect. */
+  readonly server: string;
+  /** Seconds from its start until it served agents. */
+  readonly startSeconds: number;
+  usage(): Promise<Usage>;
+  forgetPeak(): Promise<void>;
+  /** The sum of a metric over all its labels. */
+  metric(name: string): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the principal as an installation does, and resolves when it serves agents. `PRINCIPAL_NODE_OPTIONS` is given to its
+ * Node.js, for profiles.
+ * @throws Error with the end of its log when it ends instead
+ */
+export async function startPrincipal(hub: Hub, args: readonly string[] = []): Promise<Principal> {
+  const [port, metricsPort, healthPort] = await Promise.all([freeLowPort(), freeLowPort(), freeLowPort()]);
+  const logFile = join(hub.cluster.dir, 'principal.log');
+  const began = performance.now();
+  const child = await spawnSupervised(
+    process.execPath,
+    [
+      entry,
+      'principal',
+      `--kubeconfig=${hub.cluster.kubeconfig}`,
+      `--namespace=${namespace}`,
+      '--allowed-namespaces=*',
+      '--listen-host=127.0.0.1',
+      `--listen-port=${port}`,
+      `--metrics-port=${metricsPort}`,
+      `--healthz-port=${healthPort}`,
+      '--auth=mtls:subject:CN=([^,]+)',
+      ...args,
+    ],
+    {
+      logFile,
+      env: {
+        PATH: process.env.PATH,
+        HOME: '/nonexistent',
+        NODE_OPTIONS: process.env.PRINCIPAL_NODE_OPTIONS ?? '',
+      },
+    },
+  );
+  await ready(child, `http://127.0.0.1:${healthPort}/healthz`, logFile);
+  const startSeconds = (performance.now() - began) / 1000;
+  return {
+    server: `127.0.0.1:${port}`,
+    startSeconds,
+    usage: () => usageOf(child.pid),
+    forgetPeak: () => forgetPeak(child.pid),
+    async metric(name) {
+      const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+      const lines = text.split('\n').filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+      return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+    },
+    async stop() {
+      await child.stop(20_000);
+    },
+  };
+}
+
+async function ready(child: SupervisedProcess, url: string, logFile: string): Promise<void> {
+  for (;;) {
+    if (!child.running) throw new Error(`the principal ended:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`);
+    const isWell = await fetch(url).then(
+      (response) => response.ok,
+      () => false,
+    );
+    if (isWell) return;
+    await sleep(20);
+  }
+}
