@@ -118,10 +118,7 @@ export async function runPrincipal(
   const managedApplications = new PrincipalSync({
     applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
     principalUid,
-    agentOf: (application) => {
-      const agent = route(application);
-      return agent !== undefined && agents.has(agent) ? agent : undefined;
-    },
+    agentOf: route,
     ...(mapping === 'destination'
       ? { namespaceOf: (agent, local) => sameNamespaces(namespace, sessions.namespaceOf(agent) ?? '').toHub(local) }
       : {}),

@@ -20,7 +20,8 @@ export const triggers = [
   [annotations.hydrate, annotations.hydrateTimestamp],
 ] as const;
 
-const triggerAnnotations = triggers.flat();
+/** All annotations of {@link triggers}. */
+export const triggerAnnotations = triggers.flat();
 
 /** Annotations that mean something only where they are. */
 const hubOnly: ReadonlySet<string> = new Set([

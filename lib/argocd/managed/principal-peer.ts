@@ -51,7 +51,7 @@ export interface PrincipalPeerOptions {
   /** The Application as the agent should have it. */
   readonly read: (key: ResourceKey) => Snapshot<Application> | undefined;
   /** All that the agent should have. */
-  readonly keys: () => ResourceKey[];
+  readonly keys: () => Iterable<ResourceKey>;
   /** What the agent has got of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => Delivered;
   readonly apply: (report: Report, signal: AbortSignal) => Promise<InboxOutcome>;
@@ -199,7 +199,7 @@ export class PrincipalPeer implements SourcePart {
   }
 
   list(): Listed[] {
-    return this.#options.keys().flatMap((key) => {
+    return Array.from(this.#options.keys()).flatMap((key) => {
       const uid = this.#options.read(key)?.uid;
       return uid === undefined ? [] : [{ id: idOf(key), name: key.name, namespace: key.namespace, uid }];
     });

@@ -1,9 +1,8 @@
 import {
   type Backoff,
   type Clock,
-  failureOf,
+  type InboxOutcome,
   type MergePatch,
-  mayPassLater,
   type ObjectRef,
   type ResourceKey,
   refOf,
@@ -14,12 +13,14 @@ import {
   View,
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { digestOf } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
 import type { PrincipalKind, SourcePart } from '../parts/part.ts';
-import { managedCopyDigest, sourceUidOf, triggersOf } from './copy.ts';
+import { Assignments } from './assignments.ts';
+import { managedCopyDigest, sourceUidOf } from './copy.ts';
+import { HubWriter } from './hub-writer.ts';
 import { displayName, type SyncLog } from './log.ts';
 import { type Delivered, PrincipalPeer, type Report, type Told } from './principal-peer.ts';
+import { deliveredTo, operationMark, Requests, triggerMark } from './requests.ts';
 import { planAgentError, planReport } from './status.ts';
 
 /** How a {@link PrincipalSync} works. */
@@ -27,7 +28,10 @@ export interface PrincipalSyncOptions {
   readonly applications: Store<Application>;
   /** The principal's persistent identity. */
   readonly principalUid: string;
-  /** Which agent has an Application, undefined for none. Also says whether it takes part at all. */
+  /**
+   * Which agent has an Application, undefined for none. Also says whether it takes part at all. Always the same for the same
+   * object: whether there is such an agent is another question, answered by {@link PrincipalSync.part} being called.
+   */
   readonly agentOf: (application: Application) => string | undefined;
   /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
   readonly namespaceOf?: (agent: string, local: string) => string;
@@ -41,14 +45,6 @@ export interface PrincipalSyncOptions {
   readonly resend?: Backoff;
 }
 
-/** The operation that the agent of an Application has got or is about to get. */
-interface KnownOperation {
-  readonly uid: string;
-  readonly digest: string;
-}
-
-const maxSteps = 6;
-
 /**
  * The hub's side of managed mode, for all agents: sends every agent its Applications as they are now, passes on what
  * users ask of Argo CD (sync, terminate, refresh), and writes what agents report. It knows a store, connections and a
@@ -60,11 +56,12 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
   readonly #log: SyncLog;
   readonly #view: View<Application>;
   readonly #stop = new AbortController();
+  /** Agents that were connected since this process runs. Of others nothing is to be remembered. */
   readonly #peers = new Map<string, PrincipalPeer>();
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
-  readonly #operations = new Map<string, KnownOperation>();
-  /** Application → uid of those whose termination the agent knows or is about to know. */
-  readonly #terminating = new Map<string, string>();
+  readonly #assignments = new Assignments();
+  readonly #requests = new Requests();
+  readonly #writer: HubWriter;
 
   constructor(options: PrincipalSyncOptions) {
     this.#options = options;
@@ -75,6 +72,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       changed: (ref, change) => this.#hubChange(ref, change),
       doubted: (ref) => void this.#check(ref),
     });
+    this.#writer = new HubWriter({ store: options.applications, view: this.#view, log: this.#log });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
@@ -91,49 +89,43 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
 
   /** What is between the hub and one agent. */
   part(agent: string): SourcePart {
-    return this.#peer(agent);
+    return this.#peers.get(agent) ?? this.#newPeer(agent);
   }
 
   /** The agent left the fleet: what is known of it is dropped; objects stay. */
   forgetAgent(agent: string): void {
     this.#peers.get(agent)?.close();
     this.#peers.delete(agent);
+    for (const key of this.#assignments.of(agent)) {
+      this.#requests.forget(key);
+    }
   }
 
-  #peer(agent: string): PrincipalPeer {
-    let peer = this.#peers.get(agent);
-    if (peer === undefined) {
-      peer = new PrincipalPeer({
-        agent,
-        principalUid: this.#options.principalUid,
-        read: (key) => this.#snapshot(agent, key),
-        keys: () => this.#keysOf(agent),
-        delivered: (key) => this.#delivered(agent, key),
-        apply: (report, signal) => this.#apply(agent, report, signal),
-        hubKey: (told) => this.#hubKey(agent, told),
-        log: this.#log,
-        clock: this.#clock,
-        random: this.#options.random ?? Math.random,
-        maxInFlight: this.#options.maxInFlight,
-        concurrency: this.#options.concurrency,
-        resend: this.#options.resend,
-      });
-      this.#peers.set(agent, peer);
-      for (const key of this.#keysOf(agent)) {
+  #newPeer(agent: string): PrincipalPeer {
+    const peer = new PrincipalPeer({
+      agent,
+      principalUid: this.#options.principalUid,
+      read: (key) => this.#snapshot(agent, key),
+      keys: () => this.#assignments.of(agent),
+      delivered: (key) => this.#delivered(agent, key),
+      apply: (report, signal) => this.#apply(agent, report, signal),
+      hubKey: (told) => this.#hubKey(agent, told),
+      log: this.#log,
+      clock: this.#clock,
+      random: this.#options.random ?? Math.random,
+      maxInFlight: this.#options.maxInFlight,
+      concurrency: this.#options.concurrency,
+      resend: this.#options.resend,
+    });
+    this.#peers.set(agent, peer);
+    for (const key of this.#assignments.of(agent)) {
+      const hub = this.#view.get(key);
+      if (hub !== undefined) {
+        this.#requests.follow(peer, key, hub);
         peer.changed(key);
       }
     }
     return peer;
-  }
-
-  #keysOf(agent: string): ResourceKey[] {
-    const keys = [];
-    for (const application of this.#view.values()) {
-      if (this.#options.agentOf(application) === agent) {
-        keys.push(keyOf(refOf(application)));
-      }
-    }
-    return keys;
   }
 
   #snapshot(agent: string, key: ResourceKey): Snapshot<Application> | undefined {
@@ -158,23 +150,21 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     const key = keyOf(ref);
     const before = old === undefined ? undefined : this.#options.agentOf(old);
     const agent = now === undefined ? undefined : this.#options.agentOf(now);
+    this.#assignments.move(ref, before, agent);
+    if (before !== agent || agent === undefined) {
+      this.#requests.forget(ref);
+    }
     if (before !== undefined && before !== agent) {
       const peer = this.#peers.get(before);
       peer?.withdraw(key, 'set-operation');
       peer?.withdraw(key, 'terminate-operation');
       peer?.changed(key);
-      // What this agent knew of the requests says nothing about the next one.
-      this.#operations.delete(idOf(ref));
-      this.#terminating.delete(idOf(ref));
     }
-    if (now === undefined || agent === undefined) {
-      this.#operations.delete(idOf(ref));
-      this.#terminating.delete(idOf(ref));
+    const peer = agent === undefined ? undefined : this.#peers.get(agent);
+    if (now === undefined || peer === undefined) {
       return;
     }
-    const peer = this.#peer(agent);
-    this.#followOperation(peer, key, now);
-    this.#followTermination(peer, key, now);
+    this.#requests.follow(peer, key, now);
     if (old === undefined || before === agent) {
       peer.changed(key);
     } else {
@@ -183,69 +173,15 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     }
   }
 
-  /** Sees what a user newly asks for, told from what the agent reported or has got. */
-  #followOperation(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
-    const id = idOf(key);
-    const uid = hub.metadata.uid ?? '';
-    if (hub.operation === undefined) {
-      this.#operations.delete(id);
-      peer.withdraw(key, 'set-operation');
-      return;
-    }
-    const digest = digestOf(hub.operation);
-    const known = this.#operations.get(id);
-    if (known?.uid === uid && known.digest === digest) {
-      return;
-    }
-    this.#operations.set(id, { uid, digest });
-    // Seen for the first time, after a restart: when the agent reports progress of it, the agent has it.
-    if (known?.uid === uid || !isInProgress(hub, digest)) {
-      peer.request(key, 'set-operation');
-    }
-  }
-
-  #followTermination(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
-    const id = idOf(key);
-    if (hub.status?.operationState?.phase !== 'Terminating') {
-      this.#terminating.delete(id);
-    } else if (this.#terminating.get(id) !== hub.metadata.uid) {
-      this.#terminating.set(id, hub.metadata.uid ?? '');
-      peer.request(key, 'terminate-operation');
-    }
-  }
-
-  async #apply(agent: string, report: Report, signal: AbortSignal): Promise<'done' | 'retry'> {
-    const { key: ref, message } = report;
-    for (let step = 0; step < maxSteps; step++) {
-      const hub = this.#view.get(ref);
-      if (hub === undefined || this.#options.agentOf(hub) !== agent) {
-        this.#strayed(agent, ref, message);
-        return 'done';
+  #apply(agent: string, report: Report, signal: AbortSignal): Promise<InboxOutcome> {
+    const plan = (hub: Application | undefined) => {
+      if (hub !== undefined && this.#options.agentOf(hub) === agent) {
+        return this.#patchFor(agent, hub, report);
       }
-      const patch = this.#patchFor(agent, hub, report);
-      if (patch === undefined) {
-        return 'done';
-      }
-      try {
-        this.#view.learn(await this.#options.applications.patch(ref, patch, signal));
-        return 'done';
-      } catch (error) {
-        switch (failureOf(error)) {
-          case 'rejected':
-            if (mayPassLater(error)) throw error;
-            this.#log.error(
-              { agent, application: displayName(ref), err: error },
-              "the API server refuses an agent's report",
-            );
-            return 'done';
-          case 'transient':
-            throw error;
-          default:
-            await this.#read(ref, signal);
-        }
-      }
-    }
-    return 'retry';
+      this.#strayed(agent, report.key, report.message);
+      return undefined;
+    };
+    return this.#writer.run(report.key, plan, { agent, report: report.message.type }, signal);
   }
 
   #patchFor(agent: string, hub: Application, report: Report): MergePatch | undefined {
@@ -261,20 +197,12 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     if (message.type === 'delete') {
       return this.#releaseDeleted(agent, hub);
     }
-    const id = idOf(refOf(hub));
     const patch = planReport(hub, message.object, {
       operationDelivered: report.delivered.operation === operationMark(hub),
       triggersDelivered: report.delivered.triggers === triggerMark(hub),
       terminating: report.terminating,
     });
-    // What is written here must not pass for a user's request when the cache shows it.
-    const { operation, status } = message.object;
-    if (patch?.operation !== undefined && operation !== undefined) {
-      this.#operations.set(id, { uid: hub.metadata.uid ?? '', digest: digestOf(operation) });
-    }
-    if (status?.operationState?.phase === 'Terminating') {
-      this.#terminating.set(id, hub.metadata.uid ?? '');
-    }
+    this.#requests.reported(hub, keyOf(refOf(hub)), message.object, patch?.operation !== undefined);
     return patch;
   }
 
@@ -287,7 +215,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       message.type === 'status-update' ? message.object.metadata.annotations?.[annotations.sourceUid] : undefined;
     if (uid !== undefined) {
       this.#log.info({ agent, application: displayName(key) }, 'the agent has an Application that it should not have');
-      this.#peer(agent).peerHolds(key, { uid });
+      this.#peers.get(agent)?.peerHolds(key, { uid });
     }
   }
 
@@ -298,7 +226,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
         { agent, application: displayName(refOf(hub)) },
         'the agent lost an Application; it is sent again',
       );
-      this.#peer(agent).peerHolds(keyOf(refOf(hub)), undefined);
+      this.#peers.get(agent)?.peerHolds(keyOf(refOf(hub)), undefined);
       return undefined;
     }
     this.#log.info({ agent, application: displayName(refOf(hub)) }, 'Application is gone on the managed cluster');
@@ -307,19 +235,9 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
 
   async #check(ref: ObjectRef): Promise<void> {
     try {
-      await this.#read(ref, this.#stop.signal);
+      await this.#writer.read(ref, this.#stop.signal);
     } catch (error) {
       this.#log.debug({ application: displayName(ref), err: error }, 'not in the cache, and not readable now');
-    }
-  }
-
-  async #read(ref: ObjectRef, signal: AbortSignal): Promise<void> {
-    const before = this.#view.get(ref);
-    const now = await this.#options.applications.read(ref, signal);
-    if (now !== undefined) {
-      this.#view.learn(now);
-    } else if (before !== undefined) {
-      this.#view.lost(before);
     }
   }
 
@@ -329,11 +247,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     if (hub === undefined || peer === undefined) {
       return { operation: undefined, triggers: undefined };
     }
-    const triggers = triggerMark(hub);
-    return {
-      operation: peer.requested(key, 'set-operation') ? undefined : operationMark(hub),
-      triggers: peer.held(key)?.digest?.endsWith(triggers) === true ? triggers : undefined,
-    };
+    return deliveredTo(peer, key, hub);
   }
 
   /** Agents say either side's namespace, a Go agent sometimes the wrong one: the hub's own Application goes first. */
@@ -348,23 +262,4 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
 
 function keyOf(ref: ObjectRef): ResourceKey {
   return { kind: 'Application', namespace: ref.namespace, name: ref.name };
-}
-
-function idOf(ref: ObjectRef): string {
-  return `${ref.namespace}/${ref.name}`;
-}
-
-function triggerMark(hub: Application): string {
-  const triggers = triggersOf(hub);
-  return `|${Object.keys(triggers).length === 0 ? '' : digestOf(triggers)}`;
-}
-
-function operationMark(hub: Application): string {
-  return hub.operation === undefined ? '' : digestOf(hub.operation);
-}
-
-/** Whether the agent reported that this operation runs. */
-function isInProgress(hub: Application, digest: string): boolean {
-  const state = hub.status?.operationState;
-  return (state?.phase === 'Running' || state?.phase === 'Terminating') && digestOf(state.operation) === digest;
 }

@@ -24,7 +24,7 @@ interface Mutant extends Edit {
  */
 const strayed = {
   file: 'argocd/managed/principal-sync.ts',
-  from: 'this.#peer(agent).peerHolds(key, { uid });',
+  from: 'this.#peers.get(agent)?.peerHolds(key, { uid });',
   to: '',
 };
 const reportAgain = { file: 'argocd/managed/agent-sync.ts', from: 'this.#reports.repeatAll();', to: '' };
