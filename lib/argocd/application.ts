@@ -72,11 +72,29 @@ const absent = <S extends z.ZodType>(schema: S) =>
 
 const strings = z.record(z.string(), z.string());
 
+/** A name that Kubernetes accepts for objects: other ones exist nowhere, and would only confuse logs and paths. */
+export const objectName = z
+  .string()
+  .max(253)
+  .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/, 'is no name of an object');
+
+/** A name that Kubernetes accepts for namespaces, or nothing. */
+export const namespaceName = z
+  .string()
+  .max(63)
+  .regex(/^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$/, 'is no name of a namespace');
+
+/** A UID or resource version: opaque, short, printable. Nothing stands for "none". */
+export const opaqueId = z
+  .string()
+  .max(128)
+  .regex(/^[!-~]*$/, 'is no identifier');
+
 const meta = z.looseObject({
-  name: z.string().min(1).max(253),
-  namespace: absent(z.string().max(253)),
-  uid: absent(z.string().max(128)),
-  resourceVersion: absent(z.string().max(128)),
+  name: objectName,
+  namespace: absent(namespaceName),
+  uid: absent(opaqueId),
+  resourceVersion: absent(opaqueId),
   generation: absent(z.number()),
   labels: absent(strings),
   annotations: absent(strings),

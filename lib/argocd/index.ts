@@ -14,7 +14,10 @@ export {
   applicationSchema,
   appProjectSchema,
   type Destination,
+  namespaceName,
   type ObjectMeta,
+  objectName,
+  opaqueId,
 } from './application.ts';
 export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';

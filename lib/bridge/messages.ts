@@ -1,32 +1,43 @@
 import { z } from 'zod';
-import { applicationSchema, appProjectSchema, type Message } from '../argocd/index.ts';
-import { dataOf, eventTypes, messageEvent, objectEvent, targets, type WireEvent } from '../wire/index.ts';
+import {
+  applicationSchema,
+  appProjectSchema,
+  type Message,
+  namespaceName,
+  objectName,
+  opaqueId,
+} from '../argocd/index.ts';
+import { dataOf, eventTypes, messageEvent, objectEvent, targets, WireError, type WireEvent } from '../wire/index.ts';
+
+/**
+ * The largest payload that is read. An API server takes no object of more than 3 MiB; of a much larger one the mere reading
+ * could exhaust the memory, since its parts may take thirty times their length.
+ */
+const maxPayloadBytes = 4 * 1024 * 1024;
+const maxErrorCharacters = 4_096;
 
 const error = z.object({
-  resourceName: z.string(),
-  resourceNamespace: z.string(),
-  message: z.string(),
+  resourceName: objectName,
+  resourceNamespace: namespaceName,
+  message: z.string().transform((text) => text.slice(0, maxErrorCharacters)),
 });
 const resyncKind = z.enum(['Application', 'AppProject', 'Repository', 'GPGKey']);
-const checksum = z
-  .string()
-  .nullish()
-  .transform((value) => value ?? null);
+const checksum = opaqueId.nullish().transform((value) => value ?? null);
 const resyncPayloads: Readonly<Record<string, z.ZodType>> = {
   'request-update': z.object({
     kind: resyncKind,
-    name: z.string(),
-    namespace: z.string().exactOptional(),
-    uid: z.string(),
+    name: objectName,
+    namespace: namespaceName.exactOptional(),
+    uid: opaqueId,
     checksum,
-    digest: z.string().exactOptional(),
+    digest: opaqueId.exactOptional(),
   }),
   'request-synced-resource-list': z.object({ checksum }),
   'response-synced-resource': z.object({
     kind: resyncKind,
-    name: z.string(),
-    namespace: z.string().exactOptional(),
-    uid: z.string(),
+    name: objectName,
+    namespace: namespaceName.exactOptional(),
+    uid: opaqueId,
   }),
   'request-resource-resync': z.object({}),
 };
@@ -55,19 +66,27 @@ export function messageOf(event: WireEvent): Message | undefined {
   const message = (fields: object) => ({ ...address, ...fields, type }) as unknown as Message;
   switch (event.target) {
     case targets.application:
-      if (type === 'error') return message({ target: event.target, error: dataOf(event, error) });
+      if (type === 'error') return message({ target: event.target, error: read(event, error) });
       if (!applicationTypes.includes(type)) return undefined;
-      return message({ target: event.target, object: dataOf(event, applicationSchema) });
+      return message({ target: event.target, object: read(event, applicationSchema) });
     case targets.appProject:
       if (!projectTypes.includes(type)) return undefined;
-      return message({ target: event.target, object: dataOf(event, appProjectSchema) });
+      return message({ target: event.target, object: read(event, appProjectSchema) });
     case targets.resourceResync: {
       const schema = resyncPayloads[type];
-      return schema && message({ target: event.target, payload: dataOf(event, schema) });
+      return schema && message({ target: event.target, payload: read(event, schema) });
     }
     default:
       return undefined;
   }
+}
+
+function read<T>(event: WireEvent, schema: z.ZodType<T>): T {
+  const { target, data } = event;
+  if (data.byteLength > maxPayloadBytes) {
+    throw new WireError('too-large', `The ${target} event has ${data.byteLength} bytes, more than any object may have`);
+  }
+  return dataOf(event, schema);
 }
 
 /** The event that carries a message. `source` is the CloudEvent's source. */

@@ -5,7 +5,7 @@ import type { WireEvent } from './event.ts';
 export type { CloudEvent };
 
 /** Longest accepted attribute name or value, in UTF-16 units. Real ones stay below 600: names of at most 253, uids. */
-const maxAttributeLength = 8 * 1024;
+const maxAttributeLength = 2 * 1024;
 /** Most accepted attributes of one event. Real events have at most 8. */
 const maxAttributes = 64;
 

@@ -87,25 +87,53 @@ export function isAcknowledgement(event: WireEvent): boolean {
   return event.target === targets.eventProcessed;
 }
 
+/** How deep a payload may be nested. Functions that walk through values recursively bear several times as much. */
+const maxDepth = 1_000;
+/** How much of what a payload says goes into an error. */
+const quotedCharacters = 200;
+
 /**
  * The payload, checked against a schema. Empty data reads as the empty object, as it does for Go peers.
  *
- * @throws WireError `invalid-data`, naming the event and what does not fit
+ * @throws WireError `invalid-data`, naming the event and what does not fit. It quotes keys, never values: those may be secret
  */
 export function dataOf<T>(event: WireEvent, schema: ZodType<T>): T {
   const what = `${event.target} event ${event.type} ${event.eventId}`;
-  const text = Buffer.from(event.data.buffer, event.data.byteOffset, event.data.byteLength).toString('utf8');
+  const bytes = Buffer.from(event.data.buffer, event.data.byteOffset, event.data.byteLength);
+  if (depthOf(bytes) > maxDepth) {
+    throw new WireError('invalid-data', `The payload of ${what} is nested more than ${maxDepth} deep`);
+  }
   let value: unknown;
   try {
-    value = text === '' ? {} : JSON.parse(text);
-  } catch (cause) {
-    throw new WireError('invalid-data', `The payload of ${what} is not JSON`, { cause });
+    value = bytes.length === 0 ? {} : JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw new WireError('invalid-data', `The payload of ${what} is not JSON`);
   }
   const result = schema.safeParse(value);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
   const where = issue === undefined ? '' : `: ${issue.path.join('.') || '(root)'}: ${issue.message}`;
-  throw new WireError('invalid-data', `The payload of ${what} does not have the expected form${where}`, {
-    cause: result.error,
-  });
+  const quoted = where.length > quotedCharacters ? `${where.slice(0, quotedCharacters)}…` : where;
+  throw new WireError('invalid-data', `The payload of ${what} does not have the expected form${quoted}`);
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** How deep the objects and lists of a JSON text are nested; any answer for what is no JSON. */
+function depthOf(json: Uint8Array): number {
+  let depth = 0;
+  let deepest = 0;
+  let isText = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (isText) {
+      if (byte === backslash) at++;
+      else if (byte === quote) isText = false;
+    } else if (byte === quote) isText = true;
+    // { and [ are 0x7b and 0x5b, } and ] are 0x7d and 0x5d.
+    else if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, ++depth);
+    else if (byte === 0x7d || byte === 0x5d) depth--;
+  }
+  return deepest;
 }
