@@ -11,6 +11,7 @@ export {
   targets,
   type WireEvent,
 } from './event.ts';
+export type { ConnectionLimits } from './grpc/admission.ts';
 export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './ids.ts';
 export {
   acknowledgement,
@@ -23,5 +24,5 @@ export {
 } from './make.ts';
 export { runWireClient } from './run-client.ts';
 export { serveWire } from './serve.ts';
-export type { ServerTls, Session, WireServer, WireServerOptions } from './server-options.ts';
+export type { Refusal, ServerTls, Session, WireServer, WireServerOptions } from './server-options.ts';
 export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './stream.ts';

@@ -1,16 +1,10 @@
 import type { X509Certificate } from 'node:crypto';
-import { AuthRequest as AuthRequestMessage, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../proto/gen/versionapi/version.ts';
-import {
-  type AgentIdentity,
-  AuthError,
-  type AuthRequest,
-  commonNameOf,
-  isAgentMode,
-  type PeerInfo,
-} from '../auth/index.ts';
+import type { AgentIdentity, PeerInfo } from '../auth/index.ts';
 import { CallEventStream } from './event-stream.ts';
+import { Gatekeeper, shortened } from './gatekeeper.ts';
+import { defaultConnectionLimits } from './grpc/admission.ts';
 import { listenGrpc, type ServerConnection } from './grpc/server.ts';
 import type { ServerCall } from './grpc/server-call.ts';
 import { GrpcError, grpcStatus } from './grpc/status.ts';
@@ -22,21 +16,12 @@ const defaultKeepalive = { intervalMs: 20_000, timeoutMs: 10_000 };
 const defaultPatience = { requestMs: 15_000, idleMs: 60_000 };
 /** Requests of unary calls are small: credentials and tokens. */
 const maxCredentialsBytes = 64 * 1024;
-/** What strangers call and name, as far as it goes into the log. */
-const loggedCharacters = 100;
 
 const certificateHint =
   "It needs a certificate that is in force and of a CA in the principal's bundle (--tls-ca-secret-name, --root-ca-path).";
 
-/** Texts that argocd-agent's principal answers with; agents and people know them. */
-const answers = {
-  authenticationFailed: 'authentication failed',
-  invalidAuthenticationData: 'invalid authentication data',
-  versionRequired: 'agent version is required',
-} as const;
-
 /**
- * Serves agents: login, version, event streams.
+ * Serves agents: login, version, event streams, over HTTP/2 and, if asked for, over HTTP/1.1 and WebSocket.
  *
  * The checks and answers are those of argocd-agent's principal, with these differences, which its agents do not notice:
  * agents of any version are taken; a bad client certificate is answered with a reason; a newer stream of an agent ends
@@ -50,9 +35,13 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
     ...(options.address === undefined ? undefined : { address: options.address }),
     port: options.port,
     tls: options.tls,
+    http1: options.webSocket ?? false,
     keepalive: options.keepalive ?? defaultKeepalive,
+    minPingIntervalMs: options.minPingIntervalMs,
+    limits: { ...defaultConnectionLimits, ...options.limits },
     idleMs: (options.patience ?? defaultPatience).idleMs,
     logger: options.logger,
+    refused: (reason, peer) => options.refused?.(reason, peer),
     serve: (call, connection) => server.serve(call, connection),
   });
   return {
@@ -77,10 +66,12 @@ interface OpenStream {
 
 class Principal {
   readonly #options: WireServerOptions;
+  readonly #gatekeeper: Gatekeeper;
   readonly #sessions = new Map<string, OpenStream>();
 
   constructor(options: WireServerOptions) {
     this.#options = options;
+    this.#gatekeeper = new Gatekeeper(options);
   }
 
   connectedAgents(): string[] {
@@ -107,26 +98,41 @@ class Principal {
       call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
       return;
     }
-    const { requestMs } = this.#options.patience ?? defaultPatience;
+    const { logger, patience } = this.#options;
+    const { requestMs } = patience ?? defaultPatience;
     const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs };
     switch (call.path) {
       case paths.authenticate:
-        collectUnary(call, limits, (bytes) => this.#authenticate(bytes, peer));
+        collectUnary(call, limits, async (bytes) => {
+          const answer = await this.#gatekeeper.authenticate(bytes, peer);
+          connection.trust();
+          return answer;
+        });
         break;
       case paths.refreshToken:
-        collectUnary(call, limits, (bytes) => this.#refreshToken(bytes, peer));
+        collectUnary(call, limits, (bytes) => this.#gatekeeper.refreshToken(bytes, peer));
         break;
       case paths.version:
         collectUnary(call, limits, async () => this.#version());
         break;
       case paths.subscribe:
-        this.#withIdentity(call, peer, (identity) => this.#subscribe(call, identity, peer, connection));
+        this.#withIdentity(call, peer, connection, (identity) => this.#subscribe(call, identity, peer, connection));
         break;
       case paths.push:
-        this.#withIdentity(call, peer, (identity) => this.#push(call, identity, connection));
+        this.#withIdentity(call, peer, connection, (identity) => this.#push(call, identity, connection));
         break;
       case paths.ping:
-        this.#withIdentity(call, peer, () => call.finish(grpcStatus.unimplemented, 'method Ping not implemented'));
+        this.#withIdentity(call, peer, connection, () => {
+          call.finish(grpcStatus.unimplemented, 'method Ping not implemented');
+        });
+        break;
+      case paths.streamLogs:
+      case paths.streamTerminal:
+        // Nothing is asked of agents that would make them call these; one that does is told, and goes on.
+        this.#withIdentity(call, peer, connection, ({ agent }) => {
+          logger.info({ agent, call: call.path }, 'An agent offers live data that nobody asked for');
+          call.finish(grpcStatus.unimplemented, 'live logs and terminals are not served here');
+        });
         break;
       default:
         call.finish(grpcStatus.unimplemented, unknownPath(call.path));
@@ -143,48 +149,16 @@ class Principal {
     return connection.certificateProblem ?? expiry(connection.certificate);
   }
 
-  async #authenticate(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
-    const { logger, tokens, version, principalNamespace } = this.#options;
-    const message = AuthRequestMessage.decode(bytes);
-    const { mode } = message;
-    if (!isAgentMode(mode)) throw new GrpcError(grpcStatus.unknown, `unknown agent mode: ${mode.slice(0, 64)}`);
-    const request: AuthRequest = { ...message, mode };
-    const about = { peer: peer.address, method: shortened(message.method), mode, version: shortened(message.version) };
-    let agent: string;
-    try {
-      agent = await this.#options.authenticate(request, peer);
-    } catch (error) {
-      throw this.#refusal(error, peer, about, answers.authenticationFailed);
-    }
-    if (message.version === '') throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
-    const identity: AgentIdentity = { agent, mode };
-    try {
-      await this.#options.authorize?.(identity, peer);
-      await this.#options.authenticated?.(identity, request, peer);
-    } catch (error) {
-      throw this.#refusal(error, peer, { ...about, agent }, answers.authenticationFailed);
-    }
-    const pair = await tokens.issue(identity);
-    logger.info({ ...about, agent }, 'An agent has logged in');
-    return AuthResponse.encode({ ...pair, version, principalNamespace }).finish();
-  }
-
-  async #refreshToken(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
-    const { tokens } = this.#options;
-    const { refreshToken } = RefreshTokenRequest.decode(bytes);
-    try {
-      const pair = await tokens.refresh(refreshToken, (identity) => this.#options.authorize?.(identity, peer));
-      return AuthResponse.encode(
-        AuthResponse.fromPartial({ accessToken: pair.accessToken, refreshToken: pair.refreshToken ?? '' }),
-      ).finish();
-    } catch (error) {
-      throw this.#refusal(error, peer, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
-    }
-  }
-
-  #withIdentity(call: ServerCall, peer: PeerInfo, accepted: (identity: AgentIdentity) => void): void {
-    this.#identify(call, peer)
+  #withIdentity(
+    call: ServerCall,
+    peer: PeerInfo,
+    connection: ServerConnection,
+    accepted: (identity: AgentIdentity) => void,
+  ): void {
+    this.#gatekeeper
+      .identify(call, peer)
       .then((identity) => {
+        connection.trust();
         if (!call.isOver) accepted(identity);
       })
       .catch((error: unknown) => {
@@ -196,55 +170,9 @@ class Principal {
       });
   }
 
-  /** The checks that argocd-agent's principal makes on every call with a token, in its order. */
-  async #identify(call: ServerCall, peer: PeerInfo): Promise<AgentIdentity> {
-    const { tokens, principalNamespace, matchCertificateSubject } = this.#options;
-    try {
-      const token = call.header('authorization');
-      if (!token) throw new AuthError('bad-token', 'The call carries no token');
-      const identity = await tokens.verifyAccess(token);
-      const { agent } = identity;
-      if (agent === principalNamespace) {
-        throw new AuthError('bad-name', `The agent is named like the principal's namespace, ${agent}`, { agent });
-      }
-      if (matchCertificateSubject && peer.encrypted) {
-        const name = peer.certificate === undefined ? undefined : commonNameOf(peer.certificate);
-        if (name !== agent) {
-          throw new AuthError(
-            'wrong-certificate',
-            `The token is of agent ${agent}, the client certificate of ${name === undefined ? 'nobody' : `"${name}"`}`,
-            { agent },
-          );
-        }
-      }
-      await this.#options.authorize?.(identity, peer);
-      return identity;
-    } catch (error) {
-      throw this.#refusal(error, peer, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
-    }
-  }
-
-  /** Tells the log why, and the agent only that. */
-  #refusal(error: unknown, peer: PeerInfo, about: object, answer: string): GrpcError {
-    if (error instanceof AuthError) {
-      const { agent, code, hint } = error;
-      const known = {
-        ...(agent === undefined ? undefined : { agent }),
-        code,
-        ...(hint === undefined ? undefined : { hint }),
-      };
-      this.#options.logger.warn({ ...about, ...known }, `An agent is refused: ${error.message}`);
-      this.#options.refused?.(code, peer);
-      const reason = error.answer === undefined ? '' : `: ${error.answer}`;
-      return new GrpcError(grpcStatus.unauthenticated, `${answer}${reason}`);
-    }
-    if (error instanceof GrpcError) return error;
-    this.#options.logger.error({ ...about, err: error }, 'Checking an agent failed');
-    return new GrpcError(grpcStatus.unavailable, 'the principal cannot check credentials now');
-  }
-
   #subscribe(call: ServerCall, identity: AgentIdentity, peer: PeerInfo, connection: ServerConnection): void {
-    const { logger, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    const { logger } = this.#options;
+    const maxMessageBytes = this.#maxMessageBytes(call);
     const { agent, mode } = identity;
     const refusal = this.#options.refuse?.(identity);
     if (refusal !== undefined) {
@@ -293,12 +221,12 @@ class Principal {
 
   /**
    * Events of a second, one-way stream; they are received as if they had come over the agent's event stream, which must be
-   * open on the same connection. A newer one ends the older one.
+   * open on the same connection (or, where each call has one of its own, be the same client's). A newer one ends the older one.
    */
   #push(call: ServerCall, { agent }: AgentIdentity, connection: ServerConnection): void {
-    const { maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    const maxMessageBytes = this.#maxMessageBytes(call);
     const session = this.#sessions.get(agent);
-    if (session?.connection !== connection) {
+    if (session === undefined || !isSameClient(session.connection, connection)) {
       call.finish(grpcStatus.unavailable, 'there is no event stream on this connection');
       return;
     }
@@ -324,6 +252,10 @@ class Principal {
     );
   }
 
+  #maxMessageBytes(call: ServerCall): number {
+    return Math.min(this.#options.maxMessageBytes ?? defaultMaxMessageBytes, call.maxMessageBytes);
+  }
+
   /** Ends a stream of events after a message that cannot be read, with a status that agents of the original come back from. */
   #refuseMessage(call: ServerCall, agent: string, error: GrpcError): void {
     const hint =
@@ -335,8 +267,9 @@ class Principal {
   }
 }
 
-function shortened(text: string): string {
-  return text.length <= loggedCharacters ? text : `${text.slice(0, loggedCharacters)}…`;
+function isSameClient(one: ServerConnection, other: ServerConnection): boolean {
+  if (one.isShared || other.isShared) return one === other;
+  return one.certificate?.fingerprint256 === other.certificate?.fingerprint256;
 }
 
 /** A connection may outlive the certificate that opened it. */

@@ -1,4 +1,6 @@
 import type { AgentIdentity, AgentMode, AuthErrorCode, AuthRequest, PeerInfo, TokenAuthority } from '../auth/index.ts';
+import type { ConnectionLimits } from './grpc/admission.ts';
+import type { DoorRefusal } from './grpc/door.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
 
 /** The server's TLS material, all in PEM form. */
@@ -24,6 +26,12 @@ export interface Session {
   readonly stream: EventStream;
 }
 
+/**
+ * Why somebody was not let in: the code of an AuthError, `certificate` for an unusable client certificate, or that there are
+ * too many connections.
+ */
+export type Refusal = AuthErrorCode | 'certificate' | DoorRefusal;
+
 /** What the principal is told and asked about agents. */
 export interface WireServerOptions {
   /** Address to listen on. Default: all. */
@@ -41,8 +49,8 @@ export interface WireServerOptions {
   authenticated?(identity: AgentIdentity, request: AuthRequest, peer: PeerInfo): void | Promise<void>;
   /** A last look at every call with a good token and at every token refresh (blocklist, removed agent). Throws AuthError. */
   authorize?(identity: AgentIdentity, peer: PeerInfo): void | Promise<void>;
-  /** Hears why somebody was not let in: the code of an AuthError, or `certificate` for an unusable client certificate. */
-  refused?(reason: AuthErrorCode | 'certificate', peer: PeerInfo): void;
+  /** Hears why somebody was not let in. */
+  refused?(reason: Refusal, peer: Pick<PeerInfo, 'address'>): void;
   /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
   readonly matchCertificateSubject?: boolean;
   /** Why no agent may connect now, undefined if they may. Agents see `Unavailable` and try again. */
@@ -58,6 +66,15 @@ export interface WireServerOptions {
    * for the next call on a connection that has none (default 60 s).
    */
   readonly patience?: { readonly requestMs: number; readonly idleMs: number };
+  /** Whether HTTP/1.1 and WebSocket are served on the same port (`--enable-websocket`). */
+  readonly webSocket?: boolean;
+  /**
+   * Shortest allowed time between HTTP/2 pings of an agent (`--keepalive-min-interval`): the third ping that comes earlier
+   * without anything sent in between ends its connection. Default: only floods are stopped (above one a second).
+   */
+  readonly minPingIntervalMs?: number;
+  /** How many connections are taken. Defaults: see `ConnectionLimits`. */
+  readonly limits?: Partial<ConnectionLimits>;
   readonly logger: WireLogger;
 }
 

@@ -9,6 +9,8 @@ export const paths = {
   subscribe: '/eventstreamapi.EventStream/Subscribe',
   push: '/eventstreamapi.EventStream/Push',
   ping: '/eventstreamapi.EventStream/Ping',
+  streamLogs: '/principal.apis.logstreamapi.LogStreamService/StreamLogs',
+  streamTerminal: '/terminalstreamapi.TerminalStreamService/StreamTerminal',
 } as const;
 
 /** Runs a unary method: one request of bounded size and within a bounded time, one answer or error. */

@@ -4,8 +4,8 @@ import { connect as connectTls } from 'node:tls';
 import type { ClientTls } from '../client-options.ts';
 import { ClientCall } from './client-call.ts';
 import { type KeepaliveTiming, watchSession } from './keepalive.ts';
-import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from './server.ts';
 import { GrpcError, grpcStatus } from './status.ts';
+import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from './windows.ts';
 
 /** When the kernel starts probing an idle TCP connection; ten lost probes, one a second, end it. */
 const tcpKeepaliveMs = 10_000;

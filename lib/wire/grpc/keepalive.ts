@@ -1,4 +1,5 @@
 import type { Http2Session } from 'node:http2';
+import type { WebSocket } from 'ws';
 
 /** When a quiet connection is probed. */
 export interface KeepaliveTiming {
@@ -50,6 +51,48 @@ export function watchSession(session: Http2Session, timing: KeepaliveTiming, dea
   };
   const timer = setInterval(probe, intervalMs);
   timer.unref();
+  return () => {
+    clearInterval(timer);
+    clearTimeout(deadline);
+  };
+}
+
+/**
+ * Watches a WebSocket in the same way, with ping frames: proxies close connections on which nothing passes. While we do not
+ * read from it the answer cannot be seen and is not waited for; a peer that is gone shows by what cannot be sent.
+ *
+ * @param socket what carries the WebSocket
+ */
+export function watchWebSocket(
+  webSocket: WebSocket,
+  socket: { readonly bytesRead: number },
+  timing: KeepaliveTiming,
+  dead: () => void,
+): () => void {
+  const { intervalMs, timeoutMs } = timing;
+  let received = -1;
+  let deadline: NodeJS.Timeout | undefined;
+  const calm = () => {
+    clearTimeout(deadline);
+    deadline = undefined;
+  };
+  const giveUp = () => {
+    deadline = undefined;
+    if (webSocket.isPaused) return;
+    dead();
+    webSocket.terminate();
+  };
+  const probe = () => {
+    if (webSocket.readyState !== webSocket.OPEN || deadline !== undefined) return;
+    const isQuiet = socket.bytesRead === received;
+    received = socket.bytesRead;
+    if (!isQuiet) return;
+    webSocket.ping();
+    if (!webSocket.isPaused) deadline = setTimeout(giveUp, timeoutMs).unref();
+  };
+  webSocket.on('pong', calm);
+  webSocket.on('message', calm);
+  const timer = setInterval(probe, intervalMs).unref();
   return () => {
     clearInterval(timer);
     clearTimeout(deadline);

@@ -1,11 +1,9 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import { FrameReader, frameMessage } from './frames.ts';
+import type { ServerChannel } from './server-channel.ts';
 import { encodeMessage, GrpcError, type GrpcStatusCode, grpcStatus } from './status.ts';
 
 const contentType = 'application/grpc';
 const acceptedEncodings = 'identity,gzip';
-/** How long a client may go on sending after its call has ended. */
-const lingerMs = 1000;
 
 /** What the implementation of a method listens to. All are called synchronously while bytes arrive. */
 export interface CallListener {
@@ -22,8 +20,9 @@ export interface CallListener {
 export class ServerCall {
   /** Full method path, for example `/eventstreamapi.EventStream/Subscribe`. */
   readonly path: string;
-  readonly #stream: ServerHttp2Stream;
-  readonly #headers: IncomingHttpHeaders;
+  /** The largest message that the transport can carry, or `Infinity`. */
+  readonly maxMessageBytes: number;
+  readonly #channel: ServerChannel;
   readonly #gzip: boolean;
   #listener: CallListener | undefined;
   #drained: (() => void) | undefined;
@@ -31,21 +30,18 @@ export class ServerCall {
   #finished = false;
   #ended = false;
 
-  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders) {
-    this.path = headers[':path'] ?? '';
-    this.#stream = stream;
-    this.#headers = headers;
-    this.#gzip = headers['grpc-encoding'] === 'gzip';
-    // A reset by the peer arrives as one or more of these; a paused stream does not close before it is read to its end.
-    stream.on('aborted', () => this.#over());
-    stream.on('error', () => this.#over());
-    stream.on('close', () => this.#over());
+  constructor(channel: ServerChannel) {
+    this.path = channel.path;
+    this.maxMessageBytes = channel.maxMessageBytes;
+    this.#channel = channel;
+    this.#gzip = channel.header('grpc-encoding') === 'gzip';
+    // A paused channel does not close before it is read to its end.
+    channel.onGone(() => this.#over());
   }
 
   /** The first value of a request header. */
   header(name: string): string | undefined {
-    const value = this.#headers[name.toLowerCase()];
-    return Array.isArray(value) ? value[0] : value;
+    return this.#channel.header(name.toLowerCase());
   }
 
   /** Whether the call has ended, or its status is on the way. */
@@ -61,36 +57,35 @@ export class ServerCall {
       return;
     }
     const reader = new FrameReader({ maxBytes: options.maxMessageBytes, gzip: this.#gzip });
-    const stream = this.#stream;
-    stream.on('drain', () => this.#drained?.());
-    stream.on('data', (chunk: Buffer) => this.#receive(reader, listener, chunk));
-    stream.on('end', () => {
-      if (this.isOver) return;
-      if (!reader.isMidMessage) listener.halfClose();
-      else listener.unreadable(new GrpcError(grpcStatus.internal, 'the request ends amid a message'));
-    });
+    this.#channel.read(
+      {
+        data: (chunk) => this.#receive(reader, listener, chunk),
+        end: () => {
+          if (this.isOver) return;
+          if (!reader.isMidMessage) listener.halfClose();
+          else listener.unreadable(new GrpcError(grpcStatus.internal, 'the request ends amid a message'));
+        },
+        unreadable: (error) => {
+          if (!this.isOver) listener.unreadable(error);
+        },
+        drain: () => this.#drained?.(),
+      },
+      options.maxMessageBytes,
+    );
   }
 
   /** Answers with headers now, so that the client knows that the call was accepted. */
   accept(): void {
-    if (this.#responded || this.isOver || this.#isGone) return;
+    if (this.#responded || this.isOver || this.#channel.isGone) return;
     this.#responded = true;
-    this.#stream.respond(
-      {
-        ':status': 200,
-        'content-type': contentType,
-        'grpc-accept-encoding': acceptedEncodings,
-        ...(this.#gzip ? { 'grpc-encoding': 'gzip' } : undefined),
-      },
-      { waitForTrailers: true },
-    );
+    this.#channel.respond(this.#headers());
   }
 
   /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
   send(message: Uint8Array): boolean {
-    if (this.isOver || this.#isGone) return false;
+    if (this.isOver || this.#channel.isGone) return false;
     this.accept();
-    return this.#stream.write(frameMessage(message, this.#gzip));
+    return this.#channel.write(frameMessage(message, this.#gzip));
   }
 
   /** Sets the one listener for "can take more". */
@@ -100,42 +95,24 @@ export class ServerCall {
 
   /** Stops and starts the delivery of messages; the client is slowed down by flow control. */
   pause(): void {
-    this.#stream.pause();
+    this.#channel.pause();
   }
 
   /** See `pause`. */
   resume(): void {
-    this.#stream.resume();
-  }
-
-  /** Answers a request that is not for gRPC, with the HTTP status that gRPC asks for. */
-  refuseContent(): void {
-    this.#finished = true;
-    if (!this.#isGone) this.#stream.respond({ ':status': 415 }, { endStream: true });
+    this.#channel.resume();
   }
 
   /** Ends the call with a status. Repeating it does nothing. */
   finish(code: GrpcStatusCode = grpcStatus.ok, details = ''): void {
     if (this.isOver) return;
     this.#finished = true;
-    const stream = this.#stream;
-    if (!this.#isGone) {
+    if (!this.#channel.isGone) {
       const trailers = {
         'grpc-status': String(code),
         ...(details === '' ? undefined : { 'grpc-message': encodeMessage(details) }),
       };
-      if (this.#responded) {
-        stream.once('wantTrailers', () => {
-          if (!this.#isGone) stream.sendTrailers(trailers);
-        });
-        stream.end();
-      } else {
-        stream.respond({ ':status': 200, 'content-type': contentType, ...trailers }, { endStream: true });
-      }
-      // What the client still sends is discarded, so that the stream can close; one that does not stop is cut off.
-      stream.resume();
-      const linger = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs).unref();
-      stream.once('close', () => clearTimeout(linger));
+      this.#channel.finish(trailers, this.#responded ? undefined : { 'content-type': contentType });
     }
     this.#over();
   }
@@ -146,9 +123,12 @@ export class ServerCall {
     else this.finish(grpcStatus.internal, 'internal server error');
   }
 
-  /** Whether the stream cannot be written to any more; Node throws then. A stream is closed before it is destroyed. */
-  get #isGone(): boolean {
-    return this.#stream.closed || this.#stream.destroyed;
+  #headers(): Record<string, string> {
+    return {
+      'content-type': contentType,
+      'grpc-accept-encoding': acceptedEncodings,
+      ...(this.#gzip ? { 'grpc-encoding': 'gzip' } : undefined),
+    };
   }
 
   #receive(reader: FrameReader, listener: CallListener, chunk: Buffer): void {
@@ -167,8 +147,8 @@ export class ServerCall {
   #over(): void {
     if (this.#ended) return;
     this.#ended = true;
-    // A paused stream would keep what it holds for ever.
-    this.#stream.resume();
+    // A paused channel would keep what it holds for ever.
+    this.#channel.resume();
     this.#listener?.end();
   }
 }

@@ -1,0 +1,72 @@
+/** How many connections a server takes, and from whom. */
+export interface ConnectionLimits {
+  /** Open connections altogether. Default 16,384. */
+  readonly maxConnections: number;
+  /** Those among them on which nobody has proved yet who they are. Default 4,096. */
+  readonly maxStrangers: number;
+  /**
+   * New connections a second from one address (of IPv6 from one /64), on average. Default 500. What is above waits,
+   * and is refused when it would have to wait longer than 10 s. A fleet may share one address.
+   */
+  readonly connectionsPerSecond: number;
+  /** New connections from one address that are taken at once. Default 2,000. */
+  readonly burst: number;
+}
+
+/** See `ConnectionLimits`. */
+export const defaultConnectionLimits: ConnectionLimits = {
+  maxConnections: 16_384,
+  maxStrangers: 4096,
+  connectionsPerSecond: 500,
+  burst: 2000,
+};
+
+/** Longest wait for a new connection, in ms. Clients give up after about as long. */
+const maxWaitMs = 10_000;
+/** Addresses that are remembered; more than can be active, since idle ones are forgotten. */
+const maxAddresses = 65_536;
+
+/**
+ * How often each address may connect. Remembers one time per address: when the address will have used up what it was
+ * granted (the generic cell rate algorithm).
+ */
+export class ConnectionRate {
+  readonly #intervalMs: number;
+  readonly #burst: number;
+  readonly #paidUntil = new Map<string, number>();
+
+  constructor({ connectionsPerSecond, burst }: Pick<ConnectionLimits, 'connectionsPerSecond' | 'burst'>) {
+    this.#intervalMs = 1000 / connectionsPerSecond;
+    this.#burst = burst;
+  }
+
+  /** How long, in ms, a new connection from this address has to wait; undefined to refuse it. */
+  admit(address: string, now: number): number | undefined {
+    const key = networkOf(address);
+    const paidUntil = Math.max(this.#paidUntil.get(key) ?? now, now);
+    const wait = paidUntil - now - (this.#burst - 1) * this.#intervalMs;
+    if (wait > maxWaitMs) return undefined;
+    if (this.#paidUntil.size >= maxAddresses && !this.#paidUntil.has(key)) this.#forget(now);
+    this.#paidUntil.set(key, paidUntil + this.#intervalMs);
+    return Math.max(0, wait);
+  }
+
+  #forget(now: number): void {
+    for (const [key, paidUntil] of this.#paidUntil) if (paidUntil <= now) this.#paidUntil.delete(key);
+    // Under attack from everywhere the oldest go; they merely start afresh.
+    for (const key of this.#paidUntil.keys()) {
+      if (this.#paidUntil.size < maxAddresses) break;
+      this.#paidUntil.delete(key);
+    }
+  }
+}
+
+/** Whoever has one address of IPv6 has its whole /64. */
+function networkOf(address: string): string {
+  if (!address.includes(':') || address.startsWith('::ffff:')) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head.split(':');
+  if (tail === undefined) return groups.slice(0, 4).join(':');
+  const missing = 8 - groups.length - tail.split(':').length;
+  return [...groups, ...Array<string>(Math.max(0, missing)).fill('0'), ...tail.split(':')].slice(0, 4).join(':');
+}

@@ -1,0 +1,103 @@
+import type { X509Certificate } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
+
+/** A client's connection, as those who serve its calls see it. */
+export interface ServerConnection {
+  /** `address:port`. */
+  readonly address: string;
+  readonly encrypted: boolean;
+  /** Present when the client showed a certificate and it holds. */
+  readonly certificate?: X509Certificate;
+  /** Why the certificate that was asked for does not hold, in words; undefined when all is well. */
+  readonly certificateProblem?: string;
+  /** Whether all calls of a client come over one connection (HTTP/2), not each over one of its own. */
+  readonly isShared: boolean;
+  /** Somebody who may be here uses the connection: it is no stranger's any more, and gets more room. */
+  trust(): void;
+}
+
+/** What is known about the other end of a socket. */
+export function describePeer(
+  socket: Socket,
+): Pick<ServerConnection, 'address' | 'encrypted' | 'certificate' | 'certificateProblem'> {
+  const address = addressOf(socket);
+  if (!(socket instanceof TLSSocket)) return { address, encrypted: false };
+  const certificate = socket.getPeerX509Certificate();
+  if (certificate === undefined) {
+    return { address, encrypted: true, certificateProblem: 'the client presented no certificate' };
+  }
+  if (socket.authorized) return { address, encrypted: true, certificate };
+  const reason = certificateProblem(String(socket.authorizationError), certificate);
+  return { address, encrypted: true, certificateProblem: reason };
+}
+
+/** `address:port` of the other end of a socket. */
+export function addressOf(socket: {
+  readonly remoteAddress?: string | undefined;
+  readonly remotePort?: number | undefined;
+}): string {
+  return `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
+}
+
+/**
+ * Ends a connection on which there was no call for a while, so that strangers cannot keep connections for nothing.
+ */
+export class Idleness {
+  readonly #idleMs: number;
+  readonly #close: () => void;
+  #calls = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(idleMs: number, close: () => void) {
+    this.#idleMs = idleMs;
+    this.#close = close;
+    this.#wait();
+  }
+
+  /** A call has begun. */
+  callBegan(): void {
+    this.#calls++;
+    clearTimeout(this.#timer);
+  }
+
+  /** A call has ended. */
+  callEnded(): void {
+    this.#calls--;
+    if (this.#calls === 0) this.#wait();
+  }
+
+  /** The connection has ended. */
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#calls = Number.POSITIVE_INFINITY;
+  }
+
+  #wait(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#close, this.#idleMs).unref();
+  }
+}
+
+function certificateProblem(code: string, certificate: X509Certificate): string {
+  const subject = certificate.subject.replaceAll('\n', ', ');
+  switch (code) {
+    case 'CERT_HAS_EXPIRED':
+      return `the certificate of "${subject}" expired on ${certificate.validTo}`;
+    case 'CERT_NOT_YET_VALID':
+      return `the certificate of "${subject}" is not valid before ${certificate.validFrom}`;
+    case 'INVALID_PURPOSE':
+      return `the certificate of "${subject}" is not meant for clients (extended key usage)`;
+    case 'UNABLE_TO_GET_ISSUER_CERT':
+    case 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY':
+    case 'UNABLE_TO_VERIFY_LEAF_SIGNATURE':
+    case 'SELF_SIGNED_CERT_IN_CHAIN':
+    case 'DEPTH_ZERO_SELF_SIGNED_CERT':
+    case 'CERT_SIGNATURE_FAILURE': {
+      const issuer = certificate.issuer.replaceAll('\n', ', ');
+      return `the certificate of "${subject}" was issued by "${issuer}", which is not a CA that this principal trusts`;
+    }
+    default:
+      return `the certificate of "${subject}" was refused (${code})`;
+  }
+}
