@@ -40,8 +40,12 @@ export interface WireClientOptions {
   readonly keepalivePingIntervalMs?: number;
   /** gzip for everything that is sent (`--enable-compression`). */
   readonly compression?: boolean;
-  /** Default 200 MiB. */
+  /** Default 200 MiB; 64 MiB over WebSocket. */
   readonly maxMessageBytes?: number;
+  /** `websocket` for networks that let only HTTP/1.1 through (`--enable-websocket`). Default `grpc`. */
+  readonly transport?: 'grpc' | 'websocket';
+  /** The variables that may name a proxy (`HTTPS_PROXY`, `NO_PROXY`). Default: those of the process. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly logger: WireLogger;
 }
 

@@ -6,7 +6,9 @@ import { CallEventStream } from './event-stream.ts';
 import { explainFailure } from './failures.ts';
 import { connectGrpc, type GrpcTransport } from './grpc/client.ts';
 import type { ClientCall } from './grpc/client-call.ts';
+import { proxyFromEnvironment } from './grpc/proxy.ts';
 import { GrpcError } from './grpc/status.ts';
+import { webSocketTransport } from './grpc/websocket-client.ts';
 import { logIn } from './login.ts';
 import { paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
@@ -25,6 +27,8 @@ const minPingIntervalMs = 10_000;
 const pingTimeoutMs = 20_000;
 /** Idle connections are left to TCP keep-alive; one that swallows what we send is pinged, as rarely as originals allow. */
 const defaultKeepalive = { intervalMs: 10_000, timeoutMs: 10_000, onSuspicionEveryMs: 5 * 60_000 + 5000 };
+/** Proxies close WebSockets on which nothing passes, many after a minute. */
+const webSocketKeepalive = { intervalMs: 25_000, timeoutMs: 20_000 };
 /** How long the reason of a broken connection may come after the failure that it caused. */
 const reasonDelayMs = 250;
 
@@ -102,7 +106,8 @@ function followStream(
   transport: GrpcTransport,
   options: WireClientOptions,
 ): Promise<WireError> {
-  const { signal, logger, server, maxMessageBytes = defaultMaxMessageBytes } = options;
+  const { signal, logger, server } = options;
+  const maxMessageBytes = Math.min(options.maxMessageBytes ?? defaultMaxMessageBytes, call.maxMessageBytes);
   return new Promise<WireError>((resolve, reject) => {
     const stream = new CallEventStream(call, {
       maxMessageBytes,
@@ -139,21 +144,26 @@ function followStream(
   });
 }
 
-function connect(options: WireClientOptions): Promise<GrpcTransport> {
+async function connect(options: WireClientOptions): Promise<GrpcTransport> {
   const { host, port } = parseServer(options.server);
+  const tls = options.tls();
+  const isWebSocket = options.transport === 'websocket';
+  // grpc-go asks for the proxy of https whatever it speaks, Go's HTTP client for that of the scheme.
+  const scheme = isWebSocket && tls === 'plaintext' ? 'http' : 'https';
   const interval = options.keepalivePingIntervalMs;
-  return connectGrpc({
+  const transport = {
     host,
     port,
-    tls: options.tls(),
+    tls,
+    proxy: proxyFromEnvironment(options.environment ?? process.env, { scheme, host, port }),
     timeoutMs: connectTimeoutMs,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     compression: options.compression ?? false,
-    keepalive: interval
-      ? { intervalMs: Math.max(interval, minPingIntervalMs), timeoutMs: pingTimeoutMs }
-      : defaultKeepalive,
     signal: options.signal,
-  });
+  };
+  const pings = interval ? { intervalMs: Math.max(interval, minPingIntervalMs), timeoutMs: pingTimeoutMs } : undefined;
+  if (isWebSocket) return webSocketTransport({ ...transport, keepalive: pings ?? webSocketKeepalive });
+  return connectGrpc({ ...transport, keepalive: pings ?? defaultKeepalive });
 }
 
 function parseServer(server: string): { host: string; port: number } {

@@ -1,4 +1,4 @@
-import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2';
+import type { ChannelEnd, ClientChannel } from './client-channel.ts';
 import { FrameReader, frameMessage } from './frames.ts';
 import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus, statusOfHttp } from './status.ts';
 
@@ -13,52 +13,51 @@ export interface ClientCallListener {
 
 /** One gRPC call, on the client's side. */
 export class ClientCall {
-  readonly #stream: ClientHttp2Stream;
+  /** The largest message that the transport can carry, or `Infinity`. */
+  readonly maxMessageBytes: number;
+  readonly #channel: ClientChannel;
   readonly #gzip: boolean;
   readonly #maxMessageBytes: number;
   #reader: FrameReader;
   #listener: ClientCallListener | undefined;
   #drained: (() => void) | undefined;
   #status: { readonly code: GrpcStatusCode; readonly details: string } | undefined;
-  #streamError: Error | undefined;
+  #error: Error | undefined;
+  #end: ChannelEnd | undefined;
   #accepted = false;
-  #over = false;
-  #isConnectionGone = false;
 
-  constructor(stream: ClientHttp2Stream, options: { readonly gzip: boolean; readonly maxMessageBytes: number }) {
-    this.#stream = stream;
+  constructor(channel: ClientChannel, options: { readonly gzip: boolean; readonly maxMessageBytes: number }) {
+    this.maxMessageBytes = channel.maxMessageBytes;
+    this.#channel = channel;
     this.#gzip = options.gzip;
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#reader = this.#newReader(false);
-    stream.on('response', (headers) => this.#response(headers));
-    stream.on('trailers', (trailers) => this.#takeStatus(trailers));
-    stream.on('drain', () => this.#drained?.());
-    stream.on('error', (error) => {
-      this.#streamError ??= error;
+    channel.attach({
+      headers: (status, headers) => this.#respond(status, headers),
+      trailers: (trailers) => this.#takeStatus(trailers),
+      data: (chunk) => this.#receive(chunk),
+      drain: () => this.#drained?.(),
+      closed: (end) => this.#closed(end),
     });
-    stream.on('close', () => this.#closed());
   }
 
   /** Whether the call has ended. */
   get isOver(): boolean {
-    return this.#over;
+    return this.#end !== undefined;
   }
 
   /** Starts delivering what the server sends. */
   listen(listener: ClientCallListener): void {
     this.#listener = listener;
-    const stream = this.#stream;
-    stream.on('data', (chunk: Buffer) => this.#receive(chunk));
-    // The server is done: nothing that we might still send matters.
-    stream.on('end', () => stream.close());
+    this.#channel.read();
     if (this.#accepted) listener.accepted?.();
-    if (this.#over) listener.end(this.#result());
+    if (this.#end !== undefined) listener.end(this.#result(this.#end));
   }
 
   /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
   send(message: Uint8Array): boolean {
-    if (this.#over || this.#stream.destroyed || this.#stream.writableEnded) return false;
-    return this.#stream.write(frameMessage(message, this.#gzip));
+    if (this.isOver || this.#channel.isGone) return false;
+    return this.#channel.write(frameMessage(message, this.#gzip));
   }
 
   /** Sets the one listener for "can take more". */
@@ -68,43 +67,42 @@ export class ClientCall {
 
   /** Stops and starts the delivery of messages; the server is slowed down by flow control. */
   pause(): void {
-    this.#stream.pause();
+    this.#channel.pause();
   }
 
   /** See `pause`. */
   resume(): void {
-    this.#stream.resume();
+    this.#channel.resume();
   }
 
   /** Says that nothing more will be sent. */
   halfClose(): void {
-    if (!this.#stream.writableEnded) this.#stream.end();
+    this.#channel.halfClose();
   }
 
   /** Gives the call up; it ends with `canceled`. */
   cancel(): void {
-    if (this.#over) return;
+    if (this.isOver) return;
     this.#status ??= { code: grpcStatus.canceled, details: 'the call was given up' };
-    this.#stream.close(constants.NGHTTP2_CANCEL);
+    this.#channel.cancel();
   }
 
   #newReader(gzip: boolean): FrameReader {
     return new FrameReader({ maxBytes: this.#maxMessageBytes, gzip });
   }
 
-  #response(headers: IncomingHttpHeaders): void {
+  #respond(status: number, headers: Readonly<Record<string, unknown>>): void {
     if (headers['grpc-encoding'] === 'gzip') this.#reader = this.#newReader(true);
     if (headers['grpc-status'] !== undefined) this.#takeStatus(headers);
-    else if (Number(headers[':status']) !== 200) {
-      const status = Number(headers[':status']);
-      this.#status = { code: statusOfHttp(status), details: `the server answered with HTTP status ${status}` };
+    else if (status !== 200) {
+      this.#status ??= { code: statusOfHttp(status), details: `the server answered with HTTP status ${status}` };
     } else {
       this.#accepted = true;
       this.#listener?.accepted?.();
     }
   }
 
-  #takeStatus(headers: IncomingHttpHeaders): void {
+  #takeStatus(headers: Readonly<Record<string, unknown>>): void {
     const code = headers['grpc-status'];
     const message = headers['grpc-message'];
     if (typeof code !== 'string') return;
@@ -112,50 +110,31 @@ export class ClientCall {
   }
 
   #receive(chunk: Buffer): void {
-    if (this.#over || this.#status?.code === grpcStatus.canceled) return;
+    if (this.isOver || this.#status?.code === grpcStatus.canceled) return;
     try {
       for (const message of this.#reader.push(chunk)) this.#listener?.message(message);
     } catch (error) {
       const { code, details } =
         error instanceof GrpcError ? error : new GrpcError(grpcStatus.internal, 'receiving a message failed');
       this.#status = { code, details };
-      this.#streamError = error instanceof Error ? error : undefined;
-      this.#stream.close(constants.NGHTTP2_CANCEL);
+      this.#error = error instanceof Error ? error : undefined;
+      this.#channel.cancel();
     }
   }
 
-  #closed(): void {
-    if (this.#over) return;
-    this.#over = true;
-    const { session } = this.#stream;
-    this.#isConnectionGone = session === undefined || session.closed || session.destroyed;
-    this.#listener?.end(this.#result());
+  #closed(end: ChannelEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#listener?.end(this.#result(end));
   }
 
-  #result(): GrpcError | undefined {
-    if (this.#status !== undefined) {
-      if (this.#status.code === grpcStatus.ok) return undefined;
-      return new GrpcError(this.#status.code, this.#status.details, { cause: this.#streamError });
+  #result(end: ChannelEnd): GrpcError | undefined {
+    const cause = this.#error ?? end.cause;
+    if (this.#status === undefined) {
+      return new GrpcError(end.code, end.details, { cause, isConnectionLoss: end.code === grpcStatus.unavailable });
     }
-    // A connection that goes down takes its streams along with whatever code.
-    const reset = this.#isConnectionGone ? undefined : this.#stream.rstCode;
-    const [code, details] = statusOfReset(reset);
-    const isConnectionLoss = code === grpcStatus.unavailable;
-    return new GrpcError(code, details, { cause: this.#streamError, isConnectionLoss });
-  }
-}
-
-/** What a stream that ended without a status means, from gRPC's table for HTTP/2 errors. */
-function statusOfReset(code: number | undefined): [GrpcStatusCode, string] {
-  switch (code) {
-    case constants.NGHTTP2_CANCEL:
-      return [grpcStatus.canceled, 'the call was canceled'];
-    case constants.NGHTTP2_ENHANCE_YOUR_CALM:
-      return [grpcStatus.resourceExhausted, 'the server is overloaded'];
-    case constants.NGHTTP2_INADEQUATE_SECURITY:
-      return [grpcStatus.permissionDenied, 'the server finds the connection not secure enough'];
-    default:
-      return [grpcStatus.unavailable, 'the connection broke'];
+    if (this.#status.code === grpcStatus.ok) return undefined;
+    return new GrpcError(this.#status.code, this.#status.details, { cause });
   }
 }
 
