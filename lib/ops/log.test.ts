@@ -33,9 +33,9 @@ test('text is key=value, quoted where needed', () => {
 
 test('text of strangers makes no lines and does not steer a terminal', () => {
   const { lines, log } = capture({});
-  log.info({ name: 'a\n\u009b2J\u2028' }, 'b\r\u001b[2J\u0085');
-  expect(lines[0]?.slice(0, -1)).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
-  expect(lines[0]).toContain('name="a\\n\\u009b2J\\u2028"');
+  log.info({ name: 'a\n\u009b2J\u2028\u202e\u{e0001}' }, 'b\r\u001b[2J\u0085\u2066');
+  expect(lines[0]?.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Cf}\u2028\u2029]/u);
+  expect(lines[0]).toContain('name="a\\n\\u009b2J\\u2028\\u202e\\u{e0001}"');
 });
 
 test('levels: a bare one sets the root, unknown components are named and ignored', () => {
@@ -71,4 +71,25 @@ test('levels of components: their own counts, a bare level counts for those not 
 test('levels: panic is refused, an empty entry is info', () => {
   expect(() => createLogger({ level: 'panic' })).toThrow(/"panic"/);
   expect(() => createLogger({ level: [''] })).not.toThrow();
+});
+
+test('no peer fills the log: lines of one kind about it are limited, those about others and other lines are not', () => {
+  const { lines, log } = capture({});
+  const agent = log.child({ agent: 'evil' });
+  for (let count = 0; count < 1_000; count++) {
+    agent.warn({ bytes: count }, `A message was left out: number ${count}`);
+    log.error({ agent: 'evil', count }, "the API server refuses an agent's report");
+    log.info({ peer: `10.0.0.1:${count}` }, 'A client left without a call');
+  }
+  expect(lines.length).toBeGreaterThan(60);
+  expect(lines.length).toBeLessThan(150);
+  lines.length = 0;
+  log.warn({ agent: 'good' }, 'A message was left out: one');
+  log.info({ peer: '10.0.0.2:1' }, 'A client left without a call');
+  agent.warn({}, 'something else');
+  for (let count = 0; count < 100; count++) {
+    log.info({ agent: 'evil', peer: '10.0.0.1:1' }, 'An agent is connected');
+    log.warn({ application: 'a/b' }, 'not about a peer');
+  }
+  expect(lines).toHaveLength(203);
 });

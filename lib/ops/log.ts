@@ -6,6 +6,7 @@ import {
   destination as pinoDestination,
 } from 'pino';
 import { UsageError } from './errors.ts';
+import { FloodGate } from './flood-gate.ts';
 
 /** The structured logger that programs pass down; make narrower ones with `child`. */
 export type Logger = PinoLogger;
@@ -69,6 +70,7 @@ export function createLoggers(options: LoggerOptions = {}): Loggers {
   const shape = (stream: DestinationStream, tty: boolean): DestinationStream =>
     format === 'json' ? stream : { write: (line) => void stream.write(tty ? columns(line) : pairs(line)) };
   const terminal = options.destination === undefined;
+  const gate = new FloodGate();
   const logger = pino(
     {
       level: root,
@@ -77,6 +79,15 @@ export function createLoggers(options: LoggerOptions = {}): Loggers {
       formatters: { level: (label) => ({ level: label === 'warn' ? 'warning' : label }) },
       serializers: { error: describeError, err: describeError },
       errorKey: 'error',
+      hooks: {
+        logMethod(line, write, level) {
+          const kind = level >= infoLevel ? peerLine(line, () => this.bindings(), level) : undefined;
+          const suppressed = kind === undefined ? 0 : gate.admit(kind);
+          if (suppressed === undefined) return;
+          const [fields, ...rest] = line;
+          write.apply(this, suppressed === 0 ? line : [{ ...Object(fields), suppressed }, ...rest]);
+        },
+      },
     },
     multistream(
       [
@@ -130,6 +141,25 @@ function describeError(error: unknown): unknown {
   return `${isMistake ? (error.stack ?? error.message) : error.message}${cause}`;
 }
 
+const warnLevel = 40;
+const infoLevel = 30;
+/** As much of a message as tells its kind; what follows may be different in each line. */
+const kindCharacters = 24;
+
+/**
+ * The kind of a line that a peer can cause as often as it likes: a warning or an error about an agent, anything about an
+ * address; undefined for other lines.
+ */
+function peerLine(line: readonly unknown[], bindings: () => object, level: number): string | undefined {
+  const [fields, message] = line;
+  if (typeof fields !== 'object' || fields === null) return undefined;
+  const text = String(message).slice(0, kindCharacters);
+  const own: { agent?: unknown; peer?: unknown } = level >= warnLevel ? { ...bindings(), ...fields } : fields;
+  if (typeof own.agent === 'string') return level >= warnLevel ? `${own.agent} ${text}` : undefined;
+  if (typeof own.peer !== 'string') return undefined;
+  return `${own.peer.slice(0, own.peer.lastIndexOf(':'))} ${text}`;
+}
+
 function fieldsOf(line: string): Record<string, unknown> & { level: string; time: string; msg?: string } {
   return JSON.parse(line) as Record<string, unknown> & { level: string; time: string; msg?: string };
 }
@@ -141,8 +171,9 @@ function show(value: unknown): string {
 
 /** Text of peers and objects must not steer the terminal or make up lines. */
 function printable(text: string): string {
-  return text.replace(/[\p{Cc}\u2028\u2029]/gu, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    return code > 0xffff ? `\\u{${code.toString(16)}}` : `\\u${code.toString(16).padStart(4, '0')}`;
   });
 }
 
