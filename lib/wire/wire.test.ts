@@ -136,18 +136,6 @@ afterEach(async () => {
   stops = [];
 });
 
-async function startPrincipal(options: Partial<WireServerOptions> = {}): Promise<TestPrincipal> {
-  const principal = await TestPrincipal.start(options);
-  stops.push(() => principal.server.close());
-  return principal;
-}
-
-function startAgent(port: number, options: Partial<WireClientOptions> = {}): TestAgent {
-  const agent = new TestAgent(port, options);
-  stops.push(() => agent.stop());
-  return agent;
-}
-
 const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 
 const application = {
@@ -159,247 +147,266 @@ const created = objectEvent(targets.application, eventTypes.create, application,
   principalUid: 'p-1',
 });
 
-describe('agent and principal over mutual TLS', () => {
-  test('log in, exchange events both ways and acknowledge them', async () => {
-    const principal = await startPrincipal();
-    const agent = startAgent(principal.server.port);
-    await until(() => expect(principal.sessions).toHaveLength(1));
-    const [session] = principal.sessions;
-    expect(session).toMatchObject({ agent: 'cluster1', mode: 'managed' });
-    expect(principal.requests).toMatchObject([{ method: 'mtls', version: '2.0.0', agentNamespace: 'argocd' }]);
-    await until(() => expect(agent.principals).toHaveLength(1));
-    expect(agent.principals).toEqual([{ agent: 'cluster1', principalNamespace: 'argocd', version: '1.0.0' }]);
+describe.each([
+  { over: 'HTTP/2', webSocket: false, transport: 'grpc' as const },
+  { over: 'HTTP/2 beside WebSocket', webSocket: true, transport: 'grpc' as const },
+  { over: 'WebSocket', webSocket: true, transport: 'websocket' as const },
+])('over $over', ({ webSocket, transport }) => {
+  async function startPrincipal(options: Partial<WireServerOptions> = {}): Promise<TestPrincipal> {
+    const principal = await TestPrincipal.start({ webSocket, ...options });
+    stops.push(() => principal.server.close());
+    return principal;
+  }
 
-    expect(session?.stream.send(created)).toBe(true);
-    await until(() => expect(principal.received).toHaveLength(1));
-    const [received] = agent.received;
-    expect(received).toMatchObject({ ...created, data: expect.anything(), extensions: { ...created.extensions } });
-    expect(JSON.parse(Buffer.from(received?.data ?? []).toString())).toEqual(application);
-    expect(received?.extensions.sentat).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
-    expect(principal.received[0]).toMatchObject({
-      type: eventTypes.processed,
-      target: 'eventProcessed',
-      resourceId: 'guestbook_uid-1',
-      eventId: 'guestbook_uid-1_42',
-      extensions: received?.extensions,
+  function startAgent(port: number, options: Partial<WireClientOptions> = {}): TestAgent {
+    const agent = new TestAgent(port, { transport, ...options });
+    stops.push(() => agent.stop());
+    return agent;
+  }
+
+  describe('agent and principal over mutual TLS', () => {
+    test('log in, exchange events both ways and acknowledge them', async () => {
+      const principal = await startPrincipal();
+      const agent = startAgent(principal.server.port);
+      await until(() => expect(principal.sessions).toHaveLength(1));
+      const [session] = principal.sessions;
+      expect(session).toMatchObject({ agent: 'cluster1', mode: 'managed' });
+      expect(principal.requests).toMatchObject([{ method: 'mtls', version: '2.0.0', agentNamespace: 'argocd' }]);
+      await until(() => expect(agent.principals).toHaveLength(1));
+      expect(agent.principals).toEqual([{ agent: 'cluster1', principalNamespace: 'argocd', version: '1.0.0' }]);
+
+      expect(session?.stream.send(created)).toBe(true);
+      await until(() => expect(principal.received).toHaveLength(1));
+      const [received] = agent.received;
+      expect(received).toMatchObject({ ...created, data: expect.anything(), extensions: { ...created.extensions } });
+      expect(JSON.parse(Buffer.from(received?.data ?? []).toString())).toEqual(application);
+      expect(received?.extensions.sentat).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+      expect(principal.received[0]).toMatchObject({
+        type: eventTypes.processed,
+        target: 'eventProcessed',
+        resourceId: 'guestbook_uid-1',
+        eventId: 'guestbook_uid-1_42',
+        extensions: received?.extensions,
+      });
+
+      agent.streams[0]?.send(
+        messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, { source: agentSource }),
+      );
+      await until(() => expect(agent.received.at(-1)?.type).toBe(eventTypes.processed));
+      expect(principal.server.connectedAgents()).toEqual(['cluster1']);
     });
 
-    agent.streams[0]?.send(
-      messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, { source: agentSource }),
-    );
-    await until(() => expect(agent.received.at(-1)?.type).toBe(eventTypes.processed));
-    expect(principal.server.connectedAgents()).toEqual(['cluster1']);
-  });
+    test('a newer connection of an agent replaces the older one', async () => {
+      const principal = await startPrincipal();
+      const first = startAgent(principal.server.port, { backoff: { initialMs: 60_000, maxMs: 60_000 } });
+      await until(() => expect(principal.sessions).toHaveLength(1));
+      startAgent(principal.server.port);
+      await until(() => expect(principal.sessions).toHaveLength(2));
+      await until(() => expect(first.closed).toHaveLength(1));
+      expect(first.closed[0]?.message).toContain('replaced by a newer connection');
+      expect(principal.closed).toEqual([principal.sessions[0]]);
+      expect(principal.sessions[0]?.stream.send(created)).toBe(false);
+      expect(principal.sessions[1]?.stream.send(created)).toBe(true);
+    });
 
-  test('a newer connection of an agent replaces the older one', async () => {
-    const principal = await startPrincipal();
-    const first = startAgent(principal.server.port, { backoff: { initialMs: 60_000, maxMs: 60_000 } });
-    await until(() => expect(principal.sessions).toHaveLength(1));
-    startAgent(principal.server.port);
-    await until(() => expect(principal.sessions).toHaveLength(2));
-    await until(() => expect(first.closed).toHaveLength(1));
-    expect(first.closed[0]?.message).toContain('replaced by a newer connection');
-    expect(principal.closed).toEqual([principal.sessions[0]]);
-    expect(principal.sessions[0]?.stream.send(created)).toBe(false);
-    expect(principal.sessions[1]?.stream.send(created)).toBe(true);
-  });
+    test('an agent comes back after the principal was gone, and is told apart from an orderly end', async () => {
+      const principal = await startPrincipal();
+      const { port } = principal.server;
+      const agent = startAgent(port);
+      await until(() => expect(agent.streams).toHaveLength(1));
+      await principal.server.close();
+      await until(() => expect(agent.closed).toHaveLength(1));
+      const again = await startPrincipal({ port });
+      await until(() => expect(again.sessions).toHaveLength(1));
+      await until(() => expect(agent.streams).toHaveLength(2));
+    });
 
-  test('an agent comes back after the principal was gone, and is told apart from an orderly end', async () => {
-    const principal = await startPrincipal();
-    const { port } = principal.server;
-    const agent = startAgent(port);
-    await until(() => expect(agent.streams).toHaveLength(1));
-    await principal.server.close();
-    await until(() => expect(agent.closed).toHaveLength(1));
-    const again = await startPrincipal({ port });
-    await until(() => expect(again.sessions).toHaveLength(1));
-    await until(() => expect(agent.streams).toHaveLength(2));
-  });
+    test('a forced disconnect lets the agent return', async () => {
+      const principal = await startPrincipal();
+      const agent = startAgent(principal.server.port);
+      await until(() => expect(principal.sessions).toHaveLength(1));
+      expect(principal.server.disconnect('cluster1', 'its certificate was revoked')).toBe(true);
+      expect(principal.server.disconnect('nobody', '')).toBe(false);
+      await until(() => expect(principal.sessions).toHaveLength(2));
+      expect(agent.closed[0]?.message).toContain('its certificate was revoked');
+    });
 
-  test('a forced disconnect lets the agent return', async () => {
-    const principal = await startPrincipal();
-    const agent = startAgent(principal.server.port);
-    await until(() => expect(principal.sessions).toHaveLength(1));
-    expect(principal.server.disconnect('cluster1', 'its certificate was revoked')).toBe(true);
-    expect(principal.server.disconnect('nobody', '')).toBe(false);
-    await until(() => expect(principal.sessions).toHaveLength(2));
-    expect(agent.closed[0]?.message).toContain('its certificate was revoked');
-  });
-
-  test('ten thousand events in one go arrive in order, and a full connection says so', async () => {
-    const principal = await startPrincipal();
-    const agent = startAgent(principal.server.port);
-    await until(() => expect(principal.sessions).toHaveLength(1));
-    const [session] = principal.sessions;
-    const count = 10_000;
-    let next = 0;
-    let fullTimes = 0;
-    const fill = () => {
-      while (next < count) {
-        const object = { metadata: { name: `a${next++}`, uid: 'u', resourceVersion: '1' }, spec: 'x'.repeat(500) };
-        const isWritable = session?.stream.send(
-          objectEvent(targets.application, eventTypes.specUpdate, object, { source: principalSource }),
-        );
-        if (!isWritable) {
-          fullTimes++;
-          return;
+    test('ten thousand events in one go arrive in order, and a full connection says so', async () => {
+      const principal = await startPrincipal();
+      const agent = startAgent(principal.server.port);
+      await until(() => expect(principal.sessions).toHaveLength(1));
+      const [session] = principal.sessions;
+      const count = 10_000;
+      let next = 0;
+      let fullTimes = 0;
+      const fill = () => {
+        while (next < count) {
+          const object = { metadata: { name: `a${next++}`, uid: 'u', resourceVersion: '1' }, spec: 'x'.repeat(500) };
+          const isWritable = session?.stream.send(
+            objectEvent(targets.application, eventTypes.specUpdate, object, { source: principalSource }),
+          );
+          if (!isWritable) {
+            fullTimes++;
+            return;
+          }
         }
+      };
+      session?.stream.onDrain(fill);
+      fill();
+      await until(() => expect(principal.received).toHaveLength(count));
+      expect(agent.received.map((event) => event.resourceId)).toEqual(
+        Array.from({ length: count }, (_, index) => `a${index}_u`),
+      );
+      expect(fullTimes).toBeGreaterThan(0);
+    });
+
+    test('an event of 8 MB passes, one over the limit is refused at the sender', async () => {
+      const principal = await startPrincipal({ maxMessageBytes: 10_000_000 });
+      const agent = startAgent(principal.server.port, { compression: true });
+      await until(() => expect(principal.sessions).toHaveLength(1));
+      const big = (size: number) => {
+        const object = { metadata: { name: 'big', uid: 'u', resourceVersion: '1' }, spec: 'x'.repeat(size) };
+        return objectEvent(targets.application, eventTypes.create, object, { source: principalSource });
+      };
+      principal.sessions[0]?.stream.send(big(8_000_000));
+      await until(() => expect(agent.received).toHaveLength(1));
+      expect(agent.received[0]?.data.length).toBeGreaterThan(8_000_000);
+      agent.streams[0]?.send(big(8_000_000));
+      await until(() => expect(principal.received.at(-1)?.data.length).toBeGreaterThan(8_000_000));
+      expect(() => principal.sessions[0]?.stream.send(big(11_000_000))).toThrow(
+        expect.objectContaining({ code: 'too-large' }),
+      );
+    });
+
+    test('plaintext works too, with credentials in the request', async () => {
+      const principal = await startPrincipal({ tls: 'plaintext' });
+      startAgent(principal.server.port, {
+        tls: () => 'plaintext',
+        credentials: () => ({ method: 'userpass', credentials: { name: 'cluster7' } }),
+      });
+      await until(() => expect(principal.sessions[0]?.agent).toBe('cluster7'));
+    });
+
+    test('new TLS material is used for new connections, open ones stay', async () => {
+      const principal = await startPrincipal();
+      const first = startAgent(principal.server.port);
+      await until(() => expect(principal.sessions).toHaveLength(1));
+      const renewed = await otherCa.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
+      principal.server.setTls({ ...renewed, clientCa: ca.cert, requireClientCertificate: true });
+      const other = await ca.issue({ subject: 'CN=cluster2' });
+      startAgent(principal.server.port, { tls: () => ({ ca: otherCa.cert, ...other }) });
+      await until(() => expect(principal.sessions).toHaveLength(2));
+      expect(first.closed).toEqual([]);
+      expect(() => principal.server.setTls({ cert: 'nonsense', key: 'nonsense' })).toThrow();
+    });
+  });
+
+  describe('what an operator reads when an agent cannot connect', () => {
+    let principal: TestPrincipal;
+    beforeEach(async () => {
+      principal = await startPrincipal();
+    });
+    const failureOf = async (agent: TestAgent): Promise<WireError> => {
+      await until(() => expect(agent.failures.length).toBeGreaterThan(0));
+      return agent.failures[0] as WireError;
+    };
+    const logged = (level: string, pattern: RegExp) =>
+      until(() => {
+        const messages = principal.log.entries.filter((entry) => entry.level === level).map((entry) => entry.message);
+        expect(messages).toContainEqual(expect.stringMatching(pattern));
+      });
+
+    test('a client certificate of another CA', async () => {
+      const foreign = await otherCa.issue({ subject: 'CN=cluster1' });
+      const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...foreign }) }));
+      expect(error.code).toBe('certificate-rejected');
+      expect(error.message).toMatch(
+        /"CN=cluster1" was issued by "CN=foreign CA", which is not a CA that this principal trusts/,
+      );
+      await logged('warn', /turned away: .*foreign CA/);
+      expect(principal.requests).toEqual([]);
+    });
+
+    test('an expired client certificate', async () => {
+      const expired = await ca.issue({ subject: 'CN=cluster1', notAfter: new Date(Date.now() - 60_000) });
+      const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...expired }) }));
+      expect(error.code).toBe('certificate-rejected');
+      expect(error.message).toMatch(/certificate of "CN=cluster1" expired on/);
+      await logged('warn', /turned away: .*expired on/);
+    });
+
+    test('no client certificate', async () => {
+      const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert }) }));
+      expect(error).toMatchObject({
+        code: 'certificate-rejected',
+        message: expect.stringContaining('presented no certificate'),
+      });
+    });
+
+    test('a name that the principal does not know', async () => {
+      const unknown = await ca.issue({ subject: 'CN=stranger' });
+      const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...unknown }) }));
+      expect(error.code).toBe('unauthenticated');
+      expect(error.message).toContain('authentication failed');
+      expect(error.hint).toContain('unknown or revoked');
+      await logged('warn', /refused: no cluster of this name/);
+    });
+
+    test("a principal's certificate of another CA", async () => {
+      const error = await failureOf(
+        startAgent(principal.server.port, { tls: () => ({ ca: otherCa.cert, ...agentTls }) }),
+      );
+      expect(error.code).toBe('server-untrusted');
+      expect(error.message).toContain('not issued by a CA that we trust');
+      // Agents of the original, with WebSocket, look at the certificate on a connection without a call.
+      await logged(webSocket ? 'debug' : 'info', /left without a call.*trust this principal's certificate/);
+    });
+
+    test("a principal's certificate for another name", async () => {
+      const elsewhere = await ca.issue({ subject: 'CN=principal', names: ['hub.example'], usage: 'server' });
+      principal.server.setTls({ ...elsewhere, clientCa: ca.cert, requireClientCertificate: true });
+      const error = await failureOf(startAgent(principal.server.port));
+      expect(error).toMatchObject({ code: 'server-untrusted', message: expect.stringContaining('for another name') });
+    });
+
+    test('nobody listens, not TLS, no address', async () => {
+      const { port } = principal.server;
+      await principal.server.close();
+      expect(await failureOf(startAgent(port))).toMatchObject({
+        code: 'unreachable',
+        message: `The principal at 127.0.0.1:${port} cannot be reached: nothing listens there`,
+      });
+      const plain = await startPrincipal({ tls: 'plaintext' });
+      expect((await failureOf(startAgent(plain.server.port))).message).toMatch(/plaintext port|reset|closed/);
+      expect((await failureOf(startAgent(1, { server: 'nonsense' }))).message).toContain('host:port');
+    });
+
+    test('a principal that takes no agents now', async () => {
+      const standby = await startPrincipal({ refuse: () => 'not accepting connections in state replicating' });
+      const agent = startAgent(standby.server.port);
+      expect(await failureOf(agent)).toMatchObject({ code: 'not-accepting' });
+      expect(standby.sessions).toEqual([]);
+      expect(agent.streams).toEqual([]);
+      expect(agent.log.entries.map(({ message }) => message)).not.toContain('Connected to the principal');
+      expect(standby.log.entries.map(({ message }) => message)).toContainEqual(
+        expect.stringMatching(/state replicating/),
+      );
+    });
+
+    test('failing attempts grow apart instead of hammering', async () => {
+      const unknown = await ca.issue({ subject: 'CN=stranger' });
+      const waits: number[] = [];
+      startAgent(principal.server.port, {
+        tls: () => ({ ca: ca.cert, ...unknown }),
+        backoff: { initialMs: 10, maxMs: 80 },
+        onDisconnected: (_, retryInMs) => waits.push(retryInMs),
+      });
+      await until(() => expect(waits.length).toBeGreaterThanOrEqual(5));
+      const bounds = [10, 20, 40, 80, 80];
+      for (const [index, bound] of bounds.entries()) {
+        expect(waits[index]).toBeGreaterThanOrEqual(bound / 2);
+        expect(waits[index]).toBeLessThanOrEqual(bound);
       }
-    };
-    session?.stream.onDrain(fill);
-    fill();
-    await until(() => expect(principal.received).toHaveLength(count));
-    expect(agent.received.map((event) => event.resourceId)).toEqual(
-      Array.from({ length: count }, (_, index) => `a${index}_u`),
-    );
-    expect(fullTimes).toBeGreaterThan(0);
-  });
-
-  test('an event of 8 MB passes, one over the limit is refused at the sender', async () => {
-    const principal = await startPrincipal({ maxMessageBytes: 10_000_000 });
-    const agent = startAgent(principal.server.port, { compression: true });
-    await until(() => expect(principal.sessions).toHaveLength(1));
-    const big = (size: number) => {
-      const object = { metadata: { name: 'big', uid: 'u', resourceVersion: '1' }, spec: 'x'.repeat(size) };
-      return objectEvent(targets.application, eventTypes.create, object, { source: principalSource });
-    };
-    principal.sessions[0]?.stream.send(big(8_000_000));
-    await until(() => expect(agent.received).toHaveLength(1));
-    expect(agent.received[0]?.data.length).toBeGreaterThan(8_000_000);
-    agent.streams[0]?.send(big(8_000_000));
-    await until(() => expect(principal.received.at(-1)?.data.length).toBeGreaterThan(8_000_000));
-    expect(() => principal.sessions[0]?.stream.send(big(11_000_000))).toThrow(
-      expect.objectContaining({ code: 'too-large' }),
-    );
-  });
-
-  test('plaintext works too, with credentials in the request', async () => {
-    const principal = await startPrincipal({ tls: 'plaintext' });
-    startAgent(principal.server.port, {
-      tls: () => 'plaintext',
-      credentials: () => ({ method: 'userpass', credentials: { name: 'cluster7' } }),
     });
-    await until(() => expect(principal.sessions[0]?.agent).toBe('cluster7'));
-  });
-
-  test('new TLS material is used for new connections, open ones stay', async () => {
-    const principal = await startPrincipal();
-    const first = startAgent(principal.server.port);
-    await until(() => expect(principal.sessions).toHaveLength(1));
-    const renewed = await otherCa.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
-    principal.server.setTls({ ...renewed, clientCa: ca.cert, requireClientCertificate: true });
-    const other = await ca.issue({ subject: 'CN=cluster2' });
-    startAgent(principal.server.port, { tls: () => ({ ca: otherCa.cert, ...other }) });
-    await until(() => expect(principal.sessions).toHaveLength(2));
-    expect(first.closed).toEqual([]);
-    expect(() => principal.server.setTls({ cert: 'nonsense', key: 'nonsense' })).toThrow();
-  });
-});
-
-describe('what an operator reads when an agent cannot connect', () => {
-  let principal: TestPrincipal;
-  beforeEach(async () => {
-    principal = await startPrincipal();
-  });
-  const failureOf = async (agent: TestAgent): Promise<WireError> => {
-    await until(() => expect(agent.failures.length).toBeGreaterThan(0));
-    return agent.failures[0] as WireError;
-  };
-  const logged = (level: string, pattern: RegExp) =>
-    until(() => {
-      const messages = principal.log.entries.filter((entry) => entry.level === level).map((entry) => entry.message);
-      expect(messages).toContainEqual(expect.stringMatching(pattern));
-    });
-
-  test('a client certificate of another CA', async () => {
-    const foreign = await otherCa.issue({ subject: 'CN=cluster1' });
-    const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...foreign }) }));
-    expect(error.code).toBe('certificate-rejected');
-    expect(error.message).toMatch(
-      /"CN=cluster1" was issued by "CN=foreign CA", which is not a CA that this principal trusts/,
-    );
-    await logged('warn', /turned away: .*foreign CA/);
-    expect(principal.requests).toEqual([]);
-  });
-
-  test('an expired client certificate', async () => {
-    const expired = await ca.issue({ subject: 'CN=cluster1', notAfter: new Date(Date.now() - 60_000) });
-    const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...expired }) }));
-    expect(error.code).toBe('certificate-rejected');
-    expect(error.message).toMatch(/certificate of "CN=cluster1" expired on/);
-    await logged('warn', /turned away: .*expired on/);
-  });
-
-  test('no client certificate', async () => {
-    const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert }) }));
-    expect(error).toMatchObject({
-      code: 'certificate-rejected',
-      message: expect.stringContaining('presented no certificate'),
-    });
-  });
-
-  test('a name that the principal does not know', async () => {
-    const unknown = await ca.issue({ subject: 'CN=stranger' });
-    const error = await failureOf(startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...unknown }) }));
-    expect(error.code).toBe('unauthenticated');
-    expect(error.message).toContain('authentication failed');
-    expect(error.hint).toContain('unknown or revoked');
-    await logged('warn', /refused: no cluster of this name/);
-  });
-
-  test("a principal's certificate of another CA", async () => {
-    const error = await failureOf(
-      startAgent(principal.server.port, { tls: () => ({ ca: otherCa.cert, ...agentTls }) }),
-    );
-    expect(error.code).toBe('server-untrusted');
-    expect(error.message).toContain('not issued by a CA that we trust');
-    await logged('info', /left without a call.*trust this principal's certificate/);
-  });
-
-  test("a principal's certificate for another name", async () => {
-    const elsewhere = await ca.issue({ subject: 'CN=principal', names: ['hub.example'], usage: 'server' });
-    principal.server.setTls({ ...elsewhere, clientCa: ca.cert, requireClientCertificate: true });
-    const error = await failureOf(startAgent(principal.server.port));
-    expect(error).toMatchObject({ code: 'server-untrusted', message: expect.stringContaining('for another name') });
-  });
-
-  test('nobody listens, not TLS, no address', async () => {
-    const { port } = principal.server;
-    await principal.server.close();
-    expect(await failureOf(startAgent(port))).toMatchObject({
-      code: 'unreachable',
-      message: `The principal at 127.0.0.1:${port} cannot be reached: nothing listens there`,
-    });
-    const plain = await startPrincipal({ tls: 'plaintext' });
-    expect((await failureOf(startAgent(plain.server.port))).message).toMatch(/plaintext port|reset|closed/);
-    expect((await failureOf(startAgent(1, { server: 'nonsense' }))).message).toContain('host:port');
-  });
-
-  test('a principal that takes no agents now', async () => {
-    const standby = await startPrincipal({ refuse: () => 'not accepting connections in state replicating' });
-    const agent = startAgent(standby.server.port);
-    expect(await failureOf(agent)).toMatchObject({ code: 'not-accepting' });
-    expect(standby.sessions).toEqual([]);
-    expect(agent.streams).toEqual([]);
-    expect(agent.log.entries.map(({ message }) => message)).not.toContain('Connected to the principal');
-    expect(standby.log.entries.map(({ message }) => message)).toContainEqual(
-      expect.stringMatching(/state replicating/),
-    );
-  });
-
-  test('failing attempts grow apart instead of hammering', async () => {
-    const unknown = await ca.issue({ subject: 'CN=stranger' });
-    const waits: number[] = [];
-    startAgent(principal.server.port, {
-      tls: () => ({ ca: ca.cert, ...unknown }),
-      backoff: { initialMs: 10, maxMs: 80 },
-      onDisconnected: (_, retryInMs) => waits.push(retryInMs),
-    });
-    await until(() => expect(waits.length).toBeGreaterThanOrEqual(5));
-    const bounds = [10, 20, 40, 80, 80];
-    for (const [index, bound] of bounds.entries()) {
-      expect(waits[index]).toBeGreaterThanOrEqual(bound / 2);
-      expect(waits[index]).toBeLessThanOrEqual(bound);
-    }
   });
 });

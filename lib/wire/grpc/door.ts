@@ -189,7 +189,8 @@ function sniff(socket: Socket, timeoutMs: number, found: (version: HttpVersion) 
     socket.pause();
     socket.unshift(seen);
     found(isHttp2 ? 'h2' : 'http/1.1');
-    socket.resume();
+    // HTTP/2 fetches by itself what was put back.
+    if (!isHttp2) socket.resume();
   };
   socket.on('data', look);
   socket.once('close', () => clearTimeout(timer));
