@@ -6,11 +6,14 @@ const maxStrikes = 2;
 const withoutCallsMs = 2 * 60 * 60 * 1000;
 /** Where no interval is configured only floods are stopped: 5 minutes, as in grpc-go, would cut off usual settings of agents. */
 const defaultMinIntervalMs = 1000;
+/** More than answers to pings and window updates come to between two pings: part of a message is on its way. */
+const dataBytes = 1024;
 
 /**
  * Cuts a client off that pings more often than once in `minIntervalMs`, by GOAWAY `ENHANCE_YOUR_CALM` with
  * `too_many_pings`: grpc-go's policy, which argocd-agent's `--keepalive-min-interval` sets. The count starts anew
- * whenever the server has sent something (`written`), so pings that grpc-go sends to measure a connection do not count.
+ * whenever the server has sent something (`written`, or part of a long message), so pings that grpc-go sends to measure a
+ * connection do not count.
  */
 export function watchPings(
   session: ServerHttp2Session,
@@ -19,6 +22,7 @@ export function watchPings(
 ): { written(): void } {
   let strikes = 0;
   let hasWritten = false;
+  let sentBytes = 0;
   let calls = 0;
   let last = Number.NEGATIVE_INFINITY;
   session.on('stream', (stream) => {
@@ -29,7 +33,10 @@ export function watchPings(
     const now = performance.now();
     const since = now - last;
     last = now;
-    if (hasWritten) {
+    const { bytesWritten } = session.socket;
+    const isSending = bytesWritten - sentBytes > dataBytes;
+    sentBytes = bytesWritten;
+    if (hasWritten || isSending) {
       hasWritten = false;
       strikes = 0;
       return;

@@ -1,0 +1,496 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { authenticateWith, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
+import { generateJwtKey } from '../../lib/pki/index.ts';
+import {
+  type EventStream,
+  runWireClient,
+  type Session,
+  serveWire,
+  type WireError,
+  type WireEvent,
+  type WireServer,
+} from '../../lib/wire/index.ts';
+import type { GoClientCall, GoServerCall } from './go-calls.ts';
+import { extensionOf, readEvent, writeEvent } from './go-event.ts';
+import { GoPeer, type GoServer } from './go-peer.ts';
+import { type Material, makeMaterial } from './material.ts';
+import { readMessage, writeMessage } from './protobuf.ts';
+import {
+  bytesOf,
+  hasRecordings,
+  type RecordedLine,
+  recordedEvents,
+  recordedJson,
+  recordedLines,
+} from './recordings.ts';
+import * as schemas from './schemas.ts';
+import { movedToken, readToken, type Token } from './tokens.ts';
+
+// Our side of the wire against grpc-go with the recorded messages of the originals; the programs are not involved.
+
+const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
+const { methods } = schemas;
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+vi.setConfig({ testTimeout: 30_000 });
+
+let go: GoPeer;
+let material: Material;
+let jwtKey: string;
+
+beforeAll(async () => {
+  [go, material, jwtKey] = await Promise.all([GoPeer.start(), makeMaterial(), generateJwtKey(2048)]);
+});
+afterAll(() => go?.stop());
+
+let stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.reverse()) await stop();
+  stops = [];
+});
+
+interface HeaderLine {
+  readonly transport: string;
+  readonly rpc: string;
+  readonly dir: string;
+  readonly kind: string;
+  readonly compression?: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const headerLines = (): HeaderLine[] => recordedLines<HeaderLine>('headers');
+
+/** The first recorded message of an RPC. */
+function firstMessage(name: string, fits: (line: RecordedLine) => boolean): Buffer {
+  const line = recordedLines(name).find((each) => each.bytes !== undefined && fits(each));
+  if (line === undefined) throw new Error(`nothing of the kind is in ${name}`);
+  return bytesOf(line);
+}
+
+const recordedLogin = (mode: string, name = 'connect') =>
+  firstMessage(
+    name,
+    ({ rpc, dir, decoded }) => rpc === methods.authenticate && dir === 'agent->principal' && decoded?.mode === mode,
+  );
+
+/** The recorded answer to a login, its tokens as good as new. */
+function recordedAnswer(agent: string, now = new Date()): Buffer {
+  const bytes = firstMessage('connect', ({ rpc, dir }) => rpc === methods.authenticate && dir === 'principal->agent');
+  const answer = readMessage(schemas.authResponse, bytes);
+  const identity = { clientID: agent, mode: 'managed' };
+  return writeMessage(schemas.authResponse, {
+    ...answer,
+    accessToken: movedToken(String(answer.accessToken), now, identity),
+    refreshToken: movedToken(String(answer.refreshToken), now, identity),
+  });
+}
+
+describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared is)', () => {
+  let server: WireServer;
+  let sessions: Session[];
+  let received: WireEvent[];
+  let closed: (Error | undefined)[];
+
+  beforeEach(async () => {
+    sessions = [];
+    received = [];
+    closed = [];
+    const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+    const { cert, key, ca } = material.server;
+    server = await serveWire({
+      address: '127.0.0.1',
+      port: 0,
+      tls: { cert, key, clientCa: ca, requireClientCertificate: true, minVersion: 'TLSv1.3' },
+      version: '99.9.9-unreleased',
+      principalNamespace: 'argocd-principal',
+      tokens: TokenAuthority.fromPem(jwtKey),
+      authenticate: (request, peer) => authenticateWith(mtls, request, peer),
+      matchCertificateSubject: true,
+      subscribe: (session) => {
+        sessions.push(session);
+        return { event: (event) => received.push(event), closed: (error) => closed.push(error) };
+      },
+      logger: silent,
+    });
+    stops.push(() => server.close());
+  });
+
+  async function connect(agent: string, options: { gzip?: boolean } = {}) {
+    const tls = await material.client(agent);
+    const connection = go.dial({ address: `127.0.0.1:${server.port}`, tls, ...options });
+    stops.push(() => connection.close());
+    const login = recordedLogin(agent.replace('agent-', ''));
+    const answer = await connection.unary(methods.authenticate, login);
+    const tokens = readMessage(schemas.authResponse, answer.bytes);
+    const authorization = String(tokens.accessToken);
+    return { connection, answer, tokens, authorization };
+  }
+
+  async function subscribe(agent: string, options: { gzip?: boolean } = {}) {
+    const opened = await connect(agent, options);
+    const messages: Buffer[] = [];
+    const { authorization } = opened;
+    const call: GoClientCall = opened.connection.open(
+      methods.subscribe,
+      { authorization },
+      { message: (bytes) => messages.push(bytes) },
+    );
+    const count = sessions.length;
+    await until(() => expect(sessions.length).toBeGreaterThan(count));
+    return { ...opened, call, messages, session: sessions.at(-1) as Session };
+  }
+
+  test('answers a recorded login in the recorded form, and Version too', async () => {
+    for (const agent of ['agent-managed', 'agent-autonomous']) {
+      const { connection, answer, tokens, authorization } = await connect(agent);
+      expect(answer).toMatchObject({ code: 'OK', trailer: {} });
+      const recorded = recordedLines('connect').filter(
+        ({ rpc, dir }) => rpc === methods.authenticate && dir === 'principal->agent',
+      );
+      const theirs = readMessage(schemas.authResponse, bytesOf(recorded[0] as RecordedLine));
+      const free = { accessToken: expect.any(String), refreshToken: expect.any(String) };
+      expect(tokens).toEqual({ ...theirs, ...free });
+
+      const version = await connection.unary(methods.version, Buffer.alloc(0), { authorization });
+      const recordedVersion = firstMessage(
+        'connect',
+        ({ rpc, dir }) => rpc === methods.version && dir === 'principal->agent',
+      );
+      expect(version.bytes).toEqual(recordedVersion);
+    }
+  });
+
+  test('issues tokens of the recorded shape, for both modes and purposes, also on renewal', async () => {
+    interface RecordedToken extends Token {
+      readonly rpc: string;
+      readonly token: string;
+    }
+    const recorded = recordedJson<RecordedToken[]>('jwt-claims');
+    let compared = 0;
+    for (const { rpc, token, header, claims } of recorded) {
+      const { clientID, mode } = JSON.parse(String(claims.sub));
+      const { connection, tokens } = await connect(clientID);
+      let answer = tokens;
+      if (rpc === methods.refreshToken) {
+        const request = writeMessage(schemas.refreshTokenRequest, { refreshToken: tokens.refreshToken });
+        answer = readMessage(schemas.authResponse, (await connection.unary(rpc, request)).bytes);
+        // The recorded renewal gave an access token only; ours may not give more, or a Go agent would take it over.
+        expect(Object.keys(answer)).toEqual(['accessToken']);
+      }
+      const ours = readToken(String(answer[token]));
+      expect(ours.header).toEqual(header);
+      const life = (of: Token['claims']) => Number(of.exp) - Number(of.iat);
+      expect(ours.claims).toEqual({
+        ...claims,
+        sub: JSON.stringify({ clientID, mode }),
+        // When it was issued is free, how long it lives is not.
+        iat: expect.any(Number),
+        nbf: ours.claims.iat,
+        exp: Number(ours.claims.iat) + life(claims),
+        jti: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+      });
+      expect(Object.keys(ours.claims).sort()).toEqual(Object.keys(claims).sort());
+      compared += 1;
+    }
+    expect(compared).toBe(recorded.length);
+  });
+
+  test('adds no metadata of its own to answers, as recorded', async () => {
+    // What HTTP/2 and gRPC add themselves is not in the recording; Go agents look at none of it.
+    const transport = ['content-type', 'date', 'grpc-accept-encoding'];
+    const plain = headerLines().filter(({ transport, dir }) => transport === 'default' && dir === 'principal->agent');
+    expect(plain.every(({ headers }) => Object.keys(headers).length === 0)).toBe(true);
+    const { answer } = await connect('agent-managed');
+    expect(Object.keys(answer.metadata).filter((name) => !transport.includes(name))).toEqual([]);
+    expect(answer.trailer).toEqual({});
+  });
+
+  test('takes every recorded event of a Go agent and acknowledges in bytes that Go reads', async () => {
+    const { call, session, messages } = await subscribe('agent-managed');
+    const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'agent->principal');
+    for (const { line } of sent) call.send(bytesOf(line));
+    await until(() => expect(received).toHaveLength(sent.length));
+    expect(received.map(({ eventId }) => eventId)).toEqual(sent.map(({ event }) => extensionOf(event, 'eventid')));
+    for (const event of received) session.stream.send({ ...event, source: '' });
+    await until(() => expect(messages).toHaveLength(sent.length));
+    expect(messages.map((bytes) => readEvent(bytes))).toEqual(sent.map(({ event }) => ({ ...event, source: '' })));
+  });
+
+  test('speaks gzip with an agent that does, in both directions', async () => {
+    const { call, session, messages } = await subscribe('agent-managed', { gzip: true });
+    const [first] = recordedEvents('compression', 'agent-managed').filter(
+      ({ line }) => line.dir === 'agent->principal',
+    );
+    const big = { ...first?.event, binaryData: Buffer.from(JSON.stringify({ text: 'abc'.repeat(400_000) })) };
+    call.send(writeEvent(big as never));
+    await until(() => expect(received).toHaveLength(1));
+    session.stream.send(received[0] as WireEvent);
+    await until(() => expect(messages).toHaveLength(1));
+    expect(Buffer.compare(readEvent(messages[0] as Buffer).binaryData as Buffer, big.binaryData)).toBe(0);
+  });
+
+  test('bears messages close to the limit, both ways', async () => {
+    const { call, session, messages } = await subscribe('agent-managed');
+    const [first] = recordedEvents('app-managed', 'agent-managed');
+    const binaryData = Buffer.alloc(20 * 1024 * 1024, '"');
+    call.send(writeEvent({ ...first?.event, binaryData } as never));
+    await until(() => expect(received).toHaveLength(1));
+    session.stream.send(received[0] as WireEvent);
+    await until(() => expect(messages).toHaveLength(1));
+    expect(messages[0]?.length).toBeGreaterThan(binaryData.length);
+  });
+
+  test('ends streams with a status that Go agents come back from, and notices theirs', async () => {
+    const first = await subscribe('agent-managed');
+    server.disconnect('agent-managed', 'enough');
+    expect(await first.call.ended).toMatchObject({ code: 'Unavailable', message: 'enough' });
+    const second = await subscribe('agent-managed');
+    const third = await subscribe('agent-managed');
+    // A newer stream replaces the older one, which the originals leave open.
+    expect(await second.call.ended).toMatchObject({ code: 'Unavailable' });
+    third.connection.close();
+    await until(() => expect(closed).toHaveLength(3));
+    const fourth = await subscribe('agent-managed');
+    fourth.call.closeSend();
+    expect(await fourth.call.ended).toMatchObject({ code: 'OK' });
+    const fifth = await subscribe('agent-managed');
+    await server.close();
+    expect((await fifth.call.ended).code).toBe('Unavailable');
+  });
+
+  test('refuses what the originals refuse, in their words', async () => {
+    const { connection, tokens, authorization } = await connect('agent-managed');
+    const login = readMessage(schemas.authRequest, recordedLogin('managed'));
+    const authenticate = (change: object) =>
+      connection.unary(methods.authenticate, writeMessage(schemas.authRequest, { ...login, ...change }));
+    expect(await authenticate({ mode: 'other' })).toMatchObject({
+      code: 'Unknown',
+      message: expect.stringContaining('other'),
+    });
+    expect(await authenticate({ version: '' })).toMatchObject({
+      code: 'InvalidArgument',
+      message: 'agent version is required',
+    });
+    const userpass = recordedLines('auth-errors').filter(
+      ({ decoded, rpc }) => rpc === methods.authenticate && decoded?.method === 'userpass',
+    );
+    expect(userpass.length).toBeGreaterThan(0);
+    for (const line of userpass) {
+      const recorded = recordedLines('auth-errors').find(
+        ({ call, status }) => call === line.call && status !== undefined,
+      )?.status;
+      expect(await connection.unary(methods.authenticate, bytesOf(line))).toMatchObject({ ...recorded });
+    }
+    const invalid = { code: 'Unauthenticated', message: 'invalid authentication data' };
+    for (const metadata of [
+      {},
+      { authorization: '' },
+      { authorization: `Bearer ${authorization}` },
+      { authorization: String(tokens.refreshToken) },
+    ]) {
+      const call = connection.open(methods.subscribe, metadata, { message: () => undefined });
+      expect(await call.ended).toMatchObject(invalid);
+    }
+    const refresh = (refreshToken: unknown) =>
+      connection.unary(methods.refreshToken, writeMessage(schemas.refreshTokenRequest, { refreshToken }));
+    for (const token of ['', 'x', authorization]) {
+      expect(await refresh(token)).toMatchObject({ code: 'Unauthenticated', message: 'authentication failed' });
+    }
+    const ping = await connection.unary('/eventstreamapi.EventStream/Ping', Buffer.alloc(0), { authorization });
+    expect(ping).toMatchObject({ code: 'Unimplemented', message: 'method Ping not implemented' });
+    expect(await connection.unary('/no.Such/Method', Buffer.alloc(0))).toMatchObject({ code: 'Unimplemented' });
+    expect(sessions).toEqual([]);
+  });
+});
+
+describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../shared is)', () => {
+  interface Behaviour {
+    /** The only version that it takes. */
+    readonly version?: string;
+    /** How old its tokens are when it gives them. */
+    readonly tokenAgeSeconds?: number;
+    readonly address?: string;
+  }
+
+  async function startPrincipal(behaviour: Behaviour = {}) {
+    const { version = '99.9.9-unreleased', tokenAgeSeconds = 0, address } = behaviour;
+    const calls: GoServerCall[] = [];
+    const requests: Buffer[] = [];
+    const streams: { call: GoServerCall; messages: Buffer[] }[] = [];
+    const server: GoServer = await go.listen({
+      tls: material.server,
+      ...(address === undefined ? {} : { address }),
+      accept: (call) => {
+        calls.push(call);
+        const messages: Buffer[] = [];
+        if (call.method === methods.subscribe) streams.push({ call, messages });
+        const age = call.method === methods.refreshToken ? 0 : tokenAgeSeconds;
+        return {
+          message: (bytes) => {
+            messages.push(bytes);
+            if (call.method === methods.subscribe) return;
+            requests.push(bytes);
+            answer(call, bytes, new Date(Date.now() - age * 1000));
+          },
+          halfClose: () => call.method === methods.subscribe && call.finish(),
+        };
+      },
+    });
+    const answer = (call: GoServerCall, bytes: Buffer, issued: Date) => {
+      const wanted =
+        call.method !== methods.authenticate || readMessage(schemas.authRequest, bytes).version === version;
+      if (!wanted) {
+        call.finish('FailedPrecondition', 'version mismatch');
+        return;
+      }
+      call.send(
+        call.method === methods.version
+          ? writeMessage(schemas.versionResponse, { version: `argocd-agent-${version}` })
+          : recordedAnswer('agent-managed', issued),
+      );
+      call.finish();
+    };
+    stops.push(() => server.stop());
+    return { server, calls, requests, streams };
+  }
+
+  async function startAgent(address: string, options: { compression?: boolean; version?: string; name?: string } = {}) {
+    const abort = new AbortController();
+    const events: WireEvent[] = [];
+    const failures: WireError[] = [];
+    const streams: EventStream[] = [];
+    const { cert, key, ca } = await material.client(options.name ?? 'agent-managed');
+    const done = runWireClient({
+      server: address,
+      tls: () => ({ ca, cert, key }),
+      credentials: () => ({ method: 'mtls', credentials: {} }),
+      mode: 'managed',
+      version: options.version ?? '99.9.9-unreleased',
+      agentNamespace: 'argocd-managed',
+      compression: options.compression ?? false,
+      onConnected: (stream) => {
+        streams.push(stream);
+        return { event: (event) => events.push(event), closed: () => undefined };
+      },
+      onDisconnected: (error) => failures.push(error),
+      signal: abort.signal,
+      backoff: { initialMs: 20, maxMs: 100 },
+      logger: silent,
+    });
+    stops.push(() => {
+      abort.abort();
+      return done;
+    });
+    return { events, failures, streams };
+  }
+
+  test('logs in with the recorded request, and with the recorded metadata', async () => {
+    for (const [transport, compression] of [
+      ['default', false],
+      ['compression', true],
+    ] as const) {
+      // Tokens that are about to end make it renew them, so that all three calls are seen.
+      const principal = await startPrincipal({ tokenAgeSeconds: 280 });
+      const agent = await startAgent(principal.server.address, { compression });
+      await until(() => expect(agent.streams).toHaveLength(1));
+      expect(principal.requests[0]).toEqual(recordedLogin('managed', compression ? 'compression' : 'connect'));
+      expect(principal.calls.map(({ method }) => method)).toEqual([
+        methods.authenticate,
+        methods.refreshToken,
+        methods.subscribe,
+      ]);
+      for (const call of principal.calls) {
+        const recorded = headerLines().find(
+          (line) => line.rpc === call.method && line.dir === 'agent->principal' && line.transport === transport,
+        );
+        // No renewal was recorded with compression.
+        if (recorded !== undefined) expectSameHeaders(call, recorded);
+        else expect([transport, call.method]).toEqual(['compression', methods.refreshToken]);
+        expect(call.subject).toBe('CN=agent-managed');
+      }
+    }
+  });
+
+  /** Metadata of a call of ours against the recorded one; what may differ is named here with the reason. */
+  function expectSameHeaders(call: GoServerCall, recorded: HeaderLine): void {
+    const ours = Object.fromEntries(Object.entries(call.metadata).map(([name, values]) => [name, values.join()]));
+    expect(call.compression).toBe(recorded.compression ?? '');
+    expect(ours).toEqual({
+      ...recorded.headers,
+      // Go names the host alone because its TLS credentials name one; servers do not look at it.
+      ':authority': expect.stringMatching(/^127\.0\.0\.1(:\d+)?$/),
+      // The stack names itself after the agent, and the originals' stack is not ours.
+      'user-agent': expect.stringMatching(/^argocd-agent\/v0\.0\.1 /),
+      // A list: what we can read besides is our matter.
+      'grpc-accept-encoding': expect.stringMatching(/(^|,)gzip(,|$)/),
+      ...(recorded.headers.authorization === undefined ? {} : { authorization: expect.stringMatching(/^ey[^ ]+$/) }),
+    });
+  }
+
+  test('a principal that insists on its version is asked for it, and told that one from then on', async () => {
+    const principal = await startPrincipal({ version: '1.2.3' });
+    const agent = await startAgent(principal.server.address, { version: '0.1.0' });
+    await until(() => expect(agent.streams).toHaveLength(1));
+    principal.streams[0]?.call.finish('Unavailable', 'transport is closing');
+    await until(() => expect(agent.streams).toHaveLength(2));
+    const once = [methods.authenticate, methods.version, methods.authenticate, methods.subscribe];
+    expect(principal.calls.map(({ method }) => method)).toEqual([...once, methods.authenticate, methods.subscribe]);
+    expect(agent.failures.map(({ code }) => code)).toEqual(['not-accepting']);
+  });
+
+  test('takes every recorded event of a Go principal, and Go reads what we send', async () => {
+    const principal = await startPrincipal();
+    const agent = await startAgent(principal.server.address);
+    await until(() => expect(principal.streams).toHaveLength(1));
+    const { call, messages } = principal.streams[0] as { call: GoServerCall; messages: Buffer[] };
+    const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'principal->agent');
+    for (const { line } of sent) call.send(bytesOf(line));
+    await until(() => expect(agent.events).toHaveLength(sent.length));
+    for (const event of agent.events) agent.streams[0]?.send({ ...event, source: 'agent://agent-managed' });
+    await until(() => expect(messages).toHaveLength(sent.length));
+    expect(messages.map((bytes) => readEvent(bytes))).toEqual(
+      sent.map(({ event }) => ({ ...event, source: 'agent://agent-managed' })),
+    );
+  });
+
+  test('comes back however the stream or the server ends', async () => {
+    let principal = await startPrincipal();
+    const agent = await startAgent(principal.server.address);
+    const endings: ((call: GoServerCall) => unknown)[] = [
+      (call) => call.finish('OK'),
+      (call) => call.finish('Unavailable', 'transport is closing'),
+      (call) => call.finish('Unauthenticated', 'invalid authentication data'),
+      (call) => call.finish('Canceled', 'context canceled'),
+      (call) => call.finish('Internal', 'stream terminated by RST_STREAM'),
+      (call) => call.finish('Unknown', 'anything'),
+    ];
+    for (const [index, end] of endings.entries()) {
+      await until(() => expect(agent.streams).toHaveLength(index + 1));
+      await until(() => expect(principal.streams).toHaveLength(index + 1));
+      end((principal.streams[index] as { call: GoServerCall }).call);
+    }
+    await until(() => expect(agent.streams).toHaveLength(endings.length + 1));
+    const { address } = principal.server;
+    for (const graceful of [false, true]) {
+      const count = agent.streams.length;
+      const stopped = principal.server.stop(graceful);
+      // A server that waits for its streams says goodbye first; an agent that stayed would hold it up for ever.
+      if (graceful) principal.streams.at(-1)?.call.finish('Unavailable', 'shutting down');
+      await stopped;
+      principal = await startPrincipal({ address });
+      await until(() => expect(agent.streams.length).toBeGreaterThan(count));
+    }
+  });
+
+  test('a Go principal that does not know the authority of our certificate is told apart from one that is away', async () => {
+    const foreign = await makeMaterial();
+    const principal = await go.listen({
+      tls: { ...material.server, ca: foreign.authority.certificate },
+      accept: () => ({ message: () => undefined }),
+    });
+    stops.push(() => principal.stop());
+    const agent = await startAgent(principal.address);
+    await until(() => expect(agent.failures.length).toBeGreaterThan(0));
+    expect(agent.failures[0]?.code).toBe('certificate-rejected');
+  });
+});
