@@ -1,20 +1,16 @@
 import type { AgentMode } from '../auth/index.ts';
 import type { WireError } from './errors.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
+import type { TlsSettings } from './tls-settings.ts';
 
-/** The client's TLS material, all in PEM form. */
-export interface ClientTls {
+/** The client's TLS material, all in PEM form, and what of TLS is allowed (lowest version by default TLS 1.2). */
+export interface ClientTls extends TlsSettings {
   /** The CAs that the principal's certificate must come from. Default: the system's. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
   /** Accepts any server certificate. */
   readonly insecure?: boolean;
-  /** Default TLSv1.2. */
-  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
-  readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
-  /** OpenSSL names, separated by colons. */
-  readonly ciphers?: string;
 }
 
 /** What an agent's connection needs to know. */

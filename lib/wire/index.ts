@@ -26,3 +26,10 @@ export { runWireClient } from './run-client.ts';
 export { serveWire } from './serve.ts';
 export type { Refusal, ServerTls, Session, WireServer, WireServerOptions } from './server-options.ts';
 export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './stream.ts';
+export {
+  asksForCipherSuites,
+  cipherSuiteCatalogue,
+  parseTlsSettings,
+  type TlsSettings,
+  type TlsVersion,
+} from './tls-settings.ts';
