@@ -1,34 +1,96 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { EventOutcome } from '../lib/bridge/index.ts';
 
-/** The agent's metrics, under the original's names. */
+/** The agent's metrics, under the original's names where it has them. */
 export interface AgentMetrics {
-  readonly connectionStatus: Gauge;
-  readonly connectionStart: Gauge;
-  readonly connections: Counter;
-  readonly authFailures: Counter;
-  readonly eventsReceived: Counter;
-  readonly eventsSent: Counter;
+  connected(): void;
+  disconnected(): void;
+  authFailed(): void;
+  eventReceived(): void;
+  eventSent(): void;
+  /** An event of the principal was on its way for so long. */
+  arrived(resourceType: string, seconds: number): void;
+  /** An event of the principal has been processed. */
+  processed(resourceType: string, status: EventOutcome, seconds: number): void;
 }
 
-/** Registers the metrics; `outOfStep` is asked at every scrape for the resources not yet acknowledged by the principal. */
-export function agentMetrics(registry: Registry, outOfStep: () => number): AgentMetrics {
+/** Registers the metrics; `state` is asked at every scrape. */
+export function agentMetrics(
+  registry: Registry,
+  state: {
+    readonly mode: string;
+    /** Resources not yet acknowledged by the principal. */
+    outOfStep(): number;
+    /** Whether there is a connection to Argo CD's Redis. */
+    isRedisConnected(): boolean;
+  },
+): AgentMetrics {
   const registers = [registry];
   const counter = (name: string, help: string) => new Counter({ name, help, registers });
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
-  new Gauge({
-    name: 'argocd_agent_out_of_step_resources',
-    help: 'Resources that the principal has not yet acknowledged in their present state',
+  const gauge = (name: string, help: string, read?: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      ...(read && {
+        collect() {
+          (this as Gauge).set(read());
+        },
+      }),
+    });
+  gauge(
+    'argocd_agent_out_of_step_resources',
+    'Resources that the principal has not yet acknowledged in their present state',
+    state.outOfStep,
+  );
+  gauge('argocd_agent_redis_connected', "1 while connected to Argo CD's Redis", () =>
+    state.isRedisConnected() ? 1 : 0,
+  );
+  const connectionStatus = gauge('argocd_agent_connection_status', '1 while connected to the principal');
+  const connectionStart = gauge(
+    'argocd_agent_connection_start_timestamp_seconds',
+    'When the connection began; 0 while there is none',
+  );
+  const connections = counter('argocd_agent_connections_total', 'Connections made to the principal');
+  const authFailures = counter('argocd_agent_auth_failures_total', 'Times that the principal refused to authenticate');
+  const received = counter('agent_events_received', 'Events received from the principal');
+  const sent = counter('agent_events_sent', 'Events sent to the principal');
+  const errors = new Counter({
+    name: 'agent_errors',
+    help: 'Events of the principal that could not be processed',
+    labelNames: ['resource_type'],
     registers,
-    collect() {
-      this.set(outOfStep());
-    },
+  });
+  const processing = new Histogram({
+    name: 'agent_event_processing_time',
+    help: 'Seconds from the arrival of an event to its acknowledgement',
+    labelNames: ['status', 'agent_mode', 'resource_type'],
+    registers,
+  });
+  const latency = new Histogram({
+    name: 'agent_event_propagation_latency_seconds',
+    help: "Time that the principal's event was on its way, by the clocks of both sides",
+    labelNames: ['resource_type'],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
+    registers,
   });
   return {
-    connectionStatus: gauge('argocd_agent_connection_status', '1 while connected to the principal'),
-    connectionStart: gauge('argocd_agent_connection_start_timestamp_seconds', 'When the connection began'),
-    connections: counter('argocd_agent_connections_total', 'Connections made to the principal'),
-    authFailures: counter('argocd_agent_auth_failures_total', 'Times that the principal refused to authenticate'),
-    eventsReceived: counter('agent_events_received', 'Events received from the principal'),
-    eventsSent: counter('agent_events_sent', 'Events sent to the principal'),
+    connected: () => {
+      connections.inc();
+      connectionStatus.set(1);
+      connectionStart.setToCurrentTime();
+    },
+    disconnected: () => {
+      connectionStatus.set(0);
+      connectionStart.set(0);
+    },
+    authFailed: () => authFailures.inc(),
+    eventReceived: () => received.inc(),
+    eventSent: () => sent.inc(),
+    arrived: (type, seconds) => latency.observe({ resource_type: type }, seconds),
+    processed: (type, status, seconds) => {
+      if (status === 'failure') errors.inc({ resource_type: type });
+      processing.observe({ status, agent_mode: state.mode, resource_type: type }, seconds);
+    },
   };
 }

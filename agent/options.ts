@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { FatalError } from '../lib/ops/index.ts';
+import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
 import type { AgentFlags } from './flags.ts';
 
 /** How the agent proves who it is: the method's name on the wire, and what goes with it. */
@@ -11,15 +12,17 @@ export interface Credentials {
 /** What the flags mean together. */
 export interface AgentOptions {
   readonly flags: AgentFlags;
+  readonly mode: 'managed' | 'autonomous';
   readonly credentials: Credentials;
+  readonly redis: RedisSettings;
   readonly tls: 'plaintext' | { readonly verify: boolean; readonly files: boolean };
 }
 
 /**
- * Checks the flags against each other.
+ * Checks the flags against each other; `given` are those of the command line.
  * @throws FatalError that names the flag and what to do
  */
-export function agentOptions(flags: AgentFlags): AgentOptions {
+export function agentOptions(flags: AgentFlags, given: ReadonlySet<string> = new Set()): AgentOptions {
   if (flags['server-address'] === '') {
     throw new FatalError(
       'No remote specified: set --server-address (ARGOCD_AGENT_REMOTE_SERVER) to the host name or address of the principal',
@@ -48,8 +51,25 @@ export function agentOptions(flags: AgentFlags): AgentOptions {
   }
   return {
     flags,
+    mode: 'managed',
     credentials: readCredentials(flags.creds),
     tls: flags['insecure-plaintext'] ? 'plaintext' : { verify: !flags['insecure-tls'], files },
+    redis: redisSettings({
+      address: { flag: 'redis-addr', value: flags['redis-addr'] },
+      username: flags['redis-username'],
+      password: flags['redis-password'],
+      credentialsFolder: flags['redis-creds-dir-path'],
+      tls: {
+        enabled: flags['redis-tls-enabled'],
+        insecure: { flag: 'redis-tls-insecure', value: flags['redis-tls-insecure'] },
+        caPath: { flag: 'redis-tls-ca-path', value: flags['redis-tls-ca-path'] },
+        caSecretName: {
+          flag: 'redis-tls-ca-secret-name',
+          value: flags['redis-tls-ca-secret-name'],
+          isGiven: given.has('redis-tls-ca-secret-name'),
+        },
+      },
+    }),
   };
 }
 

@@ -45,6 +45,8 @@ export class ConnectionRecords {
   readonly #held = new Set<string>();
   /** What this process wrote last, since the cache may be behind it. */
   readonly #written = new Map<string, { readonly connected: boolean; readonly resourceVersion: string | undefined }>();
+  /** The mode of each agent's last connection; undefined when it is not to be remembered any more. */
+  readonly #modes = new Map<string, string | undefined>();
 
   constructor(options: {
     client: KubeClient;
@@ -69,6 +71,7 @@ export class ConnectionRecords {
 
   connected(agent: string, details: ConnectedAgent): void {
     this.#connected.set(agent, { ...details, since: new Date() });
+    this.#modes.set(agent, details.mode);
     this.#known.add(agent);
     this.#held.add(agent);
     this.#queue.add(agent);
@@ -77,6 +80,32 @@ export class ConnectionRecords {
   disconnected(agent: string): void {
     this.#connected.delete(agent);
     this.#queue.add(agent);
+  }
+
+  /** The mode in which the agent was last connected, to this process or a former one; undefined when it never was. */
+  modeOf(agent: string): string | undefined {
+    if (this.#modes.has(agent)) return this.#modes.get(agent);
+    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata;
+    return cached?.labels?.[annotation('agent-name')] === agent
+      ? cached.annotations?.[annotation('agent-mode')]
+      : undefined;
+  }
+
+  /** The agent has left the fleet: the mode of its last connection is not remembered. */
+  forget(agent: string): void {
+    if (this.modeOf(agent) === undefined) return;
+    this.#modes.set(agent, undefined);
+    this.#held.add(agent);
+    this.#known.add(agent);
+    this.#queue.add(agent);
+  }
+
+  /** Forgets the mode of agents that left the fleet while no principal ran. Call it when the cache is filled. */
+  forgetAllBut(isMember: (agent: string) => boolean): void {
+    for (const lease of this.#informer.list()) {
+      const agent = lease.metadata.labels?.[annotation('agent-name')];
+      if (agent !== undefined && !isMember(agent)) this.forget(agent);
+    }
   }
 
   /**
@@ -145,6 +174,8 @@ export class ConnectionRecords {
   /** The end of a connection replaces only what this process wrote: `resourceVersion` sees to that. */
   #record(agent: string, now: Connected | undefined, resourceVersion: string | undefined): Lease {
     const renewTime = rfc3339Micro(new Date());
+    const mode = this.modeOf(agent);
+    const modeNote = mode === undefined ? {} : { [annotation('agent-mode')]: mode };
     const metadata = {
       namespace: this.#namespace,
       name: nameOf(agent),
@@ -155,7 +186,7 @@ export class ConnectionRecords {
         metadata: {
           ...metadata,
           ...(resourceVersion === undefined ? {} : { resourceVersion }),
-          annotations: { [annotation('connected')]: 'false' },
+          annotations: { [annotation('connected')]: 'false', ...modeNote },
         },
         spec: { holderIdentity: '', renewTime },
       };
@@ -165,7 +196,7 @@ export class ConnectionRecords {
         ...metadata,
         annotations: {
           [annotation('connected')]: 'true',
-          [annotation('agent-mode')]: now.mode,
+          ...modeNote,
           [annotation('agent-version')]: now.version,
         },
       },

@@ -9,6 +9,7 @@ import {
   parseSigningKey,
   parseTrust,
 } from '../lib/ops/index.ts';
+import { generatedCertificate } from './generated.ts';
 import type { PrincipalOptions } from './options.ts';
 
 /** The principal's key material, reloaded while it runs. A part that is not needed is undefined. */
@@ -47,11 +48,13 @@ export function principalCredentials(
     server:
       tls === 'plaintext'
         ? undefined
-        : live(
-            tls.files ? { 'tls.crt': flags['tls-cert'], 'tls.key': flags['tls-key'] } : undefined,
-            flags['tls-secret-name'],
-            parseKeyPair,
-          ),
+        : tls.from === 'generated'
+          ? generatedCertificate(logger, signal)
+          : live(
+              tls.from === 'files' ? { 'tls.crt': flags['tls-cert'], 'tls.key': flags['tls-key'] } : undefined,
+              flags['tls-secret-name'],
+              parseKeyPair,
+            ),
     clientTrust:
       tls === 'plaintext' || !tls.requireClientCertificate
         ? undefined

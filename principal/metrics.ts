@@ -1,28 +1,78 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { EventOutcome } from '../lib/bridge/index.ts';
 
-/** The principal's metrics, under the original's names. */
-export interface PrincipalMetrics {
-  readonly connectedAgents: Gauge;
-  readonly connections: Counter<'agent_name'>;
-  readonly eventsReceived: Counter;
-  readonly eventsSent: Counter;
-  /** Changes of kinds seen on the hub, by `kind` and `change`. */
-  changed(kind: 'applications' | 'app_projects', change: 'created' | 'updated' | 'deleted'): void;
+/** What the hub's changes are counted of. */
+export type CountedKind = 'applications' | 'app_projects' | 'repositories';
+
+/** What is asked for at every scrape. */
+export interface PrincipalState {
+  /** Connected agents, and since when. */
+  connections(): Iterable<{ readonly agent: string; readonly mode: string; readonly since: Date }>;
+  /** Resources not yet acknowledged by each connected agent. */
+  outOfStep(): Iterable<readonly [agent: string, resources: number]>;
+  gpgKeys(): number;
+  /** Whether there is a connection to Argo CD's Redis. */
+  isRedisConnected(): boolean;
 }
 
-/** Registers the metrics; `outOfStep` is asked at every scrape for the resources not yet acknowledged by each agent. */
-export function principalMetrics(
-  registry: Registry,
-  outOfStep: () => Iterable<readonly [agent: string, resources: number]>,
-): PrincipalMetrics {
+/**
+ * The principal's metrics, under the original's names where it has them. Labels `agent_name` are of agents with a cluster
+ * Secret and go when the agent does.
+ */
+export interface PrincipalMetrics {
+  connected(agent: string): void;
+  eventReceived(): void;
+  eventSent(): void;
+  /** An event of an agent was on its way for so long. */
+  arrived(resourceType: string, seconds: number): void;
+  /** An event of an agent has been processed. */
+  processed(agent: string, resourceType: string, status: EventOutcome, seconds: number): void;
+  refusedLogin(reason: string): void;
+  /** Changes of kinds seen on the hub. */
+  changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;
+  /** The agent has left the fleet. */
+  forgetAgent(agent: string): void;
+}
+
+/** Registers the metrics. */
+export function principalMetrics(registry: Registry, state: PrincipalState): PrincipalMetrics {
   const registers = [registry];
   const counter = (name: string, help: string) => new Counter({ name, help, registers });
+  const gauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
   const changes = new Map<string, Counter>();
-  for (const kind of ['applications', 'app_projects']) {
+  for (const kind of ['applications', 'app_projects', 'repositories'] satisfies CountedKind[]) {
     for (const change of ['created', 'updated', 'deleted']) {
       changes.set(`${kind}_${change}`, counter(`principal_${kind}_${change}`, `${kind} seen ${change} on the hub`));
     }
   }
+  gauge('argocd_principal_connected_agents', 'Agents that are connected', () => [...state.connections()].length);
+  gauge('principal_agent_avg_connection_time', 'Mean time in minutes that the connected agents have been so', () => {
+    const ages = Array.from(state.connections(), ({ since }) => Date.now() - since.getTime());
+    const sum = ages.reduce((total, age) => total + age, 0);
+    return ages.length === 0 ? 0 : sum / ages.length / 60_000;
+  });
+  gauge('argocd_principal_gpg_keys_count', 'Keys in the ConfigMap of GPG keys', state.gpgKeys);
+  gauge('argocd_principal_redis_connected', "1 while connected to Argo CD's Redis", () =>
+    state.isRedisConnected() ? 1 : 0,
+  );
+  new Gauge({
+    name: 'argocd_principal_connected_agents_by_mode',
+    help: 'Agents that are connected, by mode',
+    labelNames: ['mode'],
+    registers,
+    collect() {
+      for (const mode of ['managed', 'autonomous']) this.set({ mode }, 0);
+      for (const { mode } of state.connections()) this.inc({ mode });
+    },
+  });
   new Gauge({
     name: 'argocd_principal_out_of_step_resources',
     help: 'Resources that an agent has not yet acknowledged in their present state',
@@ -30,23 +80,65 @@ export function principalMetrics(
     registers,
     collect() {
       this.reset();
-      for (const [agent, resources] of outOfStep()) this.set({ agent_name: agent }, resources);
+      for (const [agent, resources] of state.outOfStep()) this.set({ agent_name: agent }, resources);
     },
   });
+  const connections = new Counter({
+    name: 'argocd_principal_agent_connections_total',
+    help: 'Connections that agents have made',
+    labelNames: ['agent_name'],
+    registers,
+  });
+  const received = counter('principal_events_received', 'Events received from agents');
+  const sent = counter('principal_events_sent', 'Events sent to agents');
+  const errors = new Counter({
+    name: 'principal_errors',
+    help: 'Events of agents that could not be processed',
+    labelNames: ['resource_type'],
+    registers,
+  });
+  const processing = new Histogram({
+    name: 'principal_event_processing_time',
+    help: 'Seconds from the arrival of an event to its acknowledgement',
+    labelNames: ['status', 'agent_name', 'resource_type'],
+    registers,
+  });
+  const latency = new Histogram({
+    name: 'principal_event_propagation_latency_seconds',
+    help: "Time that an agent's event was on its way, by the clocks of both sides",
+    labelNames: ['resource_type'],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
+    registers,
+  });
+  const refused = new Counter({
+    name: 'argocd_principal_refused_logins_total',
+    help: 'Calls of agents that were refused, by reason',
+    labelNames: ['reason'],
+    registers,
+  });
+  const processedBy = new Map<string, Set<string>>();
   return {
-    connectedAgents: new Gauge({
-      name: 'argocd_principal_connected_agents',
-      help: 'Agents that are connected',
-      registers,
-    }),
-    connections: new Counter({
-      name: 'argocd_principal_agent_connections_total',
-      help: 'Connections that agents have made',
-      labelNames: ['agent_name'],
-      registers,
-    }),
-    eventsReceived: counter('principal_events_received', 'Events received from agents'),
-    eventsSent: counter('principal_events_sent', 'Events sent to agents'),
+    connected: (agent) => connections.inc({ agent_name: agent }),
+    eventReceived: () => received.inc(),
+    eventSent: () => sent.inc(),
+    arrived: (type, seconds) => latency.observe({ resource_type: type }, seconds),
+    processed: (agent, type, status, seconds) => {
+      const labels = `${status}\n${type}`;
+      const seen = processedBy.get(agent);
+      if (seen === undefined) processedBy.set(agent, new Set([labels]));
+      else seen.add(labels);
+      if (status !== 'success') errors.inc({ resource_type: type });
+      processing.observe({ status, agent_name: agent, resource_type: type }, seconds);
+    },
+    refusedLogin: (reason) => refused.inc({ reason }),
     changed: (kind, change) => changes.get(`${kind}_${change}`)?.inc(),
+    forgetAgent: (agent) => {
+      connections.remove({ agent_name: agent });
+      for (const labels of processedBy.get(agent) ?? []) {
+        const [status = '', resource_type = ''] = labels.split('\n');
+        processing.remove({ status, agent_name: agent, resource_type });
+      }
+      processedBy.delete(agent);
+    },
   };
 }

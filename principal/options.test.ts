@@ -9,7 +9,7 @@ const options = (...args: string[]) =>
 test('the usual set-up', () => {
   const { auth, tls } = options('--auth=mtls:subject:^CN=([^,]+)');
   expect(auth).toEqual({ method: 'mtls', source: 'subject', pattern: /^CN=([^,]+)/ });
-  expect(tls).toEqual({ files: false, requireClientCertificate: true });
+  expect(tls).toEqual({ from: 'secret', requireClientCertificate: true });
 });
 
 test('an expression alone is about the subject; uri names the other source', () => {

@@ -1,19 +1,26 @@
 import { type AuthChoice, AuthError, checkPairing, parseAuth } from '../lib/auth/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
+import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
 import { type PrincipalFlags, principalFlags } from './flags.ts';
+import { type NamespaceCreation, namespaceCreation } from './namespaces.ts';
 
 /** What the flags mean together. */
 export interface PrincipalOptions {
   readonly flags: PrincipalFlags;
   readonly auth: AuthChoice;
-  readonly tls: 'plaintext' | { readonly files: boolean; readonly requireClientCertificate: boolean };
+  readonly tls:
+    | 'plaintext'
+    | { readonly from: 'generated' | 'files' | 'secret'; readonly requireClientCertificate: boolean };
+  readonly redis: RedisSettings;
+  /** Which namespaces may be created, undefined for none. */
+  readonly namespaceCreation: NamespaceCreation | undefined;
 }
 
 /**
- * Checks the flags against each other.
+ * Checks the flags against each other; `given` are those of the command line.
  * @throws FatalError that names the flag and what to do
  */
-export function principalOptions(flags: PrincipalFlags): PrincipalOptions {
+export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<string> = new Set()): PrincipalOptions {
   if (flags.namespace === '') {
     throw new FatalError(
       "namespace is required for principal identity: set --namespace (ARGOCD_PRINCIPAL_NAMESPACE) to Argo CD's namespace",
@@ -21,8 +28,9 @@ export function principalOptions(flags: PrincipalFlags): PrincipalOptions {
   }
   const plaintext = flags['insecure-plaintext'];
   const auth = authOf(flags.auth, plaintext);
+  const generated = flags['insecure-tls-generate'];
   const files = flags['tls-cert'] !== '' || flags['tls-key'] !== '';
-  if (files && (flags['tls-cert'] === '' || flags['tls-key'] === '')) {
+  if (!generated && files && (flags['tls-cert'] === '' || flags['tls-key'] === '')) {
     throw new FatalError('Both --tls-cert and --tls-key have to be given');
   }
   // An empty lowest version means the default, as in the original.
@@ -35,7 +43,27 @@ export function principalOptions(flags: PrincipalFlags): PrincipalOptions {
     auth,
     tls: plaintext
       ? 'plaintext'
-      : { files, requireClientCertificate: flags['require-client-certs'] || auth.method === 'mtls' },
+      : {
+          from: generated ? 'generated' : files ? 'files' : 'secret',
+          requireClientCertificate: flags['require-client-certs'] || auth.method === 'mtls',
+        },
+    redis: redisSettings({
+      address: { flag: 'redis-server-address', value: flags['redis-server-address'] },
+      username: '',
+      password: flags['redis-password'],
+      credentialsFolder: flags['redis-creds-dir-path'],
+      tls: {
+        enabled: flags['redis-tls-enabled'],
+        insecure: { flag: 'redis-tls-insecure', value: flags['redis-tls-insecure'] },
+        caPath: { flag: 'redis-ca-path', value: flags['redis-ca-path'] },
+        caSecretName: {
+          flag: 'redis-ca-secret-name',
+          value: flags['redis-ca-secret-name'],
+          isGiven: given.has('redis-ca-secret-name'),
+        },
+      },
+    }),
+    namespaceCreation: namespaceCreation(flags),
   };
 }
 

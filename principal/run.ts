@@ -1,42 +1,34 @@
 import { hostname } from 'node:os';
-import {
-  type Application,
-  type AppProject,
-  applicationRouter,
-  PrincipalParts,
-  PrincipalProjects,
-  PrincipalSync,
-  sameNamespaces,
-} from '../lib/argocd/index.ts';
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
-import {
-  applications,
-  appProjects,
-  kubeClient,
-  kubeStore,
-  persistently,
-  startInformer,
-  syncSelector,
-} from '../lib/bridge/index.ts';
-import { configMaps, type Informer, type KubeObject, leases, secrets } from '../lib/kube/index.ts';
+import { kubeClient, persistently } from '../lib/bridge/index.ts';
+import { EventRecorder } from '../lib/kube/index.ts';
 import {
   type CommandContext,
   commandLoggers,
   createRegistry,
+  type Endpoint,
   FatalError,
   type Logger,
   serveHealth,
   serveMetrics,
+  serveProfiles,
   versionInfo,
 } from '../lib/ops/index.ts';
+import { type Compression, redisLink } from '../lib/redis/index.ts';
 import { MappedAgents } from './agents.ts';
-import { Blocklist, blocklistName } from './blocklist.ts';
-import { ConnectionRecords, connectionLabels } from './connections.ts';
+import { Blocklist } from './blocklist.ts';
+import { cachesFilled, principalCaches } from './caches.ts';
+import { ClusterInfos } from './cluster-info.ts';
+import { ConnectionRecords } from './connections.ts';
 import { principalCredentials } from './credentials.ts';
 import type { PrincipalFlags, principalFlags } from './flags.ts';
 import { ensurePrincipalUid } from './identity.ts';
-import { type PrincipalMetrics, principalMetrics } from './metrics.ts';
+import { principalMetrics } from './metrics.ts';
+import { pinnedMode } from './modes.ts';
+import { countChanges, gpgKeyCount } from './observations.ts';
 import { type PrincipalOptions, principalOptions } from './options.ts';
+import { principalParts } from './parts.ts';
+import { refusals } from './refusals.ts';
 import { serveAgents } from './server.ts';
 import { Sessions } from './sessions.ts';
 
@@ -48,10 +40,11 @@ export async function runPrincipal(
   flags: PrincipalFlags,
   context: CommandContext<typeof principalFlags>,
 ): Promise<void> {
-  const settings = principalOptions(flags);
+  const settings = principalOptions(flags, context.parsed.given);
   const loggers = commandLoggers('principal', flags, context);
   const logger = loggers.root;
   const { namespace } = flags;
+  const identity = process.env.POD_NAME ?? hostname();
   const client = kubeClient(flags);
   const failure = new AbortController();
   const signal = AbortSignal.any([context.signal, failure.signal]);
@@ -59,35 +52,22 @@ export async function runPrincipal(
   logger.info({ version: versionInfo().version, namespace, server: client.server }, 'principal starts');
 
   let waitingFor: string | undefined = 'the API server';
-  const health = await serveHealth({
-    port: flags['healthz-port'],
-    healthz: () => ({
-      ok: waitingFor === undefined,
-      text: waitingFor === undefined ? '' : `waiting for ${waitingFor}`,
+  const endpoints: Endpoint[] = [
+    await serveHealth({
+      port: flags['healthz-port'],
+      healthz: () => ({
+        ok: waitingFor === undefined,
+        text: waitingFor === undefined ? '' : `waiting for ${waitingFor}`,
+      }),
     }),
-  });
+  ];
+  if (flags['pprof-port'] > 0) endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
 
-  const secretCache = startInformer({ ...shared, type: secrets, namespace });
-  const credentials = principalCredentials(settings, { secrets: secretCache, logger, signal });
+  const caches = principalCaches(flags, shared);
+  const credentials = principalCredentials(settings, { secrets: caches.Secrets, logger, signal });
+  const link = redisLink(settings.redis, { secrets: caches.Secrets, namespace, notify: false, logger, signal });
   const agents = new MappedAgents(logger);
-  agents.follow(secretCache);
-  const labelSelector = syncSelector(flags['label-selector']);
-  const applicationCache = startInformer({ ...shared, type: applications, labelSelector });
-  const projectCache = startInformer({ ...shared, type: appProjects, namespace, labelSelector });
-  const leaseCache = startInformer({
-    ...shared,
-    type: leases,
-    namespace,
-    labelSelector: Object.entries(connectionLabels)
-      .map(([key, value]) => `${key}=${value}`)
-      .join(','),
-  });
-  const configCache = startInformer({
-    ...shared,
-    type: configMaps,
-    namespace,
-    fieldSelector: `metadata.name=${blocklistName}`,
-  });
+  agents.follow(caches.Secrets);
   const blocklist = new Blocklist(logger);
   const method = await authMethod(settings, blocklist, logger);
   const principalUid = await persistently(
@@ -99,61 +79,53 @@ export async function runPrincipal(
       isFinal: (error) => error instanceof FatalError,
     },
   );
-  const slow = setTimeout(() => {
-    logger.warn({ waitingFor }, "still waiting: are Argo CD's CRDs installed, and may the principal list them?");
-  }, 30_000);
-  for (const [what, cache] of [
-    ['Secrets', secretCache],
-    ['Applications', applicationCache],
-    ['AppProjects', projectCache],
-    ['blocked certificates', configCache],
-  ] as const) {
-    waitingFor = `the list of ${what}`;
-    await cache.synced(signal);
-  }
-  clearTimeout(slow);
+  const waiting = (what: string) => {
+    waitingFor = what;
+  };
+  await cachesFilled(caches, { logger, signal, waiting });
 
-  const mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
-  const route = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
-  const managedApplications = new PrincipalSync({
-    applications: kubeStore<Application>({ client, type: applications, informer: applicationCache, fieldManager }),
-    principalUid,
-    agentOf: route,
-    ...(mapping === 'destination'
-      ? { namespaceOf: (agent, local) => sameNamespaces(namespace, sessions.namespaceOf(agent) ?? '').toHub(local) }
-      : {}),
-    concurrency: flags['event-processors'],
-    log: logger,
-  });
-  const projects = new PrincipalProjects({
-    store: kubeStore<AppProject>({ client, type: appProjects, informer: projectCache, fieldManager }),
-    principalUid,
-    mapping,
-    log: logger,
-  });
-  // Projects first: Argo CD refuses an Application whose project it does not know yet.
-  const sync = new PrincipalParts({ managed: [projects, managedApplications], log: logger });
-  sync.start(signal);
-
-  const records = new ConnectionRecords({
+  const parts = principalParts({
+    flags,
     client,
-    namespace,
-    identity: process.env.POD_NAME ?? hostname(),
-    informer: leaseCache,
+    caches,
+    principalUid,
+    agentNamespace: (agent) => sessions.namespaceOf(agent),
+    detail: loggers.detail,
     logger,
   });
+  parts.start(signal);
+  const records = new ConnectionRecords({ client, namespace, identity, informer: caches.Leases, logger });
+  const compression = flags['redis-compression-type'] as Compression;
+  const clusterInfos = new ClusterInfos({ agents, link, compression, logger });
   const registry = createRegistry();
-  const metrics = principalMetrics(registry, () =>
-    sessions.agents().map((agent) => [agent, sync.stats(agent).pending] as const),
-  );
-  countChanges(metrics, applicationCache, 'applications');
-  countChanges(metrics, projectCache, 'app_projects');
-  const sessions = new Sessions({ sync, isMapped: (agent) => agents.has(agent), records, metrics, logger });
+  const metrics = principalMetrics(registry, {
+    connections: () => sessions.connections(),
+    outOfStep: () => sessions.connections().map(({ agent }) => [agent, parts.stats(agent).pending] as const),
+    gpgKeys: () => gpgKeyCount(caches['GPG keys']),
+    isRedisConnected: () => link.problem === undefined,
+  });
+  countChanges(caches, metrics);
+  const modes = { agents, recorded: (agent: string) => records.modeOf(agent) };
+  const sessions = new Sessions({
+    parts,
+    isMapped: (agent) => agents.has(agent),
+    pinnedMode: (agent) => pinnedMode(modes, agent),
+    records,
+    clusterInfos,
+    metrics,
+    detail: loggers.detail,
+    logger,
+    eventLogger: loggers.component('grpc-event'),
+  });
   agents.subscribe(sessions);
-  blocklist.follow(configCache, () => sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)));
-  const metricsServer =
-    flags['metrics-port'] > 0 ? await serveMetrics({ port: flags['metrics-port'], registry }) : undefined;
+  records.forgetAllBut((agent) => agents.has(agent));
+  blocklist.follow(caches['blocked certificates'], () =>
+    sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)),
+  );
+  if (flags['metrics-port'] > 0) endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
   const recording = records.run(signal).catch(shared.failed);
+  const informing = Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(shared.failed);
+  const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
 
   waitingFor = 'the key material (Secrets or files)';
   const server = await serveAgents({
@@ -161,6 +133,8 @@ export async function runPrincipal(
     credentials,
     method,
     blocklist,
+    modes,
+    refused: refusals({ agents, clusterInfos, events, metrics }),
     sessions,
     logger,
     signal,
@@ -175,9 +149,9 @@ export async function runPrincipal(
   logger.info('principal stops');
   // First the streams, so that agents go elsewhere at once.
   const closed = server.close();
-  await recording;
+  await Promise.all([recording, informing]);
   await records.close();
-  await Promise.all([closed, health.close(), metricsServer?.close()]);
+  await Promise.all([closed, events.close(), ...endpoints.map((endpoint) => endpoint.close())]);
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 
@@ -190,18 +164,4 @@ async function authMethod(settings: PrincipalOptions, blocklist: Blocklist, logg
   } catch (error) {
     throw new FatalError(`--auth (ARGOCD_PRINCIPAL_AUTH): ${(error as Error).message}`, { cause: error });
   }
-}
-
-const fieldManager = 'argocd-agent-principal';
-
-function countChanges(
-  metrics: PrincipalMetrics,
-  informer: Informer<KubeObject>,
-  kind: 'applications' | 'app_projects',
-): void {
-  informer.subscribe({
-    added: () => metrics.changed(kind, 'created'),
-    updated: () => metrics.changed(kind, 'updated'),
-    deleted: () => metrics.changed(kind, 'deleted'),
-  });
 }

@@ -11,7 +11,9 @@ import { FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
 import { type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
 import type { Blocklist } from './blocklist.ts';
 import type { PrincipalCredentials } from './credentials.ts';
+import { checkMode, type ModeSources } from './modes.ts';
 import type { PrincipalOptions } from './options.ts';
+import type { refusals } from './refusals.ts';
 import type { Sessions } from './sessions.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
@@ -26,11 +28,13 @@ export async function serveAgents(options: {
   credentials: PrincipalCredentials;
   method: AuthMethod;
   blocklist: Blocklist;
+  modes: ModeSources;
+  refused: ReturnType<typeof refusals>;
   sessions: Sessions;
   logger: Logger;
   signal: AbortSignal;
 }): Promise<WireServer> {
-  const { settings, credentials, method, blocklist, sessions, logger, signal } = options;
+  const { settings, credentials, method, blocklist, modes, refused, sessions, logger, signal } = options;
   const { flags } = settings;
   const wait = { timeoutMs: credentialsTimeoutMs, signal };
   const flag = (name: string) => `Create it, or name another one with --${name}`;
@@ -39,6 +43,9 @@ export async function serveAgents(options: {
   await credentials.signingKey?.ready({ ...wait, advice: flag('jwt-secret-name or --jwt-key') });
 
   const tls = serverTls(settings, credentials);
+  if (settings.tls !== 'plaintext' && settings.tls.from === 'generated') {
+    logger.warn('serving with a certificate made at this start: agents cannot know that this is the principal');
+  }
   if (tls === 'plaintext') logger.warn('serving without TLS: everything, tokens included, can be read on the way');
   const tokens = tokenAuthority(credentials);
   const server = await serveWire({
@@ -59,11 +66,17 @@ export async function serveAgents(options: {
         throw new AuthError('revoked', 'the client certificate is on the blocklist', { agent: identity.agent });
       }
       checkTokenHolder(method, identity, peer);
+      try {
+        checkMode(modes, identity);
+      } catch (error) {
+        if (error instanceof AuthError) refused.wrongMode(error);
+        throw error;
+      }
     },
+    refused: (reason) => refused.counted(reason),
     // As in the original, only where certificates are required.
     matchCertificateSubject:
       flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,
-    refuse: ({ mode }) => (mode === 'managed' ? undefined : `agents of mode ${mode} are not supported by this version`),
     subscribe: (session) => sessions.subscribe(session),
     maxMessageBytes: flags['grpc-max-message-size'],
     logger,

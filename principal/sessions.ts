@@ -1,8 +1,9 @@
-import type { Message, PrincipalParts } from '../lib/argocd/index.ts';
+import { type Message, type PrincipalParts, Warnings } from '../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
-import { type Peer, peerOnStream } from '../lib/bridge/index.ts';
-import type { Logger } from '../lib/ops/index.ts';
-import { principalSource, type Session, type SessionHandlers } from '../lib/wire/index.ts';
+import { EventTimer, type Peer, peerOnStream } from '../lib/bridge/index.ts';
+import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
+import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../lib/wire/index.ts';
+import type { ClusterInfos } from './cluster-info.ts';
 import type { ConnectionRecords } from './connections.ts';
 import type { PrincipalMetrics } from './metrics.ts';
 
@@ -12,6 +13,22 @@ const intake = { maxEvents: 5_000, maxBytes: 64 * 1024 * 1024 };
 interface Current {
   readonly session: Session;
   readonly peer: Peer;
+  readonly since: Date;
+}
+
+/** What {@link Sessions} works with. */
+export interface SessionsOptions {
+  readonly parts: PrincipalParts;
+  readonly isMapped: (agent: string) => boolean;
+  /** The mode that an agent must have, undefined when it may have any. */
+  readonly pinnedMode: (agent: string) => string | undefined;
+  readonly records: ConnectionRecords;
+  readonly clusterInfos: ClusterInfos;
+  readonly metrics: PrincipalMetrics;
+  readonly detail: Detail;
+  readonly logger: Logger;
+  /** For each event that comes and goes. */
+  readonly eventLogger: Logger;
 }
 
 /**
@@ -19,27 +36,13 @@ interface Current {
  * connected, but nothing is read from it and it is told nothing: "you should have nothing" would make it delete what it has.
  */
 export class Sessions {
-  readonly #sync: PrincipalParts;
-  readonly #isMapped: (agent: string) => boolean;
-  readonly #records: ConnectionRecords;
-  readonly #metrics: PrincipalMetrics;
-  readonly #logger: Logger;
+  readonly #options: SessionsOptions;
   /** What agents said about themselves when they last authenticated. */
   readonly #introductions = new Map<string, { version: string; namespace: string }>();
   readonly #current = new Map<string, Current>();
 
-  constructor(options: {
-    sync: PrincipalParts;
-    isMapped: (agent: string) => boolean;
-    records: ConnectionRecords;
-    metrics: PrincipalMetrics;
-    logger: Logger;
-  }) {
-    this.#sync = options.sync;
-    this.#isMapped = options.isMapped;
-    this.#records = options.records;
-    this.#metrics = options.metrics;
-    this.#logger = options.logger;
+  constructor(options: SessionsOptions) {
+    this.#options = options;
   }
 
   /** Remembers what an agent said about itself. */
@@ -53,8 +56,12 @@ export class Sessions {
   }
 
   /** The agents that are connected. */
-  agents(): string[] {
-    return [...this.#current.keys()];
+  connections(): { readonly agent: string; readonly mode: string; readonly since: Date }[] {
+    return Array.from(this.#current.values(), ({ session, since }) => ({
+      agent: session.agent,
+      mode: session.mode,
+      since,
+    }));
   }
 
   /** Ends the streams of agents whose certificate is blocked. */
@@ -62,7 +69,7 @@ export class Sessions {
     for (const [agent, { session }] of this.#current) {
       const { certificate } = session.peer;
       if (certificate === undefined || !isBlocked(fingerprintOf(certificate))) continue;
-      this.#logger.warn({ agent }, 'the certificate of a connected agent was blocked');
+      this.#options.logger.warn({ agent }, 'the certificate of a connected agent was blocked');
       session.stream.close('the client certificate is on the blocklist');
     }
   }
@@ -70,46 +77,75 @@ export class Sessions {
   /** The agent has got a cluster Secret. */
   mapped(agent: string): void {
     const current = this.#current.get(agent);
-    if (current === undefined) return;
+    if (current === undefined || this.#endInWrongMode(current)) return;
     this.#attach(agent, current);
     current.session.stream.resume();
+    this.#options.clusterInfos.connected(agent);
+  }
+
+  /** What the agent's cluster Secrets say has changed. */
+  changed(agent: string): void {
+    const current = this.#current.get(agent);
+    if (current !== undefined) this.#endInWrongMode(current);
+    this.#options.clusterInfos.changed(agent);
   }
 
   /** The agent's last cluster Secret is gone: the engine forgets it, and its stream ends. */
   unmapped(agent: string): void {
-    this.#sync.forgetAgent(agent);
-    this.#metrics.connections.remove({ agent_name: agent });
+    const { parts, metrics, records } = this.#options;
+    parts.forgetAgent(agent);
+    metrics.forgetAgent(agent);
+    records.forget(agent);
+    this.#introductions.delete(agent);
     this.#current.get(agent)?.session.stream.close('the agent is no longer mapped to a cluster');
   }
 
   /** Takes over a new stream. */
   subscribe(session: Session): SessionHandlers {
     const { agent, mode, stream } = session;
-    const sync = this.#sync;
+    const { parts, metrics, records, clusterInfos, logger } = this.#options;
     const version = this.#introductions.get(agent)?.version ?? '';
+    const warnings = new Warnings(logger);
+    const timer = new EventTimer({
+      arrived: (type, seconds) => metrics.arrived(type, seconds),
+      done: (type, seconds, outcome) => metrics.processed(agent, type, outcome, seconds),
+    });
     const peer: Peer = peerOnStream({
       stream,
       source: principalSource,
-      logger: this.#logger.child({ agent }),
+      logger: this.#options.eventLogger.child({ agent }),
       listener: {
-        receive: (message) => sync.receive(agent, message),
-        acknowledged: (ids) => sync.acknowledged(agent, ids),
-        writable: () => sync.writable(agent),
+        receive: (message) => {
+          this.#logDetail(agent, 'received', message);
+          parts.receive(agent, message);
+        },
+        acknowledged: (ids) => parts.acknowledged(agent, ids),
+        writable: () => parts.writable(agent),
       },
-      received: () => this.#metrics.eventsReceived.inc(),
-      sent: () => this.#metrics.eventsSent.inc(),
+      received: (event) => {
+        metrics.eventReceived();
+        timer.received(event);
+      },
+      sent: (event) => {
+        metrics.eventSent();
+        timer.sent(event);
+      },
       messageSent: (message) => this.#logSent(agent, message),
+      other: (event) => {
+        if (!this.#takeOther(agent, event, warnings)) timer.failed(event);
+      },
       intake,
     });
-    const current: Current = { session, peer };
+    const current: Current = { session, peer, since: new Date() };
     this.#current.set(agent, current);
-    this.#metrics.connections.inc({ agent_name: agent });
-    this.#metrics.connectedAgents.set(this.#current.size);
-    this.#records.connected(agent, { mode, version });
-    if (this.#isMapped(agent)) this.#attach(agent, current);
-    else {
+    records.connected(agent, { mode, version });
+    if (this.#options.isMapped(agent)) {
+      metrics.connected(agent);
+      clusterInfos.connected(agent);
+      this.#attach(agent, current);
+    } else {
       stream.pause();
-      this.#logger.warn(
+      logger.warn(
         { agent },
         'the agent has no cluster Secret (label argocd-agent.argoproj-labs.io/agent-name) and gets nothing until it has one',
       );
@@ -117,24 +153,78 @@ export class Sessions {
     return {
       event: peer.event,
       closed: () => {
-        sync.disconnected(agent, peer.connection);
+        parts.disconnected(agent, peer.connection);
         if (this.#current.get(agent) !== current) return;
         this.#current.delete(agent);
-        this.#metrics.connectedAgents.set(this.#current.size);
-        this.#records.disconnected(agent);
+        records.disconnected(agent);
+        if (this.#options.isMapped(agent)) clusterInfos.disconnected(agent);
       },
     };
   }
 
-  /** Lets an operator follow what an agent is asked to do. */
-  #logSent(agent: string, message: Message): void {
-    if (message.target === 'resourceResync' || message.type === 'error') return;
-    const { namespace, name } = message.object.metadata;
-    const field = message.target === 'application' ? 'application' : 'appProject';
-    this.#logger.info({ agent, [field]: `${namespace ?? ''}/${name}`, event: message.type }, 'sent to the agent');
+  #attach(agent: string, { session, peer }: Current): void {
+    this.#options.parts.connected(agent, session.mode, peer.connection);
   }
 
-  #attach(agent: string, { session, peer }: Current): void {
-    this.#sync.connected(agent, session.mode, peer.connection);
+  /** An operator has decided for another mode: the agent has to come back in that one. */
+  #endInWrongMode({ session: { agent, mode, stream } }: Current): boolean {
+    const pinned = this.#options.pinnedMode(agent);
+    if (pinned === undefined || pinned === mode) return false;
+    this.#options.logger.warn({ agent, mode, pinned }, "the agent's mode is no longer allowed, its stream ends");
+    stream.close(`this agent's mode has to be ${pinned}`);
+    return true;
+  }
+
+  /** What is not about resources that are kept in step. Returns whether it could be made use of. */
+  #takeOther(agent: string, event: WireEvent, warnings: Warnings): boolean {
+    switch (event.target) {
+      case targets.heartbeat:
+        return true;
+      case targets.clusterCacheInfoUpdate:
+        try {
+          this.#options.clusterInfos.statistics(agent, event);
+          return true;
+        } catch (error) {
+          warnings.warn({ agent, error }, "the statistics of an agent's cluster cannot be read");
+          return false;
+        }
+      default:
+        this.#options.eventLogger.debug(
+          { agent, event_target: event.target, event_type: event.type },
+          'event is not for this version',
+        );
+        return false;
+    }
+  }
+
+  /** Lets an operator follow what an agent is asked to do. */
+  #logSent(agent: string, message: Message): void {
+    this.#logDetail(agent, 'sent', message);
+    if (message.target === 'resourceResync' || message.type === 'error') return;
+    const { namespace, name } = message.object.metadata;
+    const field = fieldOf[message.target];
+    this.#options.logger.info(
+      { agent, [field]: `${namespace ?? ''}/${name}`, event: message.type },
+      'sent to the agent',
+    );
+  }
+
+  #logDetail(agent: string, direction: 'sent' | 'received', message: Message): void {
+    if (!this.#options.detail.has('events')) return;
+    const { target, type } = message;
+    const content = 'object' in message ? message.object : message;
+    const detail = detailOf(content, secretTargets.has(target) ? 'Secret' : undefined);
+    this.#options.logger.info(
+      { agent, log_category: 'events', direction, event_target: target, event_type: type, detail },
+      'event in full',
+    );
   }
 }
+
+const secretTargets: ReadonlySet<string> = new Set([targets.repository]);
+const fieldOf = {
+  application: 'application',
+  appproject: 'appProject',
+  repository: 'repository',
+  gpgkey: 'gpgKey',
+} as const;

@@ -1,7 +1,10 @@
 export { applications, appProjects, syncSelector } from './argo-kinds.ts';
+export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';
 export type { IntakeLimits } from './intake.ts';
 export { kubeClient, startInformer } from './kube-access.ts';
+export { loggedStore, type StoreDetail } from './logged-store.ts';
 export { eventOf, messageOf } from './messages.ts';
 export { type Peer, type PeerListener, peerOnStream } from './peer.ts';
 export { persistently } from './persist.ts';
 export { kubeStore } from './store.ts';
+export { allSynced } from './synced.ts';

@@ -50,6 +50,11 @@ export class RedisLink {
     return this.#problem;
   }
 
+  /** Whether changes of keys that were read are heard of. */
+  get isNotified(): boolean {
+    return this.#canNotify && this.#client !== undefined;
+  }
+
   /** Calls back whenever a connection has been made. */
   onReady(listener: () => void): void {
     this.#events.on('ready', listener);

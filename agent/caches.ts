@@ -1,0 +1,55 @@
+import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
+import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
+import type { Logger } from '../lib/ops/index.ts';
+import type { AgentFlags } from './flags.ts';
+
+/** Argo CD's ConfigMap of GPG keys. */
+const gpgKeysName = 'argocd-gpg-keys-cm';
+
+/** What the agent watches on its cluster, by the name that operators know it by. */
+export type AgentCaches = ReturnType<typeof agentCaches>;
+
+/** Starts all informers. */
+export function agentCaches(
+  flags: AgentFlags,
+  shared: { client: KubeClient; logger: Logger; signal: AbortSignal; failed(error: unknown): void },
+) {
+  const { namespace } = flags;
+  const labelSelector = syncSelector(flags['label-selector']);
+  const everywhere = flags['destination-based-mapping'];
+  return {
+    Secrets: startInformer({ ...shared, type: secrets, namespace }),
+    Applications: startInformer({
+      ...shared,
+      type: applications,
+      namespace: everywhere ? undefined : namespace,
+      labelSelector,
+    }),
+    AppProjects: startInformer({ ...shared, type: appProjects, namespace, labelSelector }),
+    'GPG keys': startInformer({
+      ...shared,
+      type: configMaps,
+      namespace,
+      fieldSelector: `metadata.name=${gpgKeysName}`,
+    }),
+  };
+}
+
+/**
+ * Waits until everything is listed; `waiting` hears what is missing.
+ * @throws FatalError that names what could not be listed in time; the agent is then started anew
+ */
+export function cachesFilled(
+  caches: AgentCaches,
+  flags: AgentFlags,
+  context: { signal: AbortSignal; waiting(what: string): void },
+): Promise<void> {
+  return allSynced(caches, {
+    timeoutMs: flags['informer-sync-timeout'],
+    signal: context.signal,
+    waiting: (missing) => context.waiting(`the list of ${missing.join(', ')}`),
+    advice:
+      "are Argo CD's CRDs installed, may the agent list them, and is the API server well? " +
+      'A slow cluster may need a larger --informer-sync-timeout (ARGOCD_AGENT_INFORMER_SYNC_TIMEOUT)',
+  });
+}

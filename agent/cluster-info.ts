@@ -1,0 +1,122 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../lib/ops/index.ts';
+import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../lib/redis/index.ts';
+import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../lib/wire/index.ts';
+
+/** What Argo CD calls the cluster that it runs on. */
+const server = 'https://kubernetes.default.svc';
+/** Also without a notification it is looked now and then. */
+const longestMs = 5 * 60_000;
+
+/** What the principal is told about this cluster. The first three are the originals', which ignore the others. */
+interface Statistics {
+  readonly applicationsCount: number;
+  readonly apisCount: number;
+  readonly resourcesCount: number;
+  readonly serverVersion?: string;
+  readonly lastCacheSyncTime?: string;
+}
+
+/**
+ * What the local Argo CD says about its cluster in its Redis, passed on to the principal: once per connection, since a
+ * principal forgets it with the connection, and when it has changed.
+ */
+export class ClusterStatistics {
+  readonly #link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
+  readonly #intervalMs: number;
+  readonly #logger: Logger;
+  #current: Statistics | undefined;
+  #send: ((event: WireEvent) => void) | undefined;
+  #sent: string | undefined;
+  #wake: () => void = () => undefined;
+  #isDue = true;
+
+  /** `intervalMs`: Redis is asked at most so often. */
+  constructor(options: {
+    link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
+    intervalMs: number;
+    logger: Logger;
+  }) {
+    this.#link = options.link;
+    this.#intervalMs = options.intervalMs;
+    this.#logger = options.logger;
+  }
+
+  /** There is a connection to the principal. */
+  connected(send: (event: WireEvent) => void): void {
+    this.#send = send;
+    this.#sent = undefined;
+    this.#tell();
+  }
+
+  disconnected(): void {
+    this.#send = undefined;
+  }
+
+  /** Follows Redis until aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    const due = () => {
+      this.#isDue = true;
+      this.#wake();
+    };
+    this.#link.onReady(due);
+    this.#link.onChanged(due);
+    signal.addEventListener('abort', () => this.#wake());
+    while (!signal.aborted) {
+      await this.#due(signal);
+      if (signal.aborted) return;
+      this.#isDue = false;
+      await this.#read();
+      await delay(this.#intervalMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Waits for a notification, or its absence to have lasted long; without notifications it is always time to look. */
+  async #due(signal: AbortSignal): Promise<void> {
+    if (this.#isDue || (this.#link.problem === undefined && !this.#link.isNotified)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, longestMs);
+    if (signal.aborted) resolve();
+    await promise;
+    clearTimeout(timer);
+  }
+
+  async #read(): Promise<void> {
+    if (this.#link.problem !== undefined) return;
+    try {
+      const info =
+        (await this.#decoded('gzip')) ??
+        // Argo CD may have been told not to compress.
+        (await this.#decoded('none'));
+      if (info === undefined) return;
+      const { cacheInfo, serverVersion, applicationsCount } = info;
+      this.#current = {
+        applicationsCount,
+        apisCount: cacheInfo.apisCount,
+        resourcesCount: cacheInfo.resourcesCount,
+        ...(serverVersion === '' ? {} : { serverVersion }),
+        ...(cacheInfo.lastCacheSyncTime === undefined ? {} : { lastCacheSyncTime: cacheInfo.lastCacheSyncTime }),
+      };
+      this.#tell();
+    } catch (error) {
+      this.#logger.warn({ error }, "the cluster's statistics cannot be read from Redis");
+    }
+  }
+
+  async #decoded(compression: 'gzip' | 'none') {
+    const value = await this.#link.get(clusterInfoKey(server, compression));
+    return value && decodeClusterInfo(value, compression);
+  }
+
+  #tell(): void {
+    if (this.#current === undefined || this.#send === undefined) return;
+    const text = JSON.stringify(this.#current);
+    if (text === this.#sent) return;
+    this.#sent = text;
+    const { clusterCacheInfoUpdate } = eventTypes;
+    const origin = { source: agentSource };
+    this.#send(messageEvent(targets.clusterCacheInfoUpdate, clusterCacheInfoUpdate, this.#current, origin));
+    this.#logger.debug({ statistics: this.#current }, "the cluster's statistics were sent");
+  }
+}

@@ -1,0 +1,152 @@
+import type { AgentParts, Message } from '../lib/argocd/index.ts';
+import { EventTimer, peerOnStream } from '../lib/bridge/index.ts';
+import { type Detail, detailOf, FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
+import {
+  agentSource,
+  type ClientTls,
+  type EventStream,
+  heartbeatEvent,
+  type PrincipalInfo,
+  runWireClient,
+  type SessionHandlers,
+  targets,
+} from '../lib/wire/index.ts';
+import type { ClusterStatistics } from './cluster-info.ts';
+import type { AgentCredentials } from './credentials.ts';
+import type { AgentMetrics } from './metrics.ts';
+import type { AgentOptions } from './options.ts';
+
+/** What the agent's connection works with. */
+export interface ConnectionContext {
+  readonly settings: AgentOptions;
+  readonly credentials: AgentCredentials;
+  readonly parts: AgentParts;
+  readonly statistics: ClusterStatistics;
+  readonly metrics: AgentMetrics;
+  readonly detail: Detail;
+  readonly logger: Logger;
+  /** For each event that comes and goes. */
+  readonly eventLogger: Logger;
+  readonly signal: AbortSignal;
+  /** Hears why there is no connection, undefined when there is one. */
+  state(problem: string | undefined): void;
+}
+
+/** Keeps the connection to the principal until aborted, and all that is kept in step on it. */
+export function keepConnected(context: ConnectionContext): Promise<void> {
+  const { settings, credentials, metrics, logger, signal } = context;
+  const { flags } = settings;
+  context.state('not connected to the principal');
+  return runWireClient({
+    server: `${flags['server-address']}:${flags['server-port']}`,
+    tls: () => clientTls(settings, credentials),
+    credentials: () => settings.credentials,
+    mode: settings.mode,
+    version: versionInfo().version,
+    agentNamespace: flags.namespace,
+    ...(flags['keep-alive-ping-interval'] > 0 ? { keepalivePingIntervalMs: flags['keep-alive-ping-interval'] } : {}),
+    compression: flags['enable-compression'],
+    maxMessageBytes: flags['grpc-max-message-size'],
+    logger,
+    signal,
+    onConnected: (stream, principal) => onConnected(context, stream, principal),
+    onDisconnected: (error) => {
+      context.state(`not connected to the principal: ${error.message}`);
+      if (error.code === 'unauthenticated' || error.code === 'certificate-rejected') metrics.authFailed();
+    },
+  });
+}
+
+function onConnected(
+  context: ConnectionContext,
+  stream: EventStream,
+  { agent, principalNamespace }: PrincipalInfo,
+): SessionHandlers {
+  const { parts, statistics, metrics } = context;
+  const timer = new EventTimer({
+    arrived: (type, seconds) => metrics.arrived(type, seconds),
+    done: (type, seconds, outcome) => metrics.processed(type, outcome, seconds),
+  });
+  const logDetail = detailLog(context);
+  const peer = peerOnStream({
+    stream,
+    source: agentSource,
+    logger: context.eventLogger,
+    listener: {
+      receive: (message) => {
+        logDetail?.('received', message);
+        parts.receive(message);
+      },
+      acknowledged: (ids) => parts.acknowledged(ids),
+      writable: () => parts.writable(),
+    },
+    received: (event) => {
+      metrics.eventReceived();
+      timer.received(event);
+    },
+    sent: (event) => {
+      metrics.eventSent();
+      timer.sent(event);
+    },
+    ...(logDetail && { messageSent: (message) => logDetail('sent', message) }),
+    other: (event) => {
+      const about = { event_target: event.target, event_type: event.type };
+      context.eventLogger.debug(about, 'event is not for this version');
+      timer.failed(event);
+    },
+  });
+  metrics.connected();
+  context.state(undefined);
+  parts.connected(peer.connection, { agent, principalNamespace });
+  statistics.connected((event) => void stream.send(event));
+  const heartbeat = startHeartbeat(stream, context.settings.flags['heartbeat-interval']);
+  return {
+    event: peer.event,
+    closed: () => {
+      clearInterval(heartbeat);
+      metrics.disconnected();
+      context.state('not connected to the principal');
+      statistics.disconnected();
+      parts.disconnected(peer.connection);
+    },
+  };
+}
+
+/** Signs of life on the stream, the first after one interval. */
+function startHeartbeat(stream: EventStream, intervalMs: number): NodeJS.Timeout | undefined {
+  if (intervalMs <= 0) return undefined;
+  return setInterval(() => stream.send(heartbeatEvent({ source: agentSource })), Math.max(intervalMs, 1));
+}
+
+function detailLog({ detail, logger }: ConnectionContext) {
+  if (!detail.has('events')) return undefined;
+  return (direction: 'sent' | 'received', message: Message) => {
+    const { target, type } = message;
+    const content = 'object' in message ? message.object : message;
+    const isSecret = (target as string) === targets.repository;
+    logger.info(
+      {
+        log_category: 'events',
+        direction,
+        event_target: target,
+        event_type: type,
+        detail: detailOf(content, isSecret ? 'Secret' : undefined),
+      },
+      'event in full',
+    );
+  };
+}
+
+function clientTls({ flags, tls }: AgentOptions, credentials: AgentCredentials): ClientTls | 'plaintext' {
+  if (tls === 'plaintext') return 'plaintext';
+  const pair = credentials.clientCertificate?.value;
+  if (pair === undefined) throw new FatalError('the client certificate is gone');
+  const ca = credentials.trust?.value;
+  return {
+    ...pair,
+    ...(ca === undefined ? {} : { ca }),
+    insecure: !tls.verify,
+    ...(flags['tls-min-version'] === 'tls1.3' ? { minVersion: 'TLSv1.3' as const } : {}),
+    ...(flags['tls-max-version'] === 'tls1.2' ? { maxVersion: 'TLSv1.2' as const } : {}),
+  };
+}

@@ -1,0 +1,63 @@
+import {
+  AgentParts,
+  AgentProjects,
+  AgentSync,
+  type Application,
+  type AppProject,
+  matchesAny,
+  sameNamespaces,
+} from '../lib/argocd/index.ts';
+import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
+import type { KubeClient, ResourceType } from '../lib/kube/index.ts';
+import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
+import type { Store, StoredObject } from '../lib/sync/index.ts';
+import type { AgentCaches } from './caches.ts';
+import type { AgentFlags } from './flags.ts';
+import { namespaceCreator } from './namespaces.ts';
+
+const fieldManager = 'argocd-agent';
+
+/** Everything that this agent keeps in step with its principal, as its flags say. */
+export function agentParts(options: {
+  flags: AgentFlags;
+  client: KubeClient;
+  caches: AgentCaches;
+  detail: Detail;
+  logger: Logger;
+}): AgentParts {
+  const { flags, client, caches, detail, logger } = options;
+  const { namespace } = flags;
+  const log = logger;
+  const store = <T extends StoredObject>(
+    type: ResourceType,
+    informer: Parameters<typeof kubeStore>[0]['informer'],
+  ): Store<T> =>
+    loggedStore(kubeStore<T>({ client, type, informer, fieldManager }), {
+      kind: type.kind,
+      detail,
+      logger,
+      shown: (object) => detailOf(object, type.kind),
+    });
+  return new AgentParts({
+    mode: 'managed',
+    kinds: [
+      new AgentProjects({ store: store<AppProject>(appProjects, caches.AppProjects), namespace, log }),
+      new AgentSync({
+        applications: store<Application>(applications, caches.Applications),
+        namespace,
+        ...(flags['destination-based-mapping']
+          ? {
+              mapping: (principalNamespace: string) => sameNamespaces(principalNamespace, namespace),
+              isAllowed: (name: string) => matchesAny(flags['allowed-namespaces'], name),
+              ensureNamespace: flags['create-namespace'] ? namespaceCreator(client, logger) : undefined,
+            }
+          : {}),
+        mismatchPolicy: flags['source-uid-mismatch-policy'] as 'recreate' | 'upsert',
+        adoptionPolicy: flags['adoption-policy'] as 'always' | 'never',
+        onRecreate: flags['on-application-recreate'] as 'ignore' | 'clear-status' | 'resync',
+        log,
+      }),
+    ],
+    log,
+  });
+}

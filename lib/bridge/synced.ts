@@ -1,0 +1,35 @@
+import { FatalError, formatDuration } from '../ops/index.ts';
+
+/** What is waited for: an informer. */
+interface Cache {
+  synced(signal?: AbortSignal): Promise<void>;
+}
+
+/**
+ * Waits for the first listing of everything; `waiting` hears at once and at each change of what is still missing.
+ * @throws FatalError that names what could not be listed in time, and then says what `advice` does
+ */
+export async function allSynced(
+  caches: Readonly<Record<string, Cache>>,
+  options: { timeoutMs: number; signal: AbortSignal; advice: string; waiting?(missing: readonly string[]): void },
+): Promise<void> {
+  const { timeoutMs, signal, waiting } = options;
+  const missing = new Set(Object.keys(caches));
+  waiting?.([...missing]);
+  const late = AbortSignal.timeout(Math.min(Math.ceil(timeoutMs), 2 ** 31 - 1));
+  const all = Object.entries(caches).map(async ([what, cache]) => {
+    await cache.synced(AbortSignal.any([signal, late]));
+    missing.delete(what);
+    waiting?.([...missing]);
+  });
+  try {
+    await Promise.all(all);
+  } catch (error) {
+    await Promise.allSettled(all);
+    if (signal.aborted || !late.aborted) throw error;
+    throw new FatalError(
+      `${[...missing].join(', ')} could not be listed within ${formatDuration(timeoutMs)}: ${options.advice}`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,43 @@
+import type { Informer, Secret } from '../kube/index.ts';
+import { followFiles, followSecret, Live, type Logger, parseTrust } from '../ops/index.ts';
+import { RedisLink } from './link.ts';
+import type { RedisSettings } from './settings.ts';
+
+/**
+ * The link that the flags describe; it does nothing until it is run. A CA from a Secret may come or change later.
+ * @throws FatalError when the CA's file cannot be read
+ */
+export function redisLink(
+  settings: RedisSettings,
+  context: { secrets: Informer<Secret>; namespace: string; notify: boolean; logger: Logger; signal: AbortSignal },
+): RedisLink {
+  const { tls, address, credentials } = settings;
+  const { notify, logger } = context;
+  const common = { address, credentials, notify, logger };
+  if (tls === 'off') return new RedisLink({ ...common, tls: () => undefined });
+  if (tls === 'insecure') return new RedisLink({ ...common, tls: () => ({ rejectUnauthorized: false }) });
+  const ca = trust(tls, context);
+  return new RedisLink({
+    ...common,
+    tls: () => {
+      if (ca.value === undefined) throw new Error(`${ca.origin}, the CA of Redis: ${ca.problem}`);
+      return { ca: ca.value };
+    },
+  });
+}
+
+function trust(
+  from: { readonly caPath: string } | { readonly caSecretName: string },
+  context: { secrets: Informer<Secret>; namespace: string; logger: Logger; signal: AbortSignal },
+): Live<string> {
+  const { secrets, namespace, logger, signal } = context;
+  const parse = (fields: Readonly<Record<string, string>>) => parseTrust(fields, ['ca.crt']);
+  if ('caPath' in from) {
+    const live = new Live({ origin: `File ${from.caPath}`, parse, logger });
+    followFiles({ 'ca.crt': from.caPath }, live, signal);
+    return live;
+  }
+  const live = new Live({ origin: `Secret ${namespace}/${from.caSecretName}`, parse, logger });
+  followSecret(secrets, from.caSecretName, live);
+  return live;
+}

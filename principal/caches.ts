@@ -1,0 +1,69 @@
+import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
+import { configMaps, type KubeClient, leases, secrets } from '../lib/kube/index.ts';
+import type { Logger } from '../lib/ops/index.ts';
+import { blocklistName } from './blocklist.ts';
+import { connectionLabels } from './connections.ts';
+import type { PrincipalFlags } from './flags.ts';
+
+/** Argo CD's ConfigMap of GPG keys. */
+export const gpgKeysName = 'argocd-gpg-keys-cm';
+
+/** How long the first listing may take; the pod is started anew after that. */
+const syncTimeoutMs = 300_000;
+/** How often it is said what is still waited for. */
+const reminderMs = 30_000;
+
+/** What the principal watches on the hub, by the name that operators know it by. */
+export type PrincipalCaches = ReturnType<typeof principalCaches>;
+
+/** Starts all informers. */
+export function principalCaches(
+  flags: PrincipalFlags,
+  shared: { client: KubeClient; logger: Logger; signal: AbortSignal; failed(error: unknown): void },
+) {
+  const { namespace } = flags;
+  const labelSelector = syncSelector(flags['label-selector']);
+  const named = (name: string) =>
+    startInformer({ ...shared, type: configMaps, namespace, fieldSelector: `metadata.name=${name}` });
+  return {
+    Secrets: startInformer({ ...shared, type: secrets, namespace }),
+    Applications: startInformer({ ...shared, type: applications, labelSelector }),
+    AppProjects: startInformer({ ...shared, type: appProjects, namespace, labelSelector }),
+    'blocked certificates': named(blocklistName),
+    'GPG keys': named(gpgKeysName),
+    Leases: startInformer({
+      ...shared,
+      type: leases,
+      namespace,
+      labelSelector: Object.entries(connectionLabels)
+        .map(([key, value]) => `${key}=${value}`)
+        .join(','),
+    }),
+  };
+}
+
+/**
+ * Waits until everything is listed; what is missing is said in the log, and given to `waiting` for the health check.
+ * @throws FatalError when it takes too long
+ */
+export async function cachesFilled(
+  caches: PrincipalCaches,
+  context: { logger: Logger; signal: AbortSignal; waiting(what: string): void },
+): Promise<void> {
+  let missing: readonly string[] = [];
+  const hint = "are Argo CD's CRDs installed, may the principal list them, and is the API server well?";
+  const reminder = setInterval(() => context.logger.warn({ missing, hint }, 'still waiting for lists'), reminderMs);
+  try {
+    await allSynced(caches, {
+      timeoutMs: syncTimeoutMs,
+      signal: context.signal,
+      advice: hint,
+      waiting: (still) => {
+        missing = still;
+        context.waiting(`the list of ${still.join(', ')}`);
+      },
+    });
+  } finally {
+    clearInterval(reminder);
+  }
+}

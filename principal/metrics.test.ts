@@ -1,0 +1,62 @@
+import { Registry } from 'prom-client';
+import { expect, test } from 'vitest';
+import { type PrincipalState, principalMetrics } from './metrics.ts';
+
+function start(state: Partial<PrincipalState> = {}) {
+  const registry = new Registry();
+  const metrics = principalMetrics(registry, {
+    connections: () => [],
+    outOfStep: () => [],
+    gpgKeys: () => 0,
+    isRedisConnected: () => false,
+    ...state,
+  });
+  return { registry, metrics };
+}
+
+/** The metrics of `internal/metrics` of argocd-agent's principal, without those of what this version does not have. */
+const original = `
+argocd_principal_connected_agents principal_agent_avg_connection_time argocd_principal_agent_connections_total
+principal_applications_created principal_applications_updated principal_applications_deleted
+principal_app_projects_created principal_app_projects_updated principal_app_projects_deleted
+principal_repositories_created principal_repositories_updated principal_repositories_deleted
+argocd_principal_gpg_keys_count principal_events_received principal_events_sent
+principal_event_processing_time principal_errors
+`
+  .trim()
+  .split(/\s+/);
+
+test("the original's metrics are there", () => {
+  const { registry } = start();
+  for (const name of original) expect(registry.getSingleMetric(name), name).toBeDefined();
+});
+
+test('agents are counted by mode, with the mean time of their connections', async () => {
+  const since = new Date(Date.now() - 10 * 60_000);
+  const { registry } = start({
+    connections: () => [
+      { agent: 'a', mode: 'managed', since },
+      { agent: 'b', mode: 'autonomous', since: new Date() },
+    ],
+  });
+  const text = await registry.metrics();
+  expect(text).toContain('argocd_principal_connected_agents 2');
+  expect(text).toContain('argocd_principal_connected_agents_by_mode{mode="managed"} 1');
+  expect(text).toMatch(/principal_agent_avg_connection_time (4\.9|5)/);
+  expect(await registry.metrics()).toContain('argocd_principal_connected_agents_by_mode{mode="managed"} 1');
+});
+
+test("a forgotten agent's series go, others stay", async () => {
+  const { registry, metrics } = start();
+  for (const agent of ['gone', 'stays']) {
+    metrics.connected(agent);
+    metrics.processed(agent, 'application', 'success', 0.1);
+    metrics.processed(agent, 'appproject', 'failure', 0.1);
+  }
+  expect(await registry.metrics()).toContain('gone');
+  metrics.forgetAgent('gone');
+  const text = await registry.metrics();
+  expect(text).not.toContain('gone');
+  expect(text).toContain('argocd_principal_agent_connections_total{agent_name="stays"} 1');
+  expect(text).toContain('principal_errors{resource_type="appproject"} 2');
+});

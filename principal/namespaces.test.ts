@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { ApiError, type KubeClient } from '../lib/kube/index.ts';
+import { createLogger, parseFlags } from '../lib/ops/index.ts';
+import { principalFlags } from './flags.ts';
+import { namespaceCreation, namespaceCreator } from './namespaces.ts';
+
+const logger = createLogger({ level: 'fatal' });
+const signal = new AbortController().signal;
+
+function read(...args: string[]) {
+  return namespaceCreation(parseFlags(principalFlags, { args, env: {} }).values);
+}
+
+function cluster(existing: string[], refuse?: Error) {
+  const created: unknown[] = [];
+  const client = {
+    get: async (_: unknown, { name }: { name: string }) =>
+      existing.includes(name) ? { metadata: { name } } : undefined,
+    create: async (_: unknown, object: unknown) => {
+      if (refuse) throw refuse;
+      created.push(object);
+      return object;
+    },
+  } as unknown as KubeClient;
+  return { client, created };
+}
+
+test('nothing is created unless it is asked for', () => {
+  expect(read('--namespace-create-pattern=.*')).toBeUndefined();
+  expect(namespaceCreator(cluster([]).client, undefined, logger)).toBeUndefined();
+});
+
+test('a missing namespace is created with the labels, an existing one is left alone', async () => {
+  const { client, created } = cluster(['there']);
+  const create = namespaceCreator(
+    client,
+    read('--namespace-create-enable', '--namespace-create-labels=a/b=c,team=x=y'),
+    logger,
+  );
+  await create?.('there', signal);
+  await create?.('new', signal);
+  expect(created).toEqual([{ metadata: { name: 'new', labels: { 'a/b': 'c', team: 'x=y' } } }]);
+});
+
+test('the pattern is one of Go and may match anywhere', async () => {
+  const { client, created } = cluster([]);
+  const creation = read('--namespace-create-enable', '--namespace-create-pattern=(?i)EDGE-[[:digit:]]');
+  const create = namespaceCreator(client, creation, logger);
+  for (const name of ['my-edge-1', 'edge-x', 'other']) await create?.(name, signal);
+  expect(created).toEqual([{ metadata: { name: 'my-edge-1' } }]);
+});
+
+test('that somebody else creates it in between is no failure; a refusal is', async () => {
+  const creation = read('--namespace-create-enable');
+  const status = (code: number, reason: string) => new ApiError({ status: code, reason, message: reason });
+  await namespaceCreator(cluster([], status(409, 'AlreadyExists')).client, creation, logger)?.('a', signal);
+  const refused = namespaceCreator(cluster([], status(403, 'Forbidden')).client, creation, logger)?.('a', signal);
+  await expect(refused).rejects.toThrow('Forbidden');
+});
+
+test('an empty list of labels is none; bad values are named', () => {
+  expect(read('--namespace-create-enable', '--namespace-create-labels=')?.labels).toEqual({});
+  expect(() => read('--namespace-create-labels=a')).toThrow(/--namespace-create-labels.*"a" is not key=value/);
+  expect(() => read('--namespace-create-labels=a=')).toThrow(/not key=value/);
+  expect(() => read('--namespace-create-pattern=(')).toThrow(/--namespace-create-pattern.*no regular expression/);
+});
