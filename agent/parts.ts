@@ -1,14 +1,18 @@
 import {
   AgentParts,
-  AgentProjects,
   AgentSync,
   type Application,
   type AppProject,
+  type ConfigMap,
   matchesAny,
+  replicateAppProjects,
+  replicateGpgKeys,
+  replicateRepositories,
+  type Secret,
   sameNamespaces,
 } from '../lib/argocd/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
-import type { KubeClient, ResourceType } from '../lib/kube/index.ts';
+import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
 import type { Store, StoredObject } from '../lib/sync/index.ts';
 import type { AgentCaches } from './caches.ts';
@@ -38,10 +42,13 @@ export function agentParts(options: {
       logger,
       shown: (object) => detailOf(object, type.kind),
     });
+  const adoptionPolicy = flags['adoption-policy'] as 'always' | 'never';
   return new AgentParts({
     mode: 'managed',
     kinds: [
-      new AgentProjects({ store: store<AppProject>(appProjects, caches.AppProjects), namespace, log }),
+      replicateAppProjects({ store: store<AppProject>(appProjects, caches.AppProjects), namespace, log }),
+      replicateRepositories({ store: store<Secret>(secrets, caches.Secrets), namespace, adoptionPolicy, log }),
+      replicateGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, log }),
       new AgentSync({
         applications: store<Application>(applications, caches.Applications),
         namespace,
@@ -53,7 +60,7 @@ export function agentParts(options: {
             }
           : {}),
         mismatchPolicy: flags['source-uid-mismatch-policy'] as 'recreate' | 'upsert',
-        adoptionPolicy: flags['adoption-policy'] as 'always' | 'never',
+        adoptionPolicy,
         onRecreate: flags['on-application-recreate'] as 'ignore' | 'clear-status' | 'resync',
         log,
       }),

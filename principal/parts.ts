@@ -2,14 +2,18 @@ import {
   type Application,
   type AppProject,
   applicationRouter,
+  type ConfigMap,
   type Mapping,
   PrincipalParts,
-  PrincipalProjects,
   PrincipalSync,
+  publishAppProjects,
+  publishGpgKeys,
+  publishRepositories,
+  type Secret,
   sameNamespaces,
 } from '../lib/argocd/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
-import type { KubeClient, ResourceType } from '../lib/kube/index.ts';
+import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
 import type { Store, StoredObject } from '../lib/sync/index.ts';
 import type { PrincipalCaches } from './caches.ts';
@@ -40,14 +44,14 @@ export function principalParts(options: {
       logger,
       shown: (object) => detailOf(object, type.kind),
     });
+  const projects = store<AppProject>(appProjects, caches.AppProjects);
+  const common = { namespace, principalUid, mapping, log };
   return new PrincipalParts({
     managed: [
-      new PrincipalProjects({
-        store: store<AppProject>(appProjects, caches.AppProjects),
-        principalUid,
-        mapping,
-        log,
-      }),
+      // In this order: Argo CD refuses an Application whose project it does not know yet.
+      publishAppProjects({ store: projects, ...common }),
+      publishRepositories({ store: store<Secret>(secrets, caches.Secrets), projects, ...common }),
+      publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, log }),
       new PrincipalSync({
         applications: store<Application>(applications, caches.Applications),
         principalUid,

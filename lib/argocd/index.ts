@@ -1,5 +1,6 @@
 export {
   isProjectForAgent,
+  isProjectMirror,
   isUntouchedDefault,
   type Mapping,
   projectDigest,
@@ -14,14 +15,19 @@ export {
   applicationSchema,
   appProjectSchema,
   type Destination,
-  namespaceName,
-  type ObjectMeta,
-  objectName,
-  opaqueId,
 } from './application.ts';
+export {
+  AutonomousApplications,
+  type AutonomousApplicationsOptions,
+} from './autonomous/autonomous-applications.ts';
+export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
+export type { MirrorAdoptionPolicy } from './autonomous/mirror-plan.ts';
+export { Mirrors, type MirrorsOptions } from './autonomous/mirrors.ts';
+export type { MirrorTrouble } from './autonomous/troubles.ts';
 export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
+export { type ConfigMap, configMapSchema, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
 export { AgentSync, type AgentSyncOptions } from './managed/agent-sync.ts';
 export { managedCopyDigest } from './managed/copy.ts';
 export type { SyncLog } from './managed/log.ts';
@@ -30,8 +36,10 @@ export type {
   ApplicationMessage,
   AppProjectMessage,
   ErrorMessage,
+  GpgKeyMessage,
   Message,
   PeerConnection,
+  RepositoryMessage,
   RequestUpdate,
   ResyncKind,
   ResyncMessage,
@@ -42,6 +50,7 @@ export type { RecreatePolicy } from './managed/recreate.ts';
 export type { SyncStats } from './managed/stats.ts';
 export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
+export { namespaceName, type ObjectMeta, objectName, opaqueId } from './object.ts';
 export { AgentParts, type AgentPartsOptions } from './parts/agent-parts.ts';
 export type {
   AgentKind,
@@ -56,6 +65,9 @@ export type {
 } from './parts/part.ts';
 export { PrincipalParts, type PrincipalPartsOptions } from './parts/principal-parts.ts';
 export { Warnings } from './parts/warnings.ts';
-export { AgentProjects, type AgentProjectsOptions } from './projects/agent-projects.ts';
-export { PrincipalProjects, type PrincipalProjectsOptions } from './projects/principal-projects.ts';
+export { type HubPublisherOptions, publishAppProjects, replicateAppProjects } from './replicas/app-projects.ts';
+export type { ClusterReplicaOptions } from './replicas/cluster-replica.ts';
+export { publishGpgKeys, replicateGpgKeys } from './replicas/gpg-keys.ts';
+export { publishRepositories, type RepositoryReplicaOptions, replicateRepositories } from './replicas/repositories.ts';
+export { isRepository, projectOfRepository, type Secret, secretSchema } from './repository.ts';
 export { applicationRouter, isSkipped, type RoutingOptions } from './routing.ts';

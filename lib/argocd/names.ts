@@ -28,6 +28,10 @@ export const annotations = {
   nudgedAt: 'argocd-agent.argoproj-labs.io/nudged-at',
   /** On a hub Application that is being deleted: `true` lets it go without an answer of its agent. */
   release: 'argocd-agent.argoproj-labs.io/release',
+  /** On a mirror of an autonomous agent's object: the agent. argocd-agent's mirrors are told by other signs. */
+  mirrorOf: 'argocd-agent.argoproj-labs.io/mirror-of',
+  /** On such a mirror: the checksum of the agent's own object and that of the mirror which was made of it. */
+  mirrorChecksums: 'argocd-agent.argoproj-labs.io/mirror-checksums',
   /** kubectl's own; meaningless on another cluster. */
   lastApplied: 'kubectl.kubernetes.io/last-applied-configuration',
 } as const;
@@ -37,3 +41,6 @@ export const skipSyncLabel = 'argocd-agent.argoproj-labs.io/ignore-sync';
 
 /** Condition type that tells on a hub Application what an agent could not do. */
 export const agentErrorCondition = 'AgentError';
+
+/** Condition type that tells on a hub Application what its principal or agent wait for, or is out of order without harm. */
+export const agentWarningCondition = 'AgentWarning';

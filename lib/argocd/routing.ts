@@ -1,6 +1,7 @@
-import type { Application, ObjectMeta } from './application.ts';
+import type { Application } from './application.ts';
 import { matchesAny } from './glob.ts';
 import { skipSyncLabel } from './names.ts';
+import type { ObjectMeta } from './object.ts';
 
 /** How hub Applications are given to agents. */
 export interface RoutingOptions {

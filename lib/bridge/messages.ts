@@ -2,10 +2,12 @@ import { z } from 'zod';
 import {
   applicationSchema,
   appProjectSchema,
+  configMapSchema,
   type Message,
   namespaceName,
   objectName,
   opaqueId,
+  secretSchema,
 } from '../argocd/index.ts';
 import { dataOf, eventTypes, messageEvent, objectEvent, targets, WireError, type WireEvent } from '../wire/index.ts';
 
@@ -32,7 +34,7 @@ const resyncPayloads: Readonly<Record<string, z.ZodType>> = {
     checksum,
     digest: opaqueId.exactOptional(),
   }),
-  'request-synced-resource-list': z.object({ checksum }),
+  'request-synced-resource-list': z.object({ checksum, complete: z.boolean().exactOptional() }),
   'response-synced-resource': z.object({
     kind: resyncKind,
     name: objectName,
@@ -48,7 +50,13 @@ const fullTypes: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(types).map(([full, short]) => [short, full]),
 );
 const applicationTypes = ['create', 'spec-update', 'delete', 'set-operation', 'terminate-operation', 'status-update'];
-const projectTypes = ['create', 'spec-update', 'delete'];
+const replicaTypes = ['create', 'spec-update', 'delete'];
+/** Kinds that go one way. */
+const replicaSchemas: Readonly<Record<string, z.ZodType>> = {
+  [targets.appProject]: appProjectSchema,
+  [targets.repository]: secretSchema,
+  [targets.gpgKey]: configMapSchema,
+};
 
 /**
  * What an event says about what is to be in step; undefined for events about something else (live resources, Redis,
@@ -70,8 +78,11 @@ export function messageOf(event: WireEvent): Message | undefined {
       if (!applicationTypes.includes(type)) return undefined;
       return message({ target: event.target, object: read(event, applicationSchema) });
     case targets.appProject:
-      if (!projectTypes.includes(type)) return undefined;
-      return message({ target: event.target, object: read(event, appProjectSchema) });
+    case targets.repository:
+    case targets.gpgKey: {
+      const schema = replicaTypes.includes(type) ? replicaSchemas[event.target] : undefined;
+      return schema && message({ target: event.target, object: read(event, schema) });
+    }
     case targets.resourceResync: {
       const schema = resyncPayloads[type];
       return schema && message({ target: event.target, payload: read(event, schema) });

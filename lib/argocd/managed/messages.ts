@@ -1,4 +1,6 @@
 import type { Application, AppProject } from '../application.ts';
+import type { ConfigMap } from '../gpg-keys.ts';
+import type { Secret } from '../repository.ts';
 
 interface Addressed {
   /** CloudEvents extension `resourceid`. */
@@ -16,12 +18,28 @@ export interface ApplicationMessage extends Addressed {
   readonly object: Application;
 }
 
-/** Says something about an AppProject; principal to agent only. */
+/** Says something about an AppProject, from the side that owns it. */
 export interface AppProjectMessage extends Addressed {
   readonly target: 'appproject';
   readonly type: 'create' | 'spec-update' | 'delete';
   readonly principalUid?: string;
   readonly object: AppProject;
+}
+
+/** Says something about the Secret of a repository or of credentials; principal to managed agent only. */
+export interface RepositoryMessage extends Addressed {
+  readonly target: 'repository';
+  readonly type: 'create' | 'spec-update' | 'delete';
+  readonly principalUid?: string;
+  readonly object: Secret;
+}
+
+/** Says something about the ConfigMap of GnuPG keys; principal to managed agent only. */
+export interface GpgKeyMessage extends Addressed {
+  readonly target: 'gpgkey';
+  readonly type: 'create' | 'spec-update' | 'delete';
+  readonly principalUid?: string;
+  readonly object: ConfigMap;
 }
 
 /** The agent could not or may not do what the principal asked for an Application. */
@@ -78,8 +96,14 @@ export type ResyncMessage =
       readonly payload: Readonly<Record<string, never>>;
     });
 
-/** Everything that principal and managed agent say to each other about what is to be in step. */
-export type Message = ApplicationMessage | AppProjectMessage | ErrorMessage | ResyncMessage;
+/** Everything that principal and agent say to each other about what is to be in step. */
+export type Message =
+  | ApplicationMessage
+  | AppProjectMessage
+  | RepositoryMessage
+  | GpgKeyMessage
+  | ErrorMessage
+  | ResyncMessage;
 
 /** A connected peer, as the sync classes see it. The program maps messages to wire events. */
 export interface PeerConnection {

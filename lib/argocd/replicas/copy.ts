@@ -1,0 +1,108 @@
+import type { MergePatch, ObjectRef } from '../../sync/index.ts';
+import { digestOf } from '../canonical-json.ts';
+import { mergePatchBetween } from '../merge-patch.ts';
+import { annotations } from '../names.ts';
+import type { ObjectMeta } from '../object.ts';
+import type { ReplicaKind, ReplicaObject } from './kinds.ts';
+
+/** Annotations that mean something only where they are, or are this side's own. */
+const own: ReadonlySet<string> = new Set([
+  annotations.sourceUid,
+  annotations.principalUid,
+  annotations.lastApplied,
+  annotations.lastUpdated,
+  annotations.mirrorOf,
+  annotations.mirrorChecksums,
+]);
+
+/** Finalizers by which an API server carries out a deletion. */
+const ofCluster: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan']);
+
+/**
+ * An object as it is sent: without what means nothing elsewhere. Owners do not exist on another cluster, whose garbage
+ * collector would therefore remove the copy; kubectl's annotation would tell of another state.
+ */
+export function forTransfer<T extends ReplicaObject>(object: T): T {
+  const { ownerReferences: _, managedFields: __, annotations: all, ...metadata } = object.metadata;
+  const { status: _status, ...rest } = object as T & { status?: unknown };
+  const shared = Object.entries(all ?? {}).filter(([key]) => !own.has(key));
+  return {
+    ...rest,
+    metadata: { ...metadata, ...(shared.length === 0 ? {} : { annotations: Object.fromEntries(shared) }) },
+  } as T;
+}
+
+/** Equal for two objects of which the same copy would be made; on the copy as well. */
+export function replicaDigest<T extends ReplicaObject>(kind: ReplicaKind<T>, object: T): string {
+  const { labels, annotations: shared, finalizers } = copiedMetadata(kind, object.metadata);
+  return digestOf([labels, shared, [...finalizers].sort(), kind.content(object)]);
+}
+
+/** UID of the source's object that this is a copy of; empty when it is none. */
+export function copiedFrom({ metadata }: ReplicaObject): string {
+  return metadata.annotations?.[annotations.sourceUid] ?? '';
+}
+
+/** The copy to create. `marks`: annotations that tell what it is a copy of. */
+export function newCopy<T extends ReplicaObject>(
+  kind: ReplicaKind<T>,
+  wanted: T,
+  ref: ObjectRef,
+  marks: Readonly<Record<string, string>>,
+): T {
+  const { labels, annotations: shared, finalizers } = copiedMetadata(kind, wanted.metadata);
+  return {
+    ...kind.type,
+    metadata: {
+      ...ref,
+      labels,
+      annotations: { ...shared, ...marks },
+      ...(finalizers.length === 0 ? {} : { finalizers }),
+    },
+    ...kind.initial(wanted),
+    ...kind.content(wanted),
+  } as unknown as T;
+}
+
+/**
+ * What makes a copy what is wanted, undefined when it is: labels, annotations and content exactly, finalizers only added,
+ * so that Argo CD's own and the API server's stay. Applies only to the very object that was looked at.
+ */
+export function patchForCopy<T extends ReplicaObject>(
+  kind: ReplicaKind<T>,
+  wanted: T,
+  local: T,
+  marks: Readonly<Record<string, string>>,
+): MergePatch | undefined {
+  const { labels, annotations: shared, finalizers } = copiedMetadata(kind, wanted.metadata);
+  const present = local.metadata.annotations ?? {};
+  const lastApplied = present[annotations.lastApplied];
+  const before = {
+    labels: local.metadata.labels ?? {},
+    annotations: present,
+    finalizers: local.metadata.finalizers ?? [],
+  };
+  const metadata = mergePatchBetween(before, {
+    labels,
+    annotations: {
+      ...shared,
+      ...(lastApplied === undefined ? {} : { [annotations.lastApplied]: lastApplied }),
+      ...marks,
+    },
+    finalizers: [...new Set([...before.finalizers, ...finalizers])],
+  });
+  const content = mergePatchBetween(kind.content(local), kind.content(wanted));
+  if (metadata === undefined && content === undefined) {
+    return undefined;
+  }
+  return { ...content, metadata: { ...metadata, uid: local.metadata.uid } };
+}
+
+function copiedMetadata<T extends ReplicaObject>(kind: ReplicaKind<T>, metadata: ObjectMeta) {
+  const { labels = {}, annotations: all = {}, finalizers = [] } = metadata;
+  return {
+    labels,
+    annotations: Object.fromEntries(Object.entries(all).filter(([key]) => !own.has(key))),
+    finalizers: kind.finalizers ? finalizers.filter((one) => !ofCluster.has(one)) : [],
+  };
+}
