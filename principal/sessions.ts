@@ -228,10 +228,3 @@ const fieldOf = {
   repository: 'repository',
   gpgkey: 'gpgKey',
 } as const;
-
-const loggedAs = {
-  application: 'application',
-  appproject: 'appProject',
-  repository: 'repository',
-  gpgkey: 'gpgKeys',
-} as const;
