@@ -19,6 +19,11 @@ export interface OutboxOptions<T> {
   readonly resend?: Backoff;
   /** Whether a resource that is gone at the source is deleted at the peer. Default true. False: nothing is said about it. */
   readonly sendsDeletes?: boolean;
+  /**
+   * Whether a new incarnation takes the place of the one before at the peer. Default true. False: the peer has to hear first
+   * that the one before is gone.
+   */
+  readonly replaces?: boolean;
   /** Called whenever nothing is left to send or to be acknowledged. */
   readonly onIdle?: () => void;
 }
@@ -86,6 +91,7 @@ export class Outbox<T> {
   readonly #maxInFlight: number;
   readonly #resend: Backoff;
   readonly #sendsDeletes: boolean;
+  readonly #replaces: boolean;
   readonly #onIdle: (() => void) | undefined;
 
   readonly #entries = new Map<string, Entry>();
@@ -109,6 +115,7 @@ export class Outbox<T> {
     this.#maxInFlight = options.maxInFlight ?? 256;
     this.#resend = options.resend ?? defaultResend;
     this.#sendsDeletes = options.sendsDeletes ?? true;
+    this.#replaces = options.replaces ?? true;
     this.#onIdle = options.onIdle;
   }
 
@@ -267,7 +274,8 @@ export class Outbox<T> {
       if (this.#full || this.#counted >= this.#maxInFlight) {
         return;
       }
-      const next = decide(entry, this.#source.read(entry.key));
+      const now = this.#source.read(entry.key);
+      const next = (this.#replaces ? undefined : removal(entry, now)) ?? decide(entry, now);
       if (next === undefined) {
         this.#queue.delete(entry);
         this.#dropIfEmpty(entry);
@@ -408,6 +416,16 @@ export class Outbox<T> {
 interface Next<T> {
   readonly delivery: Delivery<T>;
   readonly outcome: Outcome;
+}
+
+/** What the peer has to be told about incarnations that another one has taken the place of. */
+function removal<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefined {
+  for (const [uid, version] of entry.copies) {
+    if (now !== undefined && uid !== now.uid) {
+      return deletion(entry, uid, version);
+    }
+  }
+  return undefined;
 }
 
 /** What the peer has to be told about a resource, or undefined when the two are in step. */

@@ -10,6 +10,8 @@ export const resourcesFinalizer = 'resources-finalizer.argocd.argoproj.io';
 export class ArgoCD {
   /** How often each operation, named by its revision, was started. */
   readonly started = new Map<string, number>();
+  /** How often it looked because it was asked to, by uid. */
+  readonly refreshed = new Map<string, number>();
   readonly #cluster: Collection<Application>;
   readonly #time: VirtualTime;
   readonly #dice: Dice;
@@ -39,10 +41,19 @@ export class ArgoCD {
     this.#operate(app);
     const seen = `${app.metadata.generation}`;
     const refreshed = app.metadata.annotations?.[annotations.refresh];
+    if (refreshed !== undefined) {
+      const uid = app.metadata.uid ?? '';
+      this.refreshed.set(uid, (this.refreshed.get(uid) ?? 0) + 1);
+    }
     if (app.status?.sync?.revision !== seen || refreshed !== undefined) {
+      const resources = childrenOf(app);
       this.#cluster.patch(ref, {
         ...(refreshed === undefined ? {} : { metadata: { annotations: { [annotations.refresh]: null } } }),
-        status: { sync: { status: 'Synced', revision: seen }, health: { status: 'Healthy' } },
+        status: {
+          sync: { status: 'Synced', revision: seen },
+          health: { status: 'Healthy' },
+          ...(resources === undefined ? {} : { resources }),
+        },
       });
     }
   }
@@ -74,4 +85,15 @@ export class ArgoCD {
       status: { operationState: { phase, finishedAt: `t${this.#time.now()}` } },
     });
   }
+}
+
+/** What an Application of Applications deploys; those whose path does not say so deploy nothing that matters here. */
+function childrenOf({ metadata, spec }: Application): object[] | undefined {
+  const { path } = (spec.source ?? {}) as { path?: string };
+  return path === 'apps'
+    ? [
+        { group: 'argoproj.io', kind: 'Application', namespace: metadata.namespace, name: 'child' },
+        { group: '', kind: 'ConfigMap', namespace: metadata.namespace, name: 'config' },
+      ]
+    : undefined;
 }

@@ -49,15 +49,15 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   }
 
   create(object: T): Promise<T> {
-    return this.#call(() => this.#collection.create(object));
+    return this.#write(() => this.#collection.create(object));
   }
 
   patch(ref: ObjectRef, patch: MergePatch): Promise<T> {
-    return this.#call(() => this.#collection.patch(ref, patch));
+    return this.#write(() => this.#collection.patch(ref, patch));
   }
 
   delete(ref: ObjectRef, options: { uid: string; propagation: 'Foreground' | 'Background' }): Promise<void> {
-    return this.#call(() => {
+    return this.#write(() => {
       try {
         this.#collection.delete(ref, options);
       } catch (error) {
@@ -65,6 +65,15 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
           throw error;
         }
       }
+    });
+  }
+
+  #write<R>(work: () => R): Promise<R> {
+    return this.#call(() => {
+      if (this.#collection.cluster.forbids) {
+        throw new Refused(403, 'Forbidden');
+      }
+      return work();
     });
   }
 

@@ -41,6 +41,10 @@ export class Cluster {
   #uids = 0;
   /** The API server does not answer. */
   down = false;
+  /** The API server refuses to write, as one does that has not loaded its rules yet. */
+  forbids = false;
+  /** Namespaces that are not there. */
+  readonly missing = new Set<string>();
   /** Writes that changed something. */
   writes = 0;
 
@@ -108,6 +112,9 @@ export class Collection<T extends SimulatedObject> {
 
   create(object: T): T {
     const ref = { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
+    if (this.cluster.missing.has(ref.namespace)) {
+      throw new Refused(404, 'NotFound');
+    }
     if (this.get(ref) !== undefined) {
       throw new Refused(409, 'AlreadyExists');
     }

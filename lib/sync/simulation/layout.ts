@@ -8,6 +8,11 @@ export const principalUid = 'principal';
 /** Where Argo CD and the agent are on every managed cluster. */
 export const agentNamespace = 'argocd';
 
+/** What the hub's Argo CD calls the cluster of an autonomous agent. */
+export function clusterOf(agent: string): string {
+  return `cluster-of-${agent}`;
+}
+
 /** How Applications of the hub are given to agents, and where they live. */
 export interface Layout {
   readonly agentOf: (application: Application) => string | undefined;

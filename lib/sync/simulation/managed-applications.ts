@@ -3,8 +3,8 @@ import type { ObjectRef } from '../index.ts';
 import { refOf } from '../index.ts';
 import { resourcesFinalizer } from './argo-cd.ts';
 import { differences } from './check.ts';
-import { type Collection, Refused } from './cluster.ts';
-import type { Scene, Site, Topic } from './world.ts';
+import type { Collection } from './cluster.ts';
+import { attempt, type Scene, type Site, type Topic } from './world.ts';
 
 /** Applications that users have on the hub for managed agents. */
 export class ManagedApplications implements Topic {
@@ -182,17 +182,5 @@ export class ManagedApplications implements Topic {
       }
     }
     return problems;
-  }
-}
-
-/** Runs what a user does; that an API server refuses it is the user's business. */
-export function attempt(action: () => string): string {
-  try {
-    return action();
-  } catch (error) {
-    if (error instanceof Refused) {
-      return `refused: ${error.message}`;
-    }
-    throw error;
   }
 }

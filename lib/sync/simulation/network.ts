@@ -64,7 +64,7 @@ export class Stream {
       if (!this.#open) {
         return;
       }
-      const lane = laneOf(packet.message, this.#sides.layout);
+      const lane = laneOf(packet.message, this.#sides.mode === 'autonomous' ? (name) => name : this.#sides.layout.lane);
       const after = lane === undefined ? Math.max(0, ...arrivals.values()) : arrivals.get(lane);
       const at = Math.max(after ?? 0, this.#time.now() + this.#dice.delay(5));
       arrivals.set(lane ?? '', at);
@@ -109,7 +109,7 @@ export class Stream {
 }
 
 /** The object that a message is about; undefined for one that speaks for all that was said before it. */
-function laneOf(message: Message, { lane }: Layout): string | undefined {
+function laneOf(message: Message, lane: Layout['lane']): string | undefined {
   if (message.target === 'resourceResync') {
     if (message.type !== 'request-update') {
       return undefined;

@@ -1,13 +1,14 @@
-import type { SyncStats } from '../../argocd/index.ts';
+import type { AgentMode, SyncStats } from '../../argocd/index.ts';
 import { ArgoCD } from './argo-cd.ts';
+import { AutonomousSites } from './autonomous-sites.ts';
 import { Cluster } from './cluster.ts';
 import { Dice } from './dice.ts';
 import { byDestination, byNamespace, type Layout } from './layout.ts';
-import { attempt, ManagedApplications } from './managed-applications.ts';
+import { ManagedApplications } from './managed-applications.ts';
 import { Stream } from './network.ts';
 import { startAgent, startPrincipal } from './programs.ts';
 import { VirtualTime } from './virtual-time.ts';
-import type { PrincipalProgram, Process, Scene, Site, Topic } from './world.ts';
+import { attempt, type PrincipalProgram, type Process, type Scene, type Site, type Topic } from './world.ts';
 
 /** What came out of one simulated history. */
 export interface Outcome {
@@ -45,6 +46,7 @@ class World implements Scene {
   readonly #trace: ((line: string) => void) | undefined;
   readonly #topics: readonly Topic[];
   #principal: Process<PrincipalProgram>;
+  readonly makesNamespaces: boolean = true;
   #quiet = false;
   restarted = false;
 
@@ -53,14 +55,21 @@ class World implements Scene {
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
     this.#trace = trace;
     this.hub = new Cluster('hub', this.time);
+    // Half of all histories have managed agents only, the others agents of both modes.
+    const isMixed = seed % 4 >= 2;
     this.sites = Array.from({ length: this.dice.integer(1, 2) }, (_, i) => {
       const name = `agent${i}`;
       const cluster = new Cluster(name, this.time);
-      const site = { name, mode: 'managed' as const, cluster };
+      const mode: AgentMode = isMixed && (i === 0 || this.dice.chance(0.5)) ? 'autonomous' : 'managed';
+      const site = { name, mode, cluster };
       const argoCD = new ArgoCD(cluster.of('Application'), this.time, this.dice);
       return { ...site, argoCD, agent: startAgent(this, site), stream: undefined, meddled: false };
     });
-    this.#topics = [new ManagedApplications(this)];
+    this.#topics = [new ManagedApplications(this), ...(isMixed ? [new AutonomousSites(this)] : [])];
+    if (isMixed) {
+      this.makesNamespaces = this.dice.chance(0.7);
+      this.#unready();
+    }
     if (trace !== undefined) {
       for (const cluster of [this.hub, ...this.sites.map((site) => site.cluster)]) {
         cluster.watch((object, isGone) =>
@@ -89,9 +98,10 @@ class World implements Scene {
       this.say(this.#somethingHappens());
     }
     this.#quiet = true;
-    this.hub.down = false;
-    for (const site of this.sites) {
-      site.cluster.down = false;
+    this.hub.missing.clear();
+    for (const cluster of [this.hub, ...this.sites.map((site) => site.cluster)]) {
+      cluster.down = false;
+      cluster.forbids = false;
     }
     this.say('quiet');
     return this.time.runUntil(Number.POSITIVE_INFINITY, maxEvents);
@@ -101,8 +111,22 @@ class World implements Scene {
     return this.sites.flatMap((site) => [
       ...this.#topicsOf(site).flatMap((topic) => topic.problems(site)),
       ...atRest('agent', site.agent.program.stats()),
-      ...atRest('principal', this.#principal.program.stats(site.name)),
+      ...atRest('principal', withoutTroubles(this.#principal.program.stats(site.name), this.#troubled(site))),
     ]);
+  }
+
+  #troubled(site: Site): number {
+    return this.#topicsOf(site).reduce((sum, topic) => sum + (topic.troubled?.(site) ?? 0), 0);
+  }
+
+  /** The namespaces of some autonomous agents are not there yet. */
+  #unready(): void {
+    for (const { name, mode } of this.sites) {
+      if (mode === 'autonomous' && this.dice.chance(0.3)) {
+        this.hub.missing.add(name);
+        this.time.after(this.dice.delay(5_000), () => this.hub.missing.delete(name));
+      }
+    }
   }
 
   end(): void {
@@ -154,6 +178,13 @@ class World implements Scene {
       return 'a watch breaks';
     }
     const cluster = this.dice.chance(0.5) ? this.hub : site.cluster;
+    if (this.#topics.length > 1 && this.dice.chance(0.3)) {
+      cluster.forbids = true;
+      this.time.after(this.dice.delay(1_000), () => {
+        cluster.forbids = false;
+      });
+      return `${cluster.name}: API server forbids to write`;
+    }
     cluster.down = true;
     this.time.after(this.dice.delay(1_000), () => {
       cluster.down = false;
@@ -207,6 +238,10 @@ class World implements Scene {
 
 function atRest(who: string, stats: SyncStats): string[] {
   return Object.values(stats).some((count) => count !== 0) ? [`${who} is not idle: ${JSON.stringify(stats)}`] : [];
+}
+
+function withoutTroubles(stats: SyncStats, expected: number): SyncStats {
+  return stats.retrying === expected ? { ...stats, retrying: 0 } : stats;
 }
 
 function one<T>(dice: Dice, items: readonly T[]): T {

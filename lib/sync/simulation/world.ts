@@ -1,6 +1,6 @@
 import type { AgentMode, Message, PeerConnection, SyncStats } from '../../argocd/index.ts';
 import type { ArgoCD } from './argo-cd.ts';
-import type { Cluster } from './cluster.ts';
+import { type Cluster, Refused } from './cluster.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { Dice } from './dice.ts';
 import type { Layout } from './layout.ts';
@@ -54,6 +54,8 @@ export interface Scene {
   readonly layout: Layout;
   readonly hub: Cluster;
   readonly sites: readonly Site[];
+  /** The principal may create namespaces. */
+  readonly makesNamespaces: boolean;
   /** A program lost its memory. */
   readonly restarted: boolean;
   say(line: string): void;
@@ -70,8 +72,22 @@ export interface Topic {
   onHub(site: Site): string;
   /** Somebody does something about it on the site's own cluster. */
   onSite(site: Site): string;
+  /** Resources of the site that have to be in trouble on the hub; none when it is left out. */
+  troubled?(site: Site): number;
   /** Something rare that concerns more than one site; undefined most of the time. */
   beyondOneSite?(): string | undefined;
   /** What is not as it should be when all has come to rest. */
   problems(site: Site): string[];
+}
+
+/** Runs what a user does; that an API server refuses it is the user's business. */
+export function attempt(action: () => string): string {
+  try {
+    return action();
+  } catch (error) {
+    if (error instanceof Refused) {
+      return `refused: ${error.message}`;
+    }
+    throw error;
+  }
 }

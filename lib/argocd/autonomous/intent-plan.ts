@@ -1,0 +1,97 @@
+import type { MergePatch } from '../../sync/index.ts';
+import type { Application } from '../application.ts';
+import { newTriggers, type Plan } from '../managed/plan.ts';
+import { applyMergePatch, isEqual, mergePatchBetween } from '../merge-patch.ts';
+import { mirroredUid } from './mirror.ts';
+
+/** What a request of the hub leads to: a plan, or that another operation has to end first. */
+export type IntentPlan = Plan | { readonly action: 'later' };
+
+/**
+ * Decides what a refresh (or hydrate) that a user asked for on the mirror does here. Nothing else of a `spec-update` is
+ * taken: the cluster owns the rest.
+ */
+export function planTriggers(mirror: Application, local: Application | undefined): Plan {
+  const objection = objectionTo(mirror, local);
+  if (objection !== undefined || local === undefined) {
+    return { action: 'refuse', message: `not refreshed: ${objection}` };
+  }
+  const wanted = newTriggers(mirror, local);
+  return Object.keys(wanted).length === 0 ? { action: 'none' } : update(local, { metadata: { annotations: wanted } });
+}
+
+/**
+ * Decides what an operation that a user asked for on the mirror does here. Argo CD forgets one that is set while another
+ * is there, so it waits for the end of that.
+ * @param before when the operation before this one had started, if an attempt to set this one was already made: its
+ * answer may have been lost, and then it shows by having started
+ */
+export function planOperation(
+  mirror: Application,
+  local: Application | undefined,
+  before: { readonly startedAt: unknown } | undefined,
+): IntentPlan {
+  const objection = objectionTo(mirror, local);
+  if (objection !== undefined || local === undefined) {
+    return { action: 'refuse', message: `operation not started: ${objection}` };
+  }
+  const { operation } = mirror;
+  const state = local.status?.operationState;
+  if (operation === undefined || isEqual(local.operation, operation)) {
+    return { action: 'none' };
+  }
+  if (before !== undefined && state?.startedAt !== before.startedAt && isSameOperation(state?.operation, operation)) {
+    return { action: 'none' };
+  }
+  if (local.operation !== undefined) {
+    return { action: 'later' };
+  }
+  // Exact: if somebody sets another meanwhile, this one has to wait.
+  return update(local, {
+    metadata: { resourceVersion: local.metadata.resourceVersion },
+    operation: mergePatchBetween(local.operation, operation),
+  });
+}
+
+/**
+ * Decides what the wish to end the running operation does here. The resource version makes sure that it did not end
+ * meanwhile, or another begin.
+ */
+export function planTermination(mirror: Application, local: Application | undefined): Plan {
+  const objection = objectionTo(mirror, local);
+  if (objection !== undefined || local === undefined) {
+    return { action: 'refuse', message: `operation not terminated: ${objection}` };
+  }
+  if (local.operation === undefined || local.status?.operationState?.phase !== 'Running') {
+    return { action: 'none' };
+  }
+  return update(local, {
+    metadata: { resourceVersion: local.metadata.resourceVersion },
+    status: { operationState: { phase: 'Terminating' } },
+  });
+}
+
+/** Whether an operation runs. */
+export function isRunning(application: Application): boolean {
+  const phase = application.status?.operationState?.phase;
+  return phase === 'Running' || phase === 'Terminating';
+}
+
+/** Whether what Argo CD says to have started is this operation; it may have added to it. */
+export function isSameOperation(started: unknown, operation: Readonly<Record<string, unknown>>): boolean {
+  return started !== undefined && isEqual(applyMergePatch(started, operation), started);
+}
+
+/** Why a request that was made on a mirror is not for this Application. */
+function objectionTo(mirror: Application, local: Application | undefined): string | undefined {
+  if (local === undefined) {
+    return 'there is no such Application';
+  }
+  const uid = mirroredUid(mirror);
+  return uid === local.metadata.uid ? undefined : `it was asked of another Application of this name (UID ${uid})`;
+}
+
+function update(local: Application, patch: MergePatch): Plan {
+  const metadata = { ...(patch.metadata as object | undefined), uid: local.metadata.uid };
+  return { action: 'update', reason: 'changed', patch: { ...patch, metadata } };
+}
