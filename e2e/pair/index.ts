@@ -8,6 +8,7 @@ import { Program } from './program.ts';
 
 export { freeLowPort } from './ports.ts';
 export { Program } from './program.ts';
+export { freePort, type Redis, startRedis } from './redis.ts';
 
 /** An Application or AppProject, loosely typed. */
 export interface ArgoObject extends KubeObject {

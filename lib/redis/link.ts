@@ -26,6 +26,8 @@ const maxCommands = 10_000;
 /** A dead connection is noticed by a ping that goes unanswered. */
 const pingIntervalMs = 30_000;
 const silentMs = 75_000;
+/** A connection that lasted this long was a good one: the next attempt follows after the shortest wait. */
+const goodAfterMs = 5_000;
 
 type Client = ReturnType<typeof open>;
 
@@ -85,11 +87,11 @@ export class RedisLink {
     const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 500, maxMs: 30_000 };
     let wait = initialMs;
     while (!signal.aborted) {
-      const problem = await this.#session(signal, () => {
-        wait = initialMs;
-      });
+      const began = performance.now();
+      const problem = await this.#session(signal);
       if (signal.aborted) return;
       this.#fail(problem);
+      if (performance.now() - began >= goodAfterMs) wait = initialMs;
       await delay(wait * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
       wait = Math.min(wait * 2, maxMs);
     }
@@ -101,7 +103,7 @@ export class RedisLink {
   }
 
   /** One connection from start to end; how it ended. */
-  async #session(signal: AbortSignal, succeeded: () => void): Promise<string> {
+  async #session(signal: AbortSignal): Promise<string> {
     let client: Client | undefined;
     let problem = 'the connection was closed';
     const ended = Promise.withResolvers<void>();
@@ -116,11 +118,13 @@ export class RedisLink {
       client.on('end', leave);
       client.on('terminated', leave);
       client.on('invalidate', () => this.#events.emit('changed'));
-      await Promise.race([client.connect(), ended.promise.then(() => Promise.reject(new Error(problem)))]);
+      const failed = ended.promise.then(() => Promise.reject(new Error(problem)));
+      failed.catch(() => undefined);
+      // Not every server that takes connections is a Redis.
+      await Promise.race([client.connect().then((it) => it.ping()), failed]);
       this.#client = client;
       this.#problem = undefined;
       this.#options.logger.info({ redis: this.#options.address }, 'connected to Redis');
-      succeeded();
       this.#events.emit('ready');
       await ended.promise;
     } catch (error) {

@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { freePort, type Redis, startRedis } from '../../e2e/pair/index.ts';
+import { buildTool } from '../../e2e/tools/index.ts';
+import { createLogger } from '../ops/index.ts';
+import { createAuthority, issueCertificate } from '../pki/index.ts';
+import { RedisLink, type RedisLinkOptions } from './index.ts';
+
+let isReal: boolean;
+const clean: (() => Promise<unknown> | unknown)[] = [];
+const wait = { timeout: 20_000, interval: 10 };
+
+beforeAll(async () => {
+  isReal = (await buildTool('redis-server')).origin === 'installed';
+});
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+/** A Redis that is gone after the test. */
+async function redisOn(port: number, ...args: string[]): Promise<Redis> {
+  const redis = await startRedis({ port, args });
+  clean.push(() => redis.stop());
+  return redis;
+}
+
+function startLink(port: number, options: Partial<RedisLinkOptions> = {}) {
+  const lines: string[] = [];
+  const link = new RedisLink({
+    address: `127.0.0.1:${port}`,
+    credentials: () => ({ username: '', password: '' }),
+    tls: () => undefined,
+    backoff: { initialMs: 10, maxMs: 50 },
+    logger: createLogger({ destination: { write: (line) => void lines.push(line) } }),
+    ...options,
+  });
+  const stop = new AbortController();
+  const running = link.run(stop.signal);
+  clean.push(async () => {
+    stop.abort();
+    await running;
+  });
+  return { link, lines, connected: () => vi.waitUntil(() => link.problem === undefined, wait) };
+}
+
+test('an absent Redis is a state; it is used as soon as it is there, again after a restart, and a value expires', async () => {
+  const port = await freePort();
+  const { link, lines, connected } = startLink(port);
+  await vi.waitUntil(() => lines.length > 0, wait);
+  expect(lines[0]).toMatch(/level=warning.*Redis cannot be used.*ECONNREFUSED/);
+  await expect(link.get('a')).rejects.toThrow(/ECONNREFUSED/);
+  let ready = 0;
+  link.onReady(() => ready++);
+  const redis = await redisOn(port);
+  await connected();
+  await link.set('a', Buffer.from([0, 255]), 60_000);
+  expect(await link.get('a')).toEqual(Buffer.from([0, 255]));
+  await link.delete('a');
+  expect(await link.get('a')).toBeUndefined();
+  await link.set('short', Buffer.from('x'), 20);
+  await vi.waitUntil(async () => (await link.get('short')) === undefined, wait);
+  await redis.stop();
+  await vi.waitUntil(() => link.problem !== undefined, wait);
+  await redisOn(port);
+  await connected();
+  expect(ready).toBe(2);
+});
+
+test('changes of what was read are heard of', async ({ skip }) => {
+  skip(!isReal, 'the stand-in for redis-server notifies of nothing');
+  const port = await freePort();
+  await redisOn(port);
+  const { link, connected } = startLink(port, { notify: true });
+  const writer = startLink(port);
+  await Promise.all([connected(), writer.connected()]);
+  expect(link.isNotified).toBe(true);
+  let heard = 0;
+  link.onChanged(() => heard++);
+  expect(await link.get('key')).toBeUndefined();
+  await writer.link.set('key', Buffer.from('1'), 60_000);
+  await vi.waitUntil(() => heard === 1, wait);
+  expect((await link.get('key'))?.toString()).toBe('1');
+  await writer.link.set('key', Buffer.from('2'), 60_000);
+  await vi.waitUntil(() => heard === 2, wait);
+});
+
+test('a wrong password is named; a right one counts at the next attempt', async () => {
+  const port = await freePort();
+  await redisOn(port, '--requirepass', 'right');
+  let password = 'wrong';
+  const { link, lines, connected } = startLink(port, { credentials: () => ({ username: '', password }), notify: true });
+  await vi.waitUntil(() => lines.length > 0, wait);
+  expect(link.problem).toMatch(/WRONGPASS/);
+  expect(lines.join('')).not.toContain('wrong"');
+  password = 'right';
+  await connected();
+  await link.set('a', Buffer.from('x'), 1_000);
+  expect(link.isNotified).toBe(isReal);
+});
+
+test('TLS: the CA is checked, and one that comes later is taken', async ({ skip }) => {
+  skip(!isReal, 'the stand-in for redis-server has no TLS');
+  const port = await freePort();
+  const [authority, stranger] = await Promise.all([
+    createAuthority({ commonName: 'redis-ca' }),
+    createAuthority({ commonName: 'other-ca' }),
+  ]);
+  const pair = await issueCertificate({ authority, commonName: 'redis', hosts: ['127.0.0.1'], usages: ['server'] });
+  const folder = mkdtempSync(join(tmpdir(), 'redis-tls-'));
+  clean.push(() => rmSync(folder, { recursive: true }));
+  const file = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  await redisOn(
+    port,
+    ...['--port', '0', '--tls-port', `${port}`, '--tls-auth-clients', 'no'],
+    ...['--tls-cert-file', file('tls.crt', pair.certificate), '--tls-key-file', file('tls.key', pair.key)],
+    ...['--tls-ca-cert-file', file('ca.crt', authority.certificate)],
+  );
+  let ca: string | undefined;
+  const { link, connected } = startLink(port, {
+    tls: () => {
+      if (ca === undefined) throw new Error('no CA yet');
+      return { ca };
+    },
+  });
+  await vi.waitUntil(() => link.problem === 'no CA yet', wait);
+  ca = stranger.certificate;
+  await vi.waitUntil(() => /certificate/.test(link.problem ?? ''), wait);
+  ca = authority.certificate;
+  await connected();
+  await link.set('a', Buffer.from('x'), 1_000);
+  const insecure = startLink(port, { tls: () => ({ rejectUnauthorized: false }) });
+  await insecure.connected();
+});
+
+test('what is at the address need not be a Redis', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  clean.push(() => server.close());
+  const { port } = server.address() as { port: number };
+  const { link, lines } = startLink(port);
+  await vi.waitUntil(() => lines.length > 0, wait);
+  await expect(link.get('a')).rejects.toThrow(/not connected/);
+});
