@@ -82,6 +82,13 @@ function explainConnection(error: unknown, server: string): WireError | undefine
       },
     );
   }
+  const wrongProtocol = protocolReasons[code];
+  if (wrongProtocol !== undefined) {
+    return new WireError('protocol', `What answers at ${server} ${wrongProtocol}`, {
+      hint: webSocketHint,
+      cause: error,
+    });
+  }
   const plain = networkReasons[code];
   return plain === undefined ? undefined : unreachable(server, new Error(plain, { cause: error }));
 }
@@ -120,6 +127,14 @@ const rejectedReasons: Readonly<Record<string, string>> = {
   ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: 'it finds it unacceptable, or got none',
   ERR_SSL_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE: 'it cannot use a certificate of this kind',
   ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE: 'it ended the handshake; most likely it wants a certificate and got none',
+};
+
+const webSocketHint =
+  'Where a proxy between agent and principal lets only HTTP/1.1 through, set --enable-websocket on both sides.';
+
+const protocolReasons: Readonly<Record<string, string>> = {
+  ERR_ALPN: 'does not speak HTTP/2 (ALPN h2)',
+  ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: 'does not speak the version of HTTP that we speak',
 };
 
 const networkReasons: Readonly<Record<string, string>> = {

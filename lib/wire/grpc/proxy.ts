@@ -25,7 +25,7 @@ export function proxyFromEnvironment(
   const name = target.scheme === 'https' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const text = environment[name] || environment[name.toLowerCase()];
   if (!text || isExempt(environment.NO_PROXY || environment.no_proxy || '', target)) return undefined;
-  const url = URL.parse(text)?.host ? URL.parse(text) : URL.parse(`http://${text}`);
+  const url = URL.parse(text.includes('://') ? text : `http://${text}`);
   // The text may hold a password.
   if (url === null) throw proxyError(`${name} holds no URL`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
