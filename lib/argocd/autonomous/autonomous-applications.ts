@@ -45,7 +45,7 @@ export interface AutonomousApplicationsOptions {
 interface Intent {
   readonly ref: ObjectRef;
   readonly message: ApplicationMessage;
-  /** It is taken up again after another operation has ended; the principal knows already that it is here. */
+  /** It is taken up again after another operation has ended. */
   readonly deferred?: string;
 }
 
@@ -71,7 +71,10 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
   /** What had started last when an operation was first tried. */
   readonly #tried = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
-  /** Operations that wait for the end of another one, by Application. */
+  /**
+   * Operations that wait for the end of another one, by Application. They are not acknowledged before they are set, so that
+   * a restart loses none.
+   */
   readonly #deferred = new Map<string, ApplicationMessage>();
   #inbox: Inbox<Intent> | undefined;
   #connection: PeerConnection | undefined;
@@ -338,8 +341,8 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
   }
 
-  #acknowledge({ ref, message, deferred }: Intent): void {
-    if (deferred === undefined) {
+  #acknowledge({ ref, message }: Intent): void {
+    if (this.#deferred.get(ref.name)?.eventId !== message.eventId) {
       this.#connection?.acknowledge(message);
       // What is told after this is the answer, also when nothing came of it.
       this.#outbox.repeat(this.#key(ref.name));

@@ -228,9 +228,8 @@ export class MirrorPeer implements MirrorPart {
     const wanted = this.#wanted.get(name);
     const place = this.#place();
     if (wanted === undefined) {
-      if (mirror !== undefined && mirror.metadata.deletionTimestamp === undefined && !this.#inbox.isBusy(name)) {
-        // Nobody but this program makes mirrors. The agent says what is to become of it.
-        this.#ask(name);
+      if (!this.#inbox.isBusy(name)) {
+        this.#askIfUnknown(name);
       }
     } else if (now === undefined || this.#troubles.has(name) || (place !== undefined && isAstray(now, wanted, place))) {
       this.#look(name);
@@ -371,7 +370,19 @@ export class MirrorPeer implements MirrorPart {
       const { agent, log } = this.#options;
       log.error({ agent, application: displayName(this.#ref(name)) }, `mirror not deleted: ${result.message}`);
     }
-    return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
+    if (result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass)) {
+      return 'retry';
+    }
+    this.#askIfUnknown(name);
+    return 'done';
+  }
+
+  /** Nobody but this program makes mirrors: of another one the agent says what is to become of it. */
+  #askIfUnknown(name: string): void {
+    const mirror = this.#mirror(name);
+    if (mirror !== undefined && mirror.metadata.deletionTimestamp === undefined && !this.#wanted.has(name)) {
+      this.#ask(name);
+    }
   }
 
   /** The mirror of this name, if there is one. */

@@ -42,6 +42,8 @@ type IntentType = 'spec-update' | 'set-operation' | 'terminate-operation';
 export class Requests {
   readonly #options: RequestsOptions;
   readonly #outbox: Outbox<Application>;
+  /** On a way of their own: an operation that waits for the end of another one must not hold up the wish to end that. */
+  readonly #terminations: Outbox<Application>;
   /** The operation on a mirror that the agent has got or is about to get, or told of itself. */
   readonly #operations = new Map<string, Known>();
   readonly #triggers = new Map<string, Known>();
@@ -50,54 +52,44 @@ export class Requests {
 
   constructor(options: RequestsOptions) {
     this.#options = options;
-    this.#outbox = new Outbox<Application>({
-      source: {
-        read: ({ name }) => {
-          const object = options.read(name);
-          const { uid = '', resourceVersion: version = '' } = object?.metadata ?? {};
-          return object && { uid, version, digest: '', object };
-        },
-      },
-      sendsDeletes: false,
-      clock: options.clock,
-      random: options.random,
-      ...(options.maxInFlight === undefined ? {} : { maxInFlight: options.maxInFlight }),
-      ...(options.resend === undefined ? {} : { resend: options.resend }),
-    });
+    this.#outbox = outboxOf(options);
+    this.#terminations = outboxOf(options);
   }
 
   get pending(): number {
-    return this.#outbox.pending;
+    return this.#outbox.pending + this.#terminations.pending;
   }
 
   get inFlight(): number {
-    return this.#outbox.inFlight;
+    return this.#outbox.inFlight + this.#terminations.inFlight;
   }
 
   connected(connection: PeerConnection): void {
-    this.#outbox.connected({
-      send: (delivery) => {
-        if (delivery.type === 'intent') {
-          const { resourceId, eventId, snapshot, intent } = delivery;
-          return connection.send(this.#message(intent as IntentType, { resourceId, eventId }, snapshot.object));
-        }
-        // The agent knows the state, it is its own.
-        this.#outbox.acknowledged(delivery.resourceId, delivery.eventId);
-        return true;
-      },
-    });
+    for (const outbox of this.#outboxes) {
+      outbox.connected({
+        send: (delivery) => {
+          if (delivery.type === 'intent') {
+            const { resourceId, eventId, snapshot, intent } = delivery;
+            return connection.send(this.#message(intent as IntentType, { resourceId, eventId }, snapshot.object));
+          }
+          // The agent knows the state, it is its own.
+          outbox.acknowledged(delivery.resourceId, delivery.eventId);
+          return true;
+        },
+      });
+    }
   }
 
   disconnected(): void {
-    this.#outbox.disconnected();
+    for (const outbox of this.#outboxes) outbox.disconnected();
   }
 
   writable(): void {
-    this.#outbox.writable();
+    for (const outbox of this.#outboxes) outbox.writable();
   }
 
-  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    return this.#outbox.acknowledged(event.resourceId, event.eventId);
+  acknowledged({ resourceId, eventId }: { readonly resourceId: string; readonly eventId: string }): boolean {
+    return this.#outboxes.some((outbox) => outbox.acknowledged(resourceId, eventId));
   }
 
   /** Sees what is newly asked for on a mirror, now that it is like this. */
@@ -105,7 +97,7 @@ export class Requests {
     if (mirror === undefined) {
       const wasKnown = [this.#operations, this.#triggers, this.#terminating].map((known) => known.delete(name));
       if (wasKnown.includes(true)) {
-        this.#outbox.changed(this.#key(name));
+        for (const outbox of this.#outboxes) outbox.changed(this.#key(name));
       }
       return;
     }
@@ -125,7 +117,7 @@ export class Requests {
     return {
       operation: isKnown && !this.#outbox.requested(key, 'set-operation') ? operationMark(mirror) : undefined,
       triggers: this.#outbox.requested(key, 'spec-update') ? undefined : triggerMark(mirror),
-      terminating: this.#outbox.requested(key, 'terminate-operation'),
+      terminating: this.#terminations.requested(key, 'terminate-operation'),
     };
   }
 
@@ -151,7 +143,11 @@ export class Requests {
 
   /** Stops all timers. */
   close(): void {
-    this.#outbox.close();
+    for (const outbox of this.#outboxes) outbox.close();
+  }
+
+  get #outboxes(): readonly Outbox<Application>[] {
+    return [this.#outbox, this.#terminations];
   }
 
   #followOperation(name: string, { metadata, operation, status }: Application): void {
@@ -185,7 +181,7 @@ export class Requests {
       this.#terminating.delete(name);
     } else if (this.#terminating.get(name) !== metadata.uid) {
       this.#terminating.set(name, metadata.uid ?? '');
-      this.#outbox.request(this.#key(name), 'terminate-operation');
+      this.#terminations.request(this.#key(name), 'terminate-operation');
     }
   }
 
@@ -214,6 +210,23 @@ export class Requests {
   #key(name: string): ResourceKey {
     return { kind: 'Application', namespace: this.#options.agent, name };
   }
+}
+
+function outboxOf({ read, clock, random, maxInFlight, resend }: RequestsOptions): Outbox<Application> {
+  return new Outbox<Application>({
+    source: {
+      read: ({ name }) => {
+        const object = read(name);
+        const { uid = '', resourceVersion: version = '' } = object?.metadata ?? {};
+        return object && { uid, version, digest: '', object };
+      },
+    },
+    sendsDeletes: false,
+    clock,
+    random,
+    ...(maxInFlight === undefined ? {} : { maxInFlight }),
+    ...(resend === undefined ? {} : { resend }),
+  });
 }
 
 function operationMark(mirror: Application | undefined): string {

@@ -164,7 +164,10 @@ export class AutonomousSites implements Topic {
   #sync(site: Site, ref: ObjectRef, mirror: Application): void {
     const revision = `hub-${++this.#count}`;
     this.#hub.patch(ref, { operation: { sync: { revision } } });
-    this.#operations.set(`${site.name}/${ref.name}`, { site, uids: this.#uids(site, mirror), revision });
+    const uids = this.#uids(site, mirror);
+    if (isShown(uids, mirror)) {
+      this.#operations.set(`${site.name}/${ref.name}`, { site, uids, revision });
+    }
   }
 
   #refresh(site: Site, ref: ObjectRef, mirror: Application): void {
@@ -172,7 +175,7 @@ export class AutonomousSites implements Topic {
     const before = site.argoCD.refreshed.get(uids[1] ?? '') ?? 0;
     this.#hub.patch(ref, { metadata: { annotations: { [annotations.refresh]: 'normal' } } });
     // One that is asked for while another is not answered is the same.
-    if (mirror.metadata.annotations?.[annotations.refresh] === undefined) {
+    if (isShown(uids, mirror) && mirror.metadata.annotations?.[annotations.refresh] === undefined) {
       this.#refreshes.set(`${site.name}/${ref.name}`, { site, uids, before });
     }
   }
