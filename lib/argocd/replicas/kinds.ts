@@ -64,7 +64,7 @@ export const gpgKeysKind: ReplicaKind<ConfigMap> = {
   kind: 'GPGKey',
   target: 'gpgkey',
   noun: 'GPG keys',
-  field: 'gpgKeys',
+  field: 'gpgKey',
   type: { apiVersion: 'v1', kind: 'ConfigMap' },
   content: ({ data = {} }) => ({ data }),
   initial: () => ({}),

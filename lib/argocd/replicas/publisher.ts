@@ -46,6 +46,11 @@ interface Peer<T> {
   readonly part: SourcePart;
   /** What was found out about an object; null: the peer should not have it. */
   snapshots: WeakMap<object, Snapshot<T> | null>;
+  /**
+   * How often an object that is still there was taken from the peer, by UID. It may come back without having changed, and
+   * must not pass for a copy of the message by which it came before.
+   */
+  readonly withdrawals: Map<string, number>;
 }
 
 /** Unknown copies of one peer that are being taken away at once. A peer that claims more is not heard. */
@@ -103,7 +108,10 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
     if (!(old !== undefined && concerns(old)) && !(now !== undefined && concerns(now))) {
       return;
     }
-    for (const { outbox } of this.#peers.values()) {
+    for (const { outbox, withdrawals } of this.#peers.values()) {
+      if (old !== undefined && old.metadata.uid !== now?.metadata.uid) {
+        withdrawals.delete(old.metadata.uid ?? '');
+      }
       outbox.changed(this.#keyOf(ref.name));
     }
   }
@@ -136,7 +144,14 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
     const send = () => {
       const to = connection;
       if (isOpen && to !== undefined) {
-        outbox.connected({ send: (delivery) => to.send(this.#messageFor(delivery)) });
+        outbox.connected({
+          send: (delivery) => {
+            if (delivery.type === 'delete') {
+              this.#withdrawn(delivery.key, delivery.uid, peer);
+            }
+            return to.send(this.#messageFor(delivery));
+          },
+        });
       }
     };
     const part: SourcePart = {
@@ -168,7 +183,7 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
       stats: () => ({ pending: outbox.pending, inFlight: outbox.inFlight, queued: 0, retrying: 0 }),
       close: () => outbox.close(),
     };
-    const peer: Peer<T> = { outbox, part, snapshots: new WeakMap() };
+    const peer: Peer<T> = { outbox, part, snapshots: new WeakMap(), withdrawals: new Map() };
     return peer;
   }
 
@@ -218,20 +233,28 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
     return listed;
   }
 
-  #read(key: ResourceKey, agent: string, { snapshots }: Peer<T>): Snapshot<T> | undefined {
+  #withdrawn(key: ResourceKey, uid: string, { snapshots, withdrawals }: Peer<T>): void {
+    const object = this.#view.get(key);
+    if (object?.metadata.uid === uid) {
+      withdrawals.set(uid, (withdrawals.get(uid) ?? 0) + 1);
+      snapshots.delete(object);
+    }
+  }
+
+  #read(key: ResourceKey, agent: string, { snapshots, withdrawals }: Peer<T>): Snapshot<T> | undefined {
     const object = this.#view.get(key);
     if (object === undefined) {
       return undefined;
     }
     let snapshot = snapshots.get(object);
     if (snapshot === undefined) {
-      snapshot = this.#snapshot(object, agent) ?? null;
+      snapshot = this.#snapshot(object, agent, withdrawals.get(object.metadata.uid ?? '')) ?? null;
       snapshots.set(object, snapshot);
     }
     return snapshot ?? undefined;
   }
 
-  #snapshot(object: T, agent: string): Snapshot<T> | undefined {
+  #snapshot(object: T, agent: string, withdrawals: number | undefined): Snapshot<T> | undefined {
     const { forAgent, asHeld, kind } = this.#options;
     const { uid = '', resourceVersion: version = '', deletionTimestamp } = object.metadata;
     const sent = deletionTimestamp === undefined ? forAgent(object, agent) : undefined;
@@ -240,7 +263,7 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
     }
     return {
       uid,
-      version,
+      version: withdrawals === undefined ? version : `${version}-${withdrawals}`,
       digest: replicaDigest(kind, asHeld?.(sent, agent) ?? sent),
       object: forTransfer(sent),
     };

@@ -1,0 +1,259 @@
+import { expect, test } from 'vitest';
+import {
+  type AppProject,
+  annotations,
+  publishAppProjects,
+  publishRepositories,
+  replicateAppProjects,
+  replicateRepositories,
+  type Secret,
+  skipSyncLabel,
+} from '../index.ts';
+import { Memory, pair, testLog, told } from './testing.ts';
+
+interface World {
+  readonly hub?: Memory<Secret>;
+  readonly projects?: Memory<AppProject>;
+  readonly managed?: Memory<Secret>;
+  readonly adoptionPolicy?: 'always' | 'never';
+}
+
+/** A hub whose project `team` is for agent `one`, unless it has other ones. */
+function start({ hub = new Memory(), projects = hubProjects(), managed = new Memory(), ...rest }: World = {}) {
+  const log = testLog();
+  const common = { namespace: 'argocd', log };
+  const hubSide = { ...common, principalUid: 'p', mapping: 'destination' as const };
+  const joined = pair({
+    managed: [
+      publishAppProjects({ ...hubSide, store: projects }),
+      publishRepositories({ ...hubSide, store: hub, projects }),
+    ],
+    agent: {
+      mode: 'managed',
+      kinds: [
+        replicateAppProjects({ ...common, store: new Memory() }),
+        replicateRepositories({ ...common, store: managed, adoptionPolicy: rest.adoptionPolicy ?? 'always' }),
+      ],
+    },
+  });
+  return { hub, projects, managed, log, ...joined };
+}
+
+function hubProjects(): Memory<AppProject> {
+  const projects = new Memory<AppProject>();
+  projects.put(project('team'));
+  return projects;
+}
+
+const project = (name: string, agent = 'one'): AppProject => ({
+  metadata: { name },
+  spec: { destinations: [{ name: agent, namespace: '*' }] },
+});
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const repository = (name: string, of = 'team', type = 'repository'): Secret => ({
+  metadata: { name, labels: { 'argocd.argoproj.io/secret-type': type } },
+  type: 'Opaque',
+  data: { url: base64('https://git'), ...(of === '' ? {} : { project: base64(of) }) },
+});
+
+test('a repository of a project that the agent gets is made, changed and removed', async () => {
+  const { hub, managed, settled } = start();
+  hub.put(repository('git'));
+  hub.put(repository('creds', 'team', 'repo-creds'));
+  await settled();
+  expect(managed.objects.get('git')).toMatchObject({
+    metadata: {
+      labels: { 'argocd.argoproj.io/secret-type': 'repository' },
+      annotations: { [annotations.sourceUid]: 'uid-git' },
+    },
+    type: 'Opaque',
+    data: { url: base64('https://git'), project: base64('team') },
+  });
+  expect(managed.objects.has('creds')).toBe(true);
+  hub.edit('git', { data: { url: base64('https://other'), insecure: base64('true') } });
+  await settled();
+  expect(managed.objects.get('git')?.data).toMatchObject({ url: base64('https://other'), insecure: base64('true') });
+  hub.edit('git', { data: { insecure: null } });
+  await settled();
+  expect(managed.objects.get('git')?.data).not.toHaveProperty('insecure');
+  hub.remove('git');
+  await settled();
+  expect([...managed.objects.keys()]).toEqual(['creds']);
+});
+
+test('Secrets of no project, of another agent’s, of a missing or mirrored one, and for other purposes stay on the hub', async () => {
+  const { hub, projects, managed, settled } = start();
+  projects.put(project('theirs', 'two'));
+  projects.put({ ...project('two-x'), metadata: { name: 'two-x', annotations: { [annotations.mirrorOf]: 'two' } } });
+  hub.put(repository('for-all', ''));
+  hub.put(repository('theirs', 'theirs'));
+  hub.put(repository('missing', 'missing'));
+  hub.put(repository('mirrored', 'two-x'));
+  hub.put(repository('cluster', 'team', 'cluster'));
+  hub.put({ ...repository('plain'), metadata: { name: 'plain' } });
+  hub.put({
+    ...repository('skipped'),
+    metadata: { name: 'skipped', labels: { ...repository('x').metadata.labels, [skipSyncLabel]: 'true' } },
+  });
+  await settled();
+  expect(managed.writes).toEqual([]);
+});
+
+test('the untouched default project gives no credentials away', async () => {
+  const { hub, projects, managed, settled } = start();
+  projects.put({
+    metadata: { name: 'default' },
+    spec: {
+      sourceRepos: ['*'],
+      destinations: [{ namespace: '*', server: 'https://elsewhere' }],
+      clusterResourceWhitelist: [{ group: '*', kind: '*' }],
+    },
+  });
+  hub.put(repository('git', 'default'));
+  await settled();
+  expect(managed.writes).toEqual([]);
+});
+
+test('a repository follows its project: named later, made later, turned away, gone, and back', async () => {
+  const { hub, projects, managed, settled } = start();
+  const isThere = async () => {
+    await settled();
+    return managed.objects.has('git');
+  };
+  hub.put(repository('git', ''));
+  expect(await isThere()).toBe(false);
+  hub.edit('git', { data: { project: base64('later') } });
+  expect(await isThere()).toBe(false);
+  projects.put(project('later'));
+  expect(await isThere()).toBe(true);
+  projects.put(project('later', 'two'));
+  expect(await isThere()).toBe(false);
+  projects.put(project('later'));
+  expect(await isThere()).toBe(true);
+  projects.remove('later');
+  expect(await isThere()).toBe(false);
+  hub.edit('git', { data: { project: base64('team') } });
+  expect(await isThere()).toBe(true);
+  hub.edit('git', { metadata: { labels: { 'argocd.argoproj.io/secret-type': null } } });
+  expect(await isThere()).toBe(false);
+});
+
+test('a repository that changes from one project of the agent to another stays all the time', async () => {
+  const { hub, projects, managed, settled } = start();
+  projects.put(project('other'));
+  hub.put(repository('git'));
+  await settled();
+  hub.edit('git', { data: { project: base64('other') } });
+  await settled();
+  expect(managed.writes).toEqual(['create', 'patch']);
+});
+
+test('owners and finalizers stay on the hub', async () => {
+  const { hub, managed, settled, sent } = start();
+  const { labels } = repository('git').metadata;
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ExternalSecret', name: 'git', uid: 'x' }];
+  hub.put({
+    ...repository('git'),
+    metadata: { name: 'git', labels: labels ?? {}, finalizers: ['a/b'], ownerReferences },
+  });
+  await settled();
+  expect(JSON.stringify(sent)).not.toContain('ExternalSecret');
+  expect(managed.objects.get('git')?.metadata).not.toHaveProperty('ownerReferences');
+  expect(managed.objects.get('git')?.metadata.finalizers).toBeUndefined();
+  hub.edit('git', { metadata: { finalizers: null } });
+  hub.remove('git');
+  await settled();
+  expect(managed.objects.size).toBe(0);
+});
+
+test('local changes and deletions are put back', async () => {
+  const { hub, managed, settled } = start();
+  hub.put(repository('git'));
+  await settled();
+  managed.edit('git', { data: { url: base64('https://mine'), password: base64('secret') } });
+  await settled();
+  expect(managed.objects.get('git')?.data).toEqual(repository('git').data);
+  managed.edit('git', { metadata: { labels: { 'argocd.argoproj.io/secret-type': null } } });
+  await settled();
+  expect(managed.objects.get('git')?.metadata.labels).toEqual(repository('git').metadata.labels);
+  managed.remove('git');
+  await settled();
+  expect(managed.objects.get('git')?.data).toEqual(repository('git').data);
+});
+
+test('a Secret that is there for something else is never touched, whatever the hub says', async () => {
+  const managed = new Memory<Secret>();
+  managed.put({ metadata: { name: 'argocd-secret' }, data: { 'server.secretkey': 'mine' } });
+  const { hub, settled, log } = start({ managed });
+  hub.put(repository('argocd-secret'));
+  await settled();
+  hub.remove('argocd-secret');
+  await settled();
+  expect(managed.writes).toEqual([]);
+  expect(log.warnings).toEqual([
+    'repository Secret cannot be had here: there is a Secret of that name that is for something else',
+  ]);
+});
+
+test('a repository that is there is taken over when it may be, as soon as it may', async () => {
+  for (const adoptionPolicy of ['always', 'never'] as const) {
+    const managed = new Memory<Secret>();
+    managed.put({ ...repository('git'), data: { url: base64('https://mine') } });
+    const { hub, settled } = start({ managed, adoptionPolicy });
+    hub.put(repository('git'));
+    await settled();
+    expect(managed.writes).toEqual(adoptionPolicy === 'always' ? ['patch'] : []);
+    managed.remove('git');
+    await settled();
+    expect(managed.objects.get('git')?.data).toEqual(repository('git').data);
+  }
+});
+
+test('what the hub took away while nobody was connected is gone after any restart', async () => {
+  const first = start();
+  first.hub.put(repository('deleted'));
+  first.hub.put(repository('turned-away', 'other'));
+  first.projects.put(project('other'));
+  first.hub.put(repository('kept'));
+  await first.settled();
+  expect(first.managed.objects.size).toBe(3);
+  first.stop();
+  first.hub.remove('deleted');
+  first.projects.remove('other');
+  const second = start(first);
+  await second.settled();
+  expect([...first.managed.objects.keys()]).toEqual(['kept']);
+  expect(
+    told(second.sent)
+      .filter((line) => line.startsWith('repository'))
+      .sort(),
+  ).toEqual(['repository delete deleted', 'repository delete turned-away']);
+});
+
+test('one that was deleted and made again meanwhile is changed in place', async () => {
+  const first = start();
+  first.hub.put(repository('git'));
+  await first.settled();
+  const { uid } = first.managed.objects.get('git')?.metadata ?? {};
+  first.stop();
+  first.hub.remove('git');
+  first.hub.put({ ...repository('git'), data: { ...repository('git').data, url: base64('https://new') } }, 'second');
+  await start(first).settled();
+  expect(first.managed.objects.get('git')).toMatchObject({
+    metadata: { uid, annotations: { [annotations.sourceUid]: 'second' } },
+    data: { url: base64('https://new') },
+  });
+});
+
+test('an API server that does not answer takes nothing away', async () => {
+  const { hub, projects, managed, settled } = start();
+  hub.put(repository('git'));
+  await settled();
+  projects.read = () => Promise.reject(new Error('away'));
+  hub.read = () => Promise.reject(new Error('away'));
+  managed.fail = 3;
+  hub.edit('git', { data: { url: base64('https://new') } });
+  await settled();
+  expect(managed.objects.get('git')?.data?.url).toBe(base64('https://new'));
+  expect(managed.writes).toEqual(['create', 'patch']);
+});
