@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import {
   type Backoff,
-  backoffDelay,
   type Clock,
   Inbox,
   type InboxOutcome,
@@ -9,7 +8,6 @@ import {
   Outbox,
   type ResourceKey,
   refOf,
-  type Snapshot,
   type Store,
   type StoreChange,
   systemClock,
@@ -18,28 +16,34 @@ import {
 import type { Application } from '../application.ts';
 import { annotations } from '../names.ts';
 import type { AgentKind, Copy, MirrorPart, ObjectMessage, PrincipalPeerInfo } from '../parts/part.ts';
-import { idOf, isState, placeOf, supersedes, type Work } from './agent-work.ts';
+import { idOf, isState, keyOf, placeOf, supersedes, type Work } from './agent-work.ts';
 import { announcementOf, copiedFrom } from './announcements.ts';
-import { sourceUidOf } from './copy.ts';
+import { sourceUidOf, triggersOf } from './copy.ts';
 import { CopyWriter } from './copy-writer.ts';
 import { Errands } from './errands.ts';
+import { Fights } from './fights.ts';
 import { displayName, type SyncLog } from './log.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from './messages.ts';
-import {
-  type AdoptionPolicy,
-  type MismatchPolicy,
-  newTriggers,
-  type Plan,
-  planDeletion,
-  planManagedApplication,
-  planOperation,
-  planTermination,
-} from './plan.ts';
+import { Nudges } from './nudges.ts';
+import { OneShots } from './one-shots.ts';
+import { type AdoptionPolicy, type MismatchPolicy, type Plan, planManagedApplication } from './plan.ts';
+import { Problems } from './problems.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
+import { ReportSource } from './report-source.ts';
 import type { SyncStats } from './stats.ts';
-import { reportDigest, withAgentError } from './status.ts';
 import { Territory, type TerritoryOptions } from './territory.ts';
-import { isAstray, isUnmarked, settled, type Wanted, wantedAfter, wantedAsFound } from './wanted.ts';
+import {
+  awaitsCopy,
+  isAstray,
+  isManaged,
+  isUnmarked,
+  settled,
+  type Wanted,
+  waitingOperation,
+  wantedAfter,
+  wantedAsFound,
+  withOperation,
+} from './wanted.ts';
 
 /** How an {@link AgentSync} works. */
 export interface AgentSyncOptions extends TerritoryOptions {
@@ -60,13 +64,6 @@ export interface AgentSyncOptions extends TerritoryOptions {
   readonly resend?: Backoff;
 }
 
-interface Problem {
-  readonly message: string;
-  readonly attempt: number;
-  readonly cancelRetry: () => void;
-}
-
-const retryRefused: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
 /**
  * The managed cluster's side of managed mode: makes Applications what the principal says, puts back what others change,
  * and reports status. It knows stores, a connection and a clock, no Kubernetes and no gRPC.
@@ -86,13 +83,16 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #territory: Territory;
   readonly #view: View<Application>;
   readonly #wanted = new Map<string, Wanted>();
-  /** What had started last when an operation was first tried. */
-  readonly #operations = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
-  readonly #problems = new Map<string, Problem>();
-  readonly #snapshots = new WeakMap<Application, { problem: string | undefined; snapshot: Snapshot<Application> }>();
+  readonly #problems: Problems;
+  /** Copies that go with their source: the principal is told when they are gone. Place → source UID. */
+  readonly #leavers = new Map<string, string>();
+  readonly #fights: Fights;
+  readonly #nudges: Nudges;
+  readonly #reportSource: ReportSource;
   readonly #reports: Outbox<Application>;
   readonly #errands: Errands;
   readonly #writer: CopyWriter;
+  readonly #oneShots: OneShots;
   #inbox: Inbox<Work> | undefined;
   #connection: PeerConnection | undefined;
 
@@ -121,6 +121,23 @@ export class AgentSync implements AgentKind<MirrorPart> {
       sendsDeletes: false,
     });
     this.#errands = new Errands({ ...delivery, newId: this.#newId, resend: options.resend });
+    this.#reportSource = new ReportSource(options.today ?? (() => new Date()));
+    this.#problems = new Problems({
+      clock: this.#clock,
+      random: this.#random,
+      again: (ref) => this.#look(ref, undefined),
+    });
+    this.#fights = new Fights({
+      clock: this.#clock,
+      random: this.#random,
+      log: this.#log,
+      changed: (ref) => this.#reports.changed(keyOf(ref)),
+    });
+    this.#nudges = new Nudges({
+      clock: this.#clock,
+      random: this.#random,
+      nudge: (ref) => this.#inbox?.receive({ is: 'nudge', ref, id: this.#newId() }),
+    });
     this.#writer = new CopyWriter({
       store: options.applications,
       view: this.#view,
@@ -128,6 +145,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       ensureNamespace: options.ensureNamespace,
       log: this.#log,
     });
+    this.#oneShots = new OneShots({ writer: this.#writer, view: this.#view, log: this.#log });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
@@ -150,8 +168,11 @@ export class AgentSync implements AgentKind<MirrorPart> {
     );
     const unfollow = this.#view.follow(this.#territory.within(this.#options.applications));
     for (const application of this.#view.values()) {
+      const place = placeOf(refOf(application));
       if (isManaged(application) && application.metadata.deletionTimestamp === undefined) {
-        this.#wanted.set(placeOf(refOf(application)), wantedAsFound(application));
+        this.#wanted.set(place, wantedAsFound(application));
+      } else if (isManaged(application)) {
+        this.#leavers.set(place, copiedFrom(application));
       }
     }
     signal.addEventListener('abort', () => {
@@ -164,9 +185,9 @@ export class AgentSync implements AgentKind<MirrorPart> {
   close(): void {
     this.#reports.close();
     this.#errands.close();
-    for (const problem of this.#problems.values()) {
-      problem.cancelRetry();
-    }
+    this.#fights.close();
+    this.#nudges.close();
+    this.#problems.close();
   }
 
   connected(connection: PeerConnection, { principalNamespace }: PrincipalPeerInfo): void {
@@ -225,7 +246,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   holding(ref: ObjectRef): RequestUpdate {
     return announcementOf(ref, this.#view.get(ref), {
       hubNamespace: this.#territory.toHub(ref.namespace),
-      isUnderWay: this.#problems.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
+      isUnderWay: this.#problems.of(ref) !== undefined || this.#inbox?.isBusy(placeOf(ref)) === true,
     });
   }
 
@@ -246,7 +267,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       pending: this.#reports.pending + this.#errands.pending,
       inFlight: this.#reports.inFlight,
       queued: this.#inbox?.queued ?? 0,
-      retrying: (this.#inbox?.retrying ?? 0) + this.#problems.size,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#problems.size + this.#fights.active,
     };
   }
 
@@ -256,7 +277,10 @@ export class AgentSync implements AgentKind<MirrorPart> {
       return 'done';
     }
     if (work.is === 'look') {
-      return this.#bringInStep(work.ref, work.lastSeen, undefined, signal);
+      return this.#bringInStep(work.ref, { lastSeen: work.lastSeen, putsBack: true }, signal);
+    }
+    if (work.is === 'nudge') {
+      return this.#oneShots.nudge(work.ref, this.#options.today?.() ?? new Date(), signal);
     }
     const { ref, message } = work;
     const place = placeOf(ref);
@@ -264,18 +288,16 @@ export class AgentSync implements AgentKind<MirrorPart> {
       case 'create':
       case 'spec-update':
         this.#wanted.set(place, wantedAfter(message, this.#wanted.get(place)));
-        return this.#bringInStep(
-          ref,
-          undefined,
-          message.type === 'create' ? message.object.operation : undefined,
-          signal,
-        );
+        if (this.#leavers.get(place) === sourceUidOf(message.object)) {
+          this.#leavers.delete(place);
+        }
+        return this.#bringInStep(ref, message.type === 'create' ? { operation: message.object.operation } : {}, signal);
       case 'delete':
         return this.#remove(ref, message, signal);
       case 'set-operation':
         return this.#operate(ref, message, signal);
       case 'terminate-operation':
-        return this.#runOnce(ref, (local) => planTermination(message.object, local), signal);
+        return this.#oneShots.terminate(ref, message, signal);
       case 'status-update':
         return 'done';
     }
@@ -284,11 +306,19 @@ export class AgentSync implements AgentKind<MirrorPart> {
   /** The one place that makes a local Application what the principal wants. */
   async #bringInStep(
     ref: ObjectRef,
-    lastSeen: Application | undefined,
-    operation: Readonly<Record<string, unknown>> | undefined,
+    occasion: {
+      /** What somebody deleted. */
+      readonly lastSeen?: Application | undefined;
+      /** A Go principal sends an operation along. */
+      readonly operation?: Readonly<Record<string, unknown>> | undefined;
+      /** The hub did not change. */
+      readonly putsBack?: boolean;
+    },
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
     const place = placeOf(ref);
+    const { lastSeen, putsBack = false } = occasion;
+    let wrote = false;
     const plan = (local: Application | undefined): Plan => {
       const wanted = this.#wanted.get(place);
       if (wanted === undefined) {
@@ -301,13 +331,21 @@ export class AgentSync implements AgentKind<MirrorPart> {
         adoptionPolicy: this.#options.adoptionPolicy,
         ours: local !== undefined && isUnmarked(local) && local.metadata.uid === wanted.copyUid,
         triggers: wanted.triggers,
-        operation,
+        refreshes: putsBack,
+        operation: occasion.operation ?? waitingOperation(wanted, this.#clock.now()),
       });
+      wrote ||= next.action === 'create' || (next.action === 'update' && next.patch.spec !== undefined);
+      if (next.action === 'update' && next.refreshes === true) {
+        this.#wanted.set(place, { ...wanted, ownRefresh: true });
+      }
       return next.action === 'create' && lastSeen !== undefined
         ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate) }
         : next;
     };
     const result = await this.#writer.run(ref, plan, signal);
+    if (putsBack && wrote) {
+      this.#fights.putBack(ref);
+    }
     switch (result.is) {
       case 'done':
         this.#solved(ref);
@@ -316,6 +354,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       case 'gone':
         this.#wanted.delete(place);
         this.#solved(ref);
+        this.#fights.forget(ref);
         this.#gone(ref, result.sourceUid);
         return 'done';
       case 'stopped':
@@ -336,38 +375,40 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#wanted.set(placeOf(ref), wanted);
     const now = this.#view.get(ref);
     if (copy !== undefined && (now === undefined || isAstray(now, wanted))) {
-      this.#look(ref, undefined);
+      this.#fights.whenDue(ref, () => this.#look(ref, undefined));
     }
   }
 
   async #operate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
-    const before = this.#operations.get(message);
-    const startedAt = this.#view.get(ref)?.status?.operationState?.startedAt;
-    this.#operations.set(message, before ?? { startedAt });
-    return this.#runOnce(ref, (local) => planOperation(message.object, local, before), signal);
+    const wanted = this.#wanted.get(placeOf(ref));
+    if (wanted !== undefined && awaitsCopy(wanted, message.object, this.#view.get(ref))) {
+      this.#log.info({ application: displayName(ref) }, 'an operation waits for the Application to be made');
+      this.#wanted.set(placeOf(ref), withOperation(wanted, message.object, this.#clock.now()));
+      return 'done';
+    }
+    return this.#oneShots.operate(ref, message, signal);
   }
 
   async #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const sourceUid = sourceUidOf(message.object);
-    const wanted = this.#wanted.get(placeOf(ref));
-    if (wanted !== undefined && sourceUidOf(wanted.object) === sourceUid) {
-      this.#wanted.delete(placeOf(ref));
+    const place = placeOf(ref);
+    const wanted = this.#wanted.get(place);
+    const last = wanted !== undefined && sourceUidOf(wanted.object) === sourceUid ? wanted.object : undefined;
+    if (copiedFrom(this.#view.get(ref)) === sourceUid) {
+      this.#leavers.set(place, sourceUid);
+    } else {
+      this.#gone(ref, sourceUid);
+    }
+    const outcome = await this.#oneShots.delete(ref, sourceUid, last, signal);
+    if (outcome === 'retry') {
+      return outcome;
+    }
+    if (last !== undefined) {
+      this.#wanted.delete(place);
       this.#solved(ref);
+      this.#fights.forget(ref);
     }
-    return this.#runOnce(ref, (local) => planDeletion(sourceUid, local), signal);
-  }
-
-  /** For what is not a state to keep: what cannot be done is said in the log, and over unless it may pass later. */
-  async #runOnce(
-    ref: ObjectRef,
-    plan: (local: Application | undefined) => Plan,
-    signal: AbortSignal,
-  ): Promise<InboxOutcome> {
-    const result = await this.#writer.run(ref, plan, signal);
-    if (result.is === 'stopped') {
-      this.#log.warn({ application: displayName(ref) }, result.message);
-    }
-    return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
+    return outcome;
   }
 
   /** Tells the principal, which keeps its deleted object until it hears this. */
@@ -383,42 +424,42 @@ export class AgentSync implements AgentKind<MirrorPart> {
 
   /** Something stands in the way: the principal's user must hear it. */
   #problem(ref: ObjectRef, message: string, retry: boolean): void {
-    const place = placeOf(ref);
-    const before = this.#problems.get(place);
-    before?.cancelRetry();
-    const attempt = (before?.attempt ?? 0) + 1;
-    const cancelRetry = retry
-      ? this.#clock.after(backoffDelay(retryRefused, attempt, this.#random()), () => this.#look(ref, undefined))
-      : () => undefined;
-    this.#problems.set(place, { message, attempt, cancelRetry });
-    if (before?.message === message) {
+    if (!this.#problems.add(ref, message, retry)) {
       return;
     }
-    this.#log.error({ application: displayName(ref), attempt }, `Application cannot be brought in step: ${message}`);
+    this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
     if (isManaged(this.#view.get(ref))) {
       this.#reports.changed(keyOf(ref));
     } else {
       const error = () => ({ ...this.#territory.toldOf(ref), message });
-      this.#errands.post(`error-${place}`, () => ({ target: 'application', type: 'error', error: error() }));
+      this.#errands.post(`error-${placeOf(ref)}`, () => ({ target: 'application', type: 'error', error: error() }));
     }
   }
 
   #solved(ref: ObjectRef): void {
-    const place = placeOf(ref);
-    const problem = this.#problems.get(place);
-    if (problem !== undefined) {
-      problem.cancelRetry();
-      this.#problems.delete(place);
-      this.#errands.withdraw(`error-${place}`);
+    if (this.#problems.remove(ref)) {
+      this.#errands.withdraw(`error-${placeOf(ref)}`);
       this.#reports.repeat(keyOf(ref));
     }
   }
 
   #localChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
+    const place = placeOf(ref);
+    const wanted = this.#wanted.get(place);
+    if (wanted?.ownRefresh === true && (now === undefined || triggersOf(now)[annotations.refresh] === undefined)) {
+      this.#wanted.set(place, { ...wanted, ownRefresh: false });
+    }
+    this.#nudges.follow(ref, isManaged(now) ? now : undefined);
     this.#reports.changed(keyOf(ref));
-    const wanted = this.#wanted.get(placeOf(ref));
+    const leaver = this.#leavers.get(place);
+    if (now === undefined && leaver !== undefined && copiedFrom(old) === leaver) {
+      this.#leavers.delete(place);
+      if (old?.metadata.deletionTimestamp !== undefined) {
+        this.#gone(ref, leaver);
+      }
+    }
     if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {
-      this.#look(ref, now === undefined ? old : undefined);
+      this.#fights.whenDue(ref, () => this.#look(ref, now === undefined ? old : undefined));
     }
   }
 
@@ -426,54 +467,32 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#inbox?.receive({ is: 'look', ref, id: this.#newId(), lastSeen });
   }
 
-  #report(key: ResourceKey): Snapshot<Application> | undefined {
+  #report(key: ResourceKey): ReturnType<ReportSource['of']> | undefined {
     const local = this.#view.get(key);
     if (local === undefined || !isManaged(local)) {
       return undefined;
     }
-    const problem = this.#problems.get(placeOf(key))?.message;
-    const known = this.#snapshots.get(local);
-    if (known !== undefined && known.problem === problem) {
-      return known.snapshot;
-    }
-    const object =
-      problem === undefined
-        ? local
-        : { ...local, status: withAgentError(local.status ?? {}, problem, this.#options.today?.() ?? new Date()) };
-    const snapshot = {
-      uid: local.metadata.uid ?? '',
-      version: local.metadata.resourceVersion ?? '',
-      digest: `${problem ?? ''}/${reportDigest(local)}`,
-      object,
-    };
-    this.#snapshots.set(local, { problem, snapshot });
-    return snapshot;
+    return this.#reportSource.of(local, {
+      problem: this.#problems.of(key),
+      warning: this.#fights.about(key),
+      ownRefresh: this.#wanted.get(placeOf(key))?.ownRefresh === true,
+    });
   }
 
   #acknowledge(work: Work): void {
-    if (work.is === 'look' || work.is === 'doubt') {
+    if (work.is !== 'message') {
       return;
     }
     this.#connection?.acknowledge(work.message);
-    if (work.is === 'message') {
-      // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
-      const { type, object } = work.message;
-      if (
-        (type === 'create' && this.#reports.held(keyOf(work.ref)) !== undefined) ||
-        type === 'set-operation' ||
-        type === 'terminate-operation' ||
-        Object.keys(newTriggers(object, undefined)).length > 0
-      ) {
-        this.#reports.repeat(keyOf(work.ref));
-      }
+    // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
+    const { type, object } = work.message;
+    if (
+      (type === 'create' && this.#reports.held(keyOf(work.ref)) !== undefined) ||
+      type === 'set-operation' ||
+      type === 'terminate-operation' ||
+      Object.keys(triggersOf(object)).length > 0
+    ) {
+      this.#reports.repeat(keyOf(work.ref));
     }
   }
-}
-
-function isManaged(local: Application | undefined): boolean {
-  return local !== undefined && !isUnmarked(local);
-}
-
-function keyOf({ namespace, name }: ObjectRef): ResourceKey {
-  return { kind: 'Application', namespace, name };
 }

@@ -1,4 +1,4 @@
-import type { ObjectRef } from '../../sync/index.ts';
+import type { ObjectRef, ResourceKey } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import type { ApplicationMessage } from './messages.ts';
 
@@ -6,6 +6,7 @@ import type { ApplicationMessage } from './messages.ts';
 export type Work =
   | { readonly is: 'message'; readonly ref: ObjectRef; readonly message: ApplicationMessage }
   | { readonly is: 'doubt'; readonly ref: ObjectRef; readonly id: string }
+  | { readonly is: 'nudge'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };
 
 /** Equal for the same place. */
@@ -13,11 +14,14 @@ export function placeOf({ namespace, name }: ObjectRef): string {
   return `${namespace}/${name}`;
 }
 
+/** The engine's key of an Application. */
+export function keyOf({ namespace, name }: ObjectRef): ResourceKey {
+  return { kind: 'Application', namespace, name };
+}
+
 /** Equal for two copies of the same work. */
 export function idOf(work: Work): string {
-  return work.is === 'look' || work.is === 'doubt'
-    ? work.id
-    : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`;
+  return work.is === 'message' ? `${work.message.type}/${work.message.resourceId}/${work.message.eventId}` : work.id;
 }
 
 /** Whether the older work need not be done when the newer one is. */

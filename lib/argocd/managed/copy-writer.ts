@@ -1,6 +1,7 @@
 import { failureOf, type MergePatch, mayPassLater, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual } from '../merge-patch.ts';
+import { isSkipped } from '../routing.ts';
 import { displayName, type SyncLog } from './log.ts';
 import type { Plan } from './plan.ts';
 
@@ -86,7 +87,10 @@ export class CopyWriter {
             throw error;
           default:
             // The object is not what we thought it was: plan again with what it is.
-            await this.read(ref, signal);
+            if ((await this.read(ref, signal)) !== undefined && this.#options.view.get(ref) === undefined) {
+              const message = `${ref.namespace}/${ref.name} exists, but takes no part in synchronisation (by a label)`;
+              return { is: 'stopped', message, rejected: true, mayPass: false };
+            }
         }
       }
     }
@@ -123,15 +127,16 @@ export class CopyWriter {
     await this.read(ref, signal);
   }
 
-  /** Looks at what the API server has. */
-  async read(ref: ObjectRef, signal: AbortSignal): Promise<void> {
+  /** Looks at what the API server has. What takes no part in synchronisation stays out of the view. */
+  async read(ref: ObjectRef, signal: AbortSignal): Promise<Application | undefined> {
     const { store, view } = this.#options;
     const before = view.get(ref);
     const now = await store.read(ref, signal);
-    if (now !== undefined) {
-      view.learn(now);
-    } else if (before !== undefined) {
+    if (now === undefined && before !== undefined) {
       view.lost(before);
+    } else if (now !== undefined && !isSkipped(now)) {
+      view.learn(now);
     }
+    return now;
   }
 }

@@ -122,7 +122,8 @@ export function planNudge(local: Application | undefined, now: Date): Plan {
 }
 
 /**
- * Decides what a `set-operation` does. An operation that is being terminated is left to end.
+ * Decides what a `set-operation` does. An operation that is being terminated is left to end. One that ran since what the hub
+ * knows of is what is asked for: a principal that restarted asks again for what it has not heard the end of.
  * @param before when the operation before this one had started, if an attempt to set this one was already made: its
  * answer may have been lost, and then it shows by having started
  */
@@ -138,7 +139,7 @@ export function planOperation(
   const state = local.status?.operationState;
   const hasStarted =
     before !== undefined && state?.startedAt !== before.startedAt && isEqual(state?.operation, hub.operation);
-  if (hub.operation === undefined || hasStarted || state?.phase === 'Terminating') {
+  if (hub.operation === undefined || hasStarted || ranUnheard(hub, local) || state?.phase === 'Terminating') {
     return { action: 'none' };
   }
   const operation = mergePatchBetween(local.operation, hub.operation);
@@ -158,6 +159,17 @@ export function planTermination(hub: Application, local: Application | undefined
     return { action: 'none' };
   }
   return update(local, { status: { operationState: { phase: 'Terminating' } } }, true);
+}
+
+function ranUnheard(hub: Application, local: Application): boolean {
+  const state = local.status?.operationState;
+  const heard = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
+  return (
+    typeof state?.startedAt === 'string' &&
+    typeof heard === 'string' &&
+    state.startedAt > heard &&
+    isEqual(state.operation, hub.operation)
+  );
 }
 
 type Kinship = UpdateReason | 'refuse' | 'replace';

@@ -57,6 +57,8 @@ export interface PrincipalPeerOptions {
   readonly apply: (report: Report, signal: AbortSignal) => Promise<InboxOutcome>;
   /** The hub's key of what the agent speaks of. */
   readonly hubKey: (told: Told) => ResourceKey;
+  /** The agent is there, or gone. */
+  readonly attendance: (isThere: boolean) => void;
   readonly log: SyncLog;
   readonly clock: Clock;
   readonly random: () => number;
@@ -107,6 +109,7 @@ export class PrincipalPeer implements SourcePart {
 
   connected(connection: PeerConnection): void {
     this.#connection = connection;
+    this.#options.attendance(true);
     this.#inbox.reconnected();
     this.#outbox.disconnected();
     if (this.#isOpen) {
@@ -116,6 +119,7 @@ export class PrincipalPeer implements SourcePart {
 
   disconnected(): void {
     this.#connection = undefined;
+    this.#options.attendance(false);
     this.#outbox.disconnected();
   }
 

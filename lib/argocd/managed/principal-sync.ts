@@ -13,12 +13,14 @@ import {
   View,
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { annotations } from '../names.ts';
+import { annotations, skipSyncLabel } from '../names.ts';
 import type { PrincipalKind, SourcePart } from '../parts/part.ts';
+import { isSkipped } from '../routing.ts';
 import { Assignments } from './assignments.ts';
 import { managedCopyDigest, sourceUidOf } from './copy.ts';
 import { HubWriter } from './hub-writer.ts';
 import { displayName, type SyncLog } from './log.ts';
+import { Notices } from './notices.ts';
 import { type Delivered, PrincipalPeer, type Report, type Told } from './principal-peer.ts';
 import { deliveredTo, operationMark, Requests, triggerMark } from './requests.ts';
 import { planAgentError, planReport } from './status.ts';
@@ -35,6 +37,8 @@ export interface PrincipalSyncOptions {
   readonly agentOf: (application: Application) => string | undefined;
   /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
   readonly namespaceOf?: (agent: string, local: string) => string;
+  /** When an agent that is not connected was last, if that is known. An agent of which it is known was one. */
+  readonly lastSeen?: (agent: string) => Date | undefined;
   readonly log: SyncLog;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -62,6 +66,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
   readonly #assignments = new Assignments();
   readonly #requests = new Requests();
   readonly #writer: HubWriter;
+  readonly #notices: Notices;
 
   constructor(options: PrincipalSyncOptions) {
     this.#options = options;
@@ -73,6 +78,15 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       doubted: (ref) => void this.#check(ref),
     });
     this.#writer = new HubWriter({ store: options.applications, view: this.#view, log: this.#log });
+    this.#notices = new Notices({
+      writer: this.#writer,
+      agentOf: options.agentOf,
+      lastSeen: options.lastSeen ?? (() => undefined),
+      log: this.#log,
+      clock: this.#clock,
+      random: options.random ?? Math.random,
+      today: options.today ?? (() => new Date()),
+    });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
@@ -81,6 +95,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     signal.addEventListener('abort', () => {
       unfollow();
       this.#stop.abort();
+      this.#notices.close();
       for (const peer of this.#peers.values()) {
         peer.close();
       }
@@ -96,6 +111,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
   forgetAgent(agent: string): void {
     this.#peers.get(agent)?.close();
     this.#peers.delete(agent);
+    this.#notices.forgetAgent(agent);
     for (const key of this.#assignments.of(agent)) {
       this.#requests.forget(key);
     }
@@ -110,6 +126,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       delivered: (key) => this.#delivered(agent, key),
       apply: (report, signal) => this.#apply(agent, report, signal),
       hubKey: (told) => this.#hubKey(agent, told),
+      attendance: (isThere) => this.#attend(agent, isThere),
       log: this.#log,
       clock: this.#clock,
       random: this.#options.random ?? Math.random,
@@ -151,11 +168,13 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     const before = old === undefined ? undefined : this.#options.agentOf(old);
     const agent = now === undefined ? undefined : this.#options.agentOf(now);
     this.#assignments.move(ref, before, agent);
+    this.#notices.follow(ref, now, before, agent);
     if (before !== agent || agent === undefined) {
       this.#requests.forget(ref);
     }
     if (before !== undefined && before !== agent) {
       const peer = this.#peers.get(before);
+      this.#tellLeaving(ref, old, now, before);
       peer?.withdraw(key, 'set-operation');
       peer?.withdraw(key, 'terminate-operation');
       peer?.changed(key);
@@ -211,12 +230,51 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
    * a message of before. What it should have instead, or that it should go, is said by the outbox.
    */
   #strayed(agent: string, key: ResourceKey, message: Report['message']): void {
-    const uid =
-      message.type === 'status-update' ? message.object.metadata.annotations?.[annotations.sourceUid] : undefined;
+    if (message.type === 'delete') {
+      this.#notices.departed(key, agent);
+      return;
+    }
+    if (message.type !== 'status-update') {
+      return;
+    }
+    const { annotations: marks, deletionTimestamp } = message.object.metadata;
+    const uid = marks?.[annotations.sourceUid];
+    if (uid !== undefined && deletionTimestamp !== undefined) {
+      this.#notices.departing(key, agent, uid);
+    } else {
+      this.#notices.departed(key, agent);
+    }
     if (uid !== undefined) {
       this.#log.info({ agent, application: displayName(key) }, 'the agent has an Application that it should not have');
       this.#peers.get(agent)?.peerHolds(key, { uid });
     }
+  }
+
+  #attend(agent: string, isThere: boolean): void {
+    if (!isThere) {
+      this.#notices.disconnected(agent);
+      return;
+    }
+    // It may have come to the end of a removal while it could not say so: it answers when it has nothing to delete.
+    for (const { ref, sourceUid } of this.#notices.connected(agent)) {
+      this.#peers.get(agent)?.peerHolds(keyOf(ref), { uid: sourceUid });
+    }
+  }
+
+  /** Workloads may go with a copy: that is never done without a word. */
+  #tellLeaving(ref: ObjectRef, old: Application | undefined, now: Application | undefined, agent: string): void {
+    const why =
+      now === undefined
+        ? 'is gone on the hub, or not selected there any more'
+        : isSkipped(now)
+          ? `is taken out of synchronisation by the label ${skipSyncLabel}`
+          : 'goes to another cluster, or to none';
+    const what = (old?.metadata.finalizers ?? []).some((one) =>
+      one.startsWith('resources-finalizer.argocd.argoproj.io'),
+    )
+      ? ', and Argo CD there removes what it deployed'
+      : ', what it deployed there stays';
+    this.#log.info({ agent, application: displayName(ref) }, `Application ${why}: its copy is deleted${what}`);
   }
 
   /** The agent has no copy any more. A hub object that is being deleted was waiting for that. */

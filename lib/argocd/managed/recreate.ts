@@ -9,7 +9,7 @@ export function recreated(object: Application, lastSeen: Application, policy: Re
   const { reconciledAt: _, ...status } = lastSeen.status ?? {};
   switch (policy) {
     case 'resync':
-      return { ...object, status, operation: { sync: {} } };
+      return { ...object, status, operation: object.operation ?? { sync: {} } };
     case 'clear-status': {
       const { operationState: _, ...cleared } = status;
       return { ...object, status: cleared };

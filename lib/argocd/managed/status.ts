@@ -2,7 +2,7 @@ import type { MergePatch } from '../../sync/index.ts';
 import type { Application, ApplicationStatus } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
-import { agentErrorCondition, annotations } from '../names.ts';
+import { agentErrorCondition, agentWarningCondition, annotations } from '../names.ts';
 import { triggers, triggersOf } from './copy.ts';
 
 /** What is known about the hub's own requests at the moment an agent's report arrived. */
@@ -17,11 +17,12 @@ export interface ReportContext {
 
 /**
  * Equal for two managed Applications that an agent would report in the same words: whose copy it is, status, operation,
- * and which triggers are left to do.
+ * which triggers are left to do, and whether it is being deleted.
  */
 export function reportDigest(local: Application): string {
   const source = local.metadata.annotations?.[annotations.sourceUid];
-  return digestOf([source, local.status ?? {}, local.operation ?? null, triggersOf(local)]);
+  const isLeaving = local.metadata.deletionTimestamp !== undefined;
+  return digestOf([source, local.status ?? {}, local.operation ?? null, triggersOf(local), isLeaving]);
 }
 
 /**
@@ -56,19 +57,55 @@ export function planAgentError(hub: Application, agent: string, message: string,
   return patch === undefined ? undefined : { metadata: { uid: hub.metadata.uid }, status: patch };
 }
 
-/** A status that says what the agent could not do: health Degraded and a condition; an equal one keeps its time. */
-export function withAgentError(status: ApplicationStatus, message: string, now: Date): ApplicationStatus {
-  const others = (status.conditions ?? []).filter(({ type }) => type !== agentErrorCondition);
-  const same = status.conditions?.find((one) => one.type === agentErrorCondition && one.message === message);
-  const condition = same ?? {
-    type: agentErrorCondition,
-    message,
-    lastTransitionTime: now.toISOString().replace(/\.\d+Z$/, 'Z'),
-  };
-  return { ...status, health: { ...status.health, status: 'Degraded' }, conditions: [...others, condition] };
+/**
+ * The patch that shows on the hub's object what the principal has to say, or that it has nothing to say any more; the rest
+ * of the status stays.
+ */
+export function planNotice(hub: Application, message: string | undefined, now: Date): MergePatch | undefined {
+  const before = hub.status?.conditions;
+  const conditions = withCondition(before, agentWarningCondition, message, now);
+  return isEqual(before ?? [], conditions)
+    ? undefined
+    : { metadata: { uid: hub.metadata.uid }, status: { conditions: conditions.length === 0 ? null : conditions } };
 }
 
-function reportedStatus(hub: Application, status: ApplicationStatus, context: ReportContext): ApplicationStatus {
+/** The patch that lets go a hub object that is being deleted, if a user asks for that. */
+export function planRelease(hub: Application): MergePatch | undefined {
+  const { uid, deletionTimestamp, finalizers = [], annotations: marks } = hub.metadata;
+  return deletionTimestamp !== undefined && finalizers.length > 0 && marks?.[annotations.release] === 'true'
+    ? { metadata: { uid, finalizers: null } }
+    : undefined;
+}
+
+/** A status that says what the agent could not do: health Degraded and a condition; an equal one keeps its time. */
+export function withAgentError(status: ApplicationStatus, message: string, now: Date): ApplicationStatus {
+  const conditions = withCondition(status.conditions, agentErrorCondition, message, now);
+  return { ...status, health: { ...status.health, status: 'Degraded' }, conditions };
+}
+
+/** A status with one more condition of the agent; its health is as it was. */
+export function withAgentWarning(status: ApplicationStatus, message: string, now: Date): ApplicationStatus {
+  return { ...status, conditions: withCondition(status.conditions, agentErrorCondition, message, now) };
+}
+
+type Conditions = NonNullable<ApplicationStatus['conditions']>;
+
+function withCondition(
+  conditions: Conditions | undefined,
+  type: string,
+  message: string | undefined,
+  now: Date,
+): Conditions {
+  const others = (conditions ?? []).filter((one) => one.type !== type);
+  if (message === undefined) {
+    return others;
+  }
+  const same = conditions?.find((one) => one.type === type && one.message === message);
+  return [...others, same ?? { type, message, lastTransitionTime: now.toISOString().replace(/\.\d+Z$/, 'Z') }];
+}
+
+function reportedStatus(hub: Application, reported: ApplicationStatus, context: ReportContext): ApplicationStatus {
+  const status = withNotice(reported, hub);
   const operationState = status.operationState;
   if (
     context.terminating &&
@@ -78,6 +115,16 @@ function reportedStatus(hub: Application, status: ApplicationStatus, context: Re
     return { ...status, operationState: { ...operationState, phase: 'Terminating' } };
   }
   return status;
+}
+
+/** What the principal has to say on the hub's object is not the agent's to say. */
+function withNotice(status: ApplicationStatus, hub: Application): ApplicationStatus {
+  const notices = (hub.status?.conditions ?? []).filter(({ type }) => type === agentWarningCondition);
+  const others = (status.conditions ?? []).filter(({ type }) => type !== agentWarningCondition);
+  const conditions = [...others, ...notices];
+  return conditions.length === (status.conditions?.length ?? 0) && notices.length === 0
+    ? status
+    : { ...status, conditions };
 }
 
 function operationPatch(hub: Application, report: Application, context: ReportContext): { value: unknown } | undefined {

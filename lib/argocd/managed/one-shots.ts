@@ -1,0 +1,67 @@
+import type { InboxOutcome, ObjectRef, View } from '../../sync/index.ts';
+import type { Application } from '../application.ts';
+import type { CopyWriter } from './copy-writer.ts';
+import { displayName, type SyncLog } from './log.ts';
+import type { ApplicationMessage } from './messages.ts';
+import { type Plan, planDeletion, planNudge, planOperation, planTermination } from './plan.ts';
+import { isUnmarked } from './wanted.ts';
+
+/**
+ * What is done to a copy once, as opposed to a state that is kept. What cannot be done is said in the log, and over unless
+ * it may pass later.
+ */
+export class OneShots {
+  readonly #writer: CopyWriter;
+  readonly #view: View<Application>;
+  readonly #log: SyncLog;
+  /** What had started last when an operation was first tried. */
+  readonly #operations = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
+
+  constructor(options: { writer: CopyWriter; view: View<Application>; log: SyncLog }) {
+    this.#writer = options.writer;
+    this.#view = options.view;
+    this.#log = options.log;
+  }
+
+  /** Starts an operation. */
+  operate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    const before = this.#operations.get(message);
+    const startedAt = this.#view.get(ref)?.status?.operationState?.startedAt;
+    this.#operations.set(message, before ?? { startedAt });
+    return this.#run(ref, (local) => planOperation(message.object, local, before), signal);
+  }
+
+  /** Ends the operation that runs. */
+  terminate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#run(ref, (local) => planTermination(message.object, local), signal);
+  }
+
+  /** Deletes the copy of a source. `last` is what the source was, if that is known. */
+  delete(ref: ObjectRef, sourceUid: string, last: Application | undefined, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#run(ref, (local) => planDeletion(sourceUid, local, last), signal);
+  }
+
+  /** Makes Argo CD look at a deletion that takes long. */
+  nudge(ref: ObjectRef, now: Date, signal: AbortSignal): Promise<InboxOutcome> {
+    let isDone = false;
+    const plan = (local: Application | undefined): Plan => {
+      const next: Plan =
+        isDone || local === undefined || isUnmarked(local) ? { action: 'none' } : planNudge(local, now);
+      isDone = true;
+      return next;
+    };
+    return this.#run(ref, plan, signal);
+  }
+
+  async #run(
+    ref: ObjectRef,
+    plan: (local: Application | undefined) => Plan,
+    signal: AbortSignal,
+  ): Promise<InboxOutcome> {
+    const result = await this.#writer.run(ref, plan, signal);
+    if (result.is === 'stopped') {
+      this.#log.warn({ application: displayName(ref) }, result.message);
+    }
+    return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
+  }
+}
