@@ -52,3 +52,29 @@ test('a changed label moves the mapping', () => {
   handler().updated?.(secret('a', 'two'), secret('a'));
   expect(heard).toEqual(['+one', '+two', '-one', '-two']);
 });
+
+const described = (server: string, mode?: string): Secret => {
+  const plain = secret('a', 'one');
+  const annotations = mode === undefined ? {} : { 'argocd-agent.argoproj-labs.io/agent-mode': mode };
+  return {
+    ...plain,
+    metadata: { ...plain.metadata, annotations },
+    data: { server: Buffer.from(server).toString('base64') },
+  };
+};
+
+test('what a cluster Secret says of its server and of the mode is known, and told when it changes', () => {
+  const { agents, handler } = start();
+  const changed: string[] = [];
+  agents.subscribe({ changed: (agent) => changed.push(agent) });
+  handler().added?.(described('https://proxy?agentName=one/'), false);
+  expect(agents.clustersOf('one')).toEqual([expect.objectContaining({ server: 'https://proxy?agentName=one' })]);
+  handler().updated?.(described('https://proxy?agentName=one/'), described('https://proxy?agentName=one'));
+  expect(changed).toHaveLength(1);
+  handler().updated?.(described('https://proxy'), described('https://other', 'autonomous'));
+  expect(agents.clustersOf('one')[0]).toMatchObject({ server: 'https://other', mode: 'autonomous' });
+  handler().updated?.(described('https://other', 'autonomous'), described('https://other', 'sometimes'));
+  expect(agents.clustersOf('one')[0]?.mode).toBeUndefined();
+  handler().deleted?.(described('https://other'));
+  expect([changed.length, agents.clustersOf('one')]).toEqual([4, []]);
+});

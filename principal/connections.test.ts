@@ -116,3 +116,34 @@ test('an agent that has gone to another principal is not marked as disconnected'
   await vi.waitUntil(() => applied.length === 3);
   expect(applied.map(summary)[2]).toEqual(['argocd-agent-stays', 'false', '']);
 });
+
+const modeOf = (lease: Lease | undefined) =>
+  lease?.metadata.annotations?.['argocd-agent.argoproj-labs.io/agent-mode'] ?? 'none';
+
+test('the mode of the last connection is remembered, by this process and the next', async () => {
+  const { records, applied } = start();
+  expect(records.modeOf('one')).toBeUndefined();
+  records.connected('one', { mode: 'autonomous', version: '1.0.0' });
+  expect(records.modeOf('one')).toBe('autonomous');
+  await vi.waitUntil(() => applied.length === 1);
+  records.disconnected('one');
+  await vi.waitUntil(() => applied.length === 2);
+  expect(applied.map(modeOf)).toEqual(['autonomous', 'autonomous']);
+  const next = start(applied.slice(1));
+  expect(next.records.modeOf('one')).toBe('autonomous');
+});
+
+test('the mode of an agent that left the fleet is forgotten, also when it left while no principal ran', async () => {
+  const former = start();
+  for (const agent of ['one', 'two']) former.records.connected(agent, { mode: 'managed', version: '1.0.0' });
+  await vi.waitUntil(() => former.applied.length === 2);
+  for (const agent of ['one', 'two']) former.records.disconnected(agent);
+  await vi.waitUntil(() => former.applied.length === 4);
+  const { records, applied } = start(former.applied.slice(2));
+  records.forgetAllBut((agent) => agent === 'two');
+  await vi.waitUntil(() => applied.length === 1);
+  expect([applied[0]?.metadata.name, modeOf(applied[0])]).toEqual(['argocd-agent-one', 'none']);
+  expect([records.modeOf('one'), records.modeOf('two')]).toEqual([undefined, 'managed']);
+  records.connected('one', { mode: 'autonomous', version: '1.0.0' });
+  expect(records.modeOf('one')).toBe('autonomous');
+});

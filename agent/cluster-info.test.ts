@@ -1,0 +1,106 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { createLogger } from '../lib/ops/index.ts';
+import { type ClusterInfo, encodeClusterInfo } from '../lib/redis/index.ts';
+import type { WireEvent } from '../lib/wire/index.ts';
+import { ClusterStatistics } from './cluster-info.ts';
+
+const stops: AbortController[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop.abort();
+});
+
+const info = (applicationsCount: number): ClusterInfo => ({
+  connectionState: { status: '', message: '', attemptedAt: undefined },
+  serverVersion: '1.34',
+  cacheInfo: { resourcesCount: 10, apisCount: 2, lastCacheSyncTime: undefined },
+  applicationsCount,
+});
+
+function start(options: { notified: boolean; intervalMs?: number }) {
+  const redis = new Map<string, Buffer>();
+  const listeners: (() => void)[] = [];
+  const state = { reads: 0, problem: undefined as string | undefined };
+  const statistics = new ClusterStatistics({
+    link: {
+      get problem() {
+        return state.problem;
+      },
+      isNotified: options.notified,
+      get: async (key) => {
+        state.reads++;
+        return redis.get(key);
+      },
+      onReady: (listener) => listeners.push(listener),
+      onChanged: (listener) => listeners.push(listener),
+    },
+    intervalMs: options.intervalMs ?? 1,
+    logger: createLogger({ level: 'fatal' }),
+  });
+  const stop = new AbortController();
+  stops.push(stop);
+  void statistics.run(stop.signal);
+  const sent: unknown[] = [];
+  const send = (event: WireEvent) => void sent.push(JSON.parse(Buffer.from(event.data).toString()));
+  const put = (value: ClusterInfo, compression: 'gzip' | 'none' = 'gzip') => {
+    redis.clear();
+    const key = `cluster|info|https://kubernetes.default.svc|1.8.3${compression === 'gzip' ? '.gz' : ''}`;
+    redis.set(key, encodeClusterInfo(value, compression));
+    for (const listener of listeners) listener();
+  };
+  return { statistics, state, sent, send, put };
+}
+const payload = (applicationsCount: number) => ({
+  applicationsCount,
+  apisCount: 2,
+  resourcesCount: 10,
+  serverVersion: '1.34',
+});
+const count = (sent: unknown[], length: number) => vi.waitUntil(() => sent.length === length, { interval: 1 });
+
+test('sent once per connection and when changed, not while disconnected', async () => {
+  const { statistics, state, sent, send, put } = start({ notified: true });
+  put(info(1));
+  await vi.waitUntil(() => state.reads > 0, { interval: 1 });
+  expect(sent).toEqual([]);
+  statistics.connected(send);
+  await count(sent, 1);
+  put(info(1));
+  put(info(2));
+  await count(sent, 2);
+  expect(sent).toEqual([payload(1), payload(2)]);
+  statistics.disconnected();
+  const reads = state.reads;
+  put(info(3));
+  await vi.waitUntil(() => state.reads > reads, { interval: 1 });
+  expect(sent).toHaveLength(2);
+  statistics.connected(send);
+  await vi.waitUntil(() => sent.length > 2, { interval: 1 });
+  expect(sent.at(-1)).toEqual(payload(3));
+});
+
+test('with notifications Redis is asked only after one; without, at the interval', async () => {
+  const notified = start({ notified: true });
+  const polling = start({ notified: false });
+  notified.put(info(1));
+  await vi.waitUntil(() => polling.state.reads > 20, { interval: 1 });
+  expect(notified.state.reads).toBeLessThanOrEqual(4);
+});
+
+test('a burst of changes costs one reading per interval', async () => {
+  const { statistics, state, sent, send, put } = start({ notified: true, intervalMs: 50 });
+  statistics.connected(send);
+  for (let n = 1; n <= 20; n++) {
+    put(info(n));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await vi.waitUntil(() => (sent.at(-1) as { applicationsCount?: number })?.applicationsCount === 20, { interval: 1 });
+  expect(state.reads).toBeLessThanOrEqual(4);
+});
+
+test('an Argo CD that does not compress is understood', async () => {
+  const { statistics, sent, send, put } = start({ notified: true });
+  statistics.connected(send);
+  put(info(7), 'none');
+  await count(sent, 1);
+  expect(sent).toEqual([payload(7)]);
+});
