@@ -15,6 +15,7 @@ export interface Application extends KubeObject {
     conditions?: { type: string; message: string }[];
     [field: string]: unknown;
   };
+  operation?: Record<string, unknown>;
 }
 
 /** open-cluster-management.io GitOpsCluster, the fields that the suites look at. */
