@@ -13,6 +13,7 @@ import {
   authenticateWith,
   checkPairing,
   checkTokenHolder,
+  commonNameOf,
   createAuthMethod,
   fingerprintOf,
   headerMethod,
@@ -112,6 +113,19 @@ describe('client certificates', () => {
     ]);
     expect(subjectOf(certificate)).toBe('SERIALNUMBER=7,CN=cluster1,OU=\\ x#,O=A\\, B+O=C,C=DE,1.2.3.4=#13036f6464');
   });
+
+  test.each([0, 1, 100, 127, 128, 300])(
+    'a subject is found in a certificate whatever its length (%i)',
+    async (length) => {
+      const long = 'x'.repeat(length);
+      const certificate = await certificateOf(
+        [...(length === 0 ? [] : [{ O: [long] }]), { CN: ['cluster1'] }],
+        ['https://x/'],
+      );
+      expect(subjectOf(certificate)).toBe(length === 0 ? 'CN=cluster1' : `CN=cluster1,O=${long}`);
+      expect(commonNameOf(certificate)).toBe('cluster1');
+    },
+  );
 
   test('the first group of the expression is the agent', async () => {
     const certificate = await certificateOf([{ O: ['fleet'] }, { CN: ['cluster1'] }], ['https://x/', 'spiffe://td/c2']);
