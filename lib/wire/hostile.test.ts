@@ -130,6 +130,14 @@ test('a message that ends early ends the event stream with "unavailable"', async
   expect((await status).code).toBe(unavailable);
 });
 
+test('an event stream that its client ends before it is accepted does not stay', async () => {
+  const { session, server } = await start();
+  const { stream, status } = await subscribe(session);
+  stream.end();
+  expect((await status).code).toBe('0');
+  await until(() => expect(server.connectedAgents()).toEqual([]));
+});
+
 test('what strangers send is bounded in size and time', async () => {
   const { session } = await start({ patience: { requestMs: 100, idleMs: 60_000 } });
   const large = call(session, '/authapi.Authentication/Authenticate');

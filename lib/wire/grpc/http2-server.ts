@@ -137,6 +137,8 @@ class Http2ServerChannel implements ServerChannel {
     this.#stream.on('drain', () => listener.drain());
     this.#stream.on('data', (chunk: Buffer) => listener.data(chunk));
     this.#stream.on('end', () => listener.end());
+    // Node tells of the end of an empty request at once, before anybody listens.
+    if (this.#stream.readableEnded) queueMicrotask(() => listener.end());
   }
 
   pause(): void {
