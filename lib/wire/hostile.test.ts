@@ -235,3 +235,130 @@ test('events may come over a second stream only beside the event stream', async 
   server.disconnect('one', 'gone');
   expect(await second.status).toEqual({ code: unavailable, message: 'the event stream has ended' });
 });
+
+test.each([false, true])(
+  'there is room for so many connections, and agents keep theirs (WebSocket: %s)',
+  async (webSocket) => {
+    const refusals: string[] = [];
+    const { server, session } = await start({
+      webSocket,
+      limits: { maxConnections: 4 },
+      refused: (reason) => refusals.push(reason),
+    });
+    await subscribe(session);
+    await until(() => expect(server.connectedAgents()).toEqual(['one']));
+    const others = Array.from({ length: 6 }, () => connectTcp(server.port, '127.0.0.1'));
+    for (const socket of others) {
+      socket.on('error', () => undefined);
+      stops.push(() => socket.destroy());
+    }
+    await until(() =>
+      expect(refusals).toEqual(['too-many-connections', 'too-many-connections', 'too-many-connections']),
+    );
+    expect(server.connectedAgents()).toEqual(['one']);
+    for (const socket of others) socket.destroy();
+    await until(async () => {
+      const late = connect(`http://127.0.0.1:${server.port}`);
+      late.on('error', () => undefined);
+      const { status } = call(late, '/nobody/Nothing');
+      expect((await status).code).toBe('12');
+      late.destroy();
+    });
+  },
+);
+
+test('strangers that hold connections make room for others, agents never do', async () => {
+  const refusals: string[] = [];
+  const { server, session } = await start({ limits: { maxStrangers: 3 }, refused: (reason) => refusals.push(reason) });
+  await subscribe(session);
+  await until(() => expect(server.connectedAgents()).toEqual(['one']));
+  const gone: number[] = [];
+  for (let number = 0; number < 4; number++) {
+    const socket = connectTcp(server.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    socket.on('close', () => gone.push(number));
+    socket.resume();
+    stops.push(() => socket.destroy());
+    await once(socket, 'connect');
+  }
+  // The newest is refused as long as the others are new.
+  await until(() => expect(refusals).toEqual(['too-many-strangers']));
+  await until(() => expect(gone).toEqual([3]));
+  expect(server.connectedAgents()).toEqual(['one']);
+});
+
+test('connections above the rate of an address wait their turn', async () => {
+  const { server } = await start({ limits: { connectionsPerSecond: 20, burst: 2 } });
+  const began = performance.now();
+  const times = await Promise.all(
+    Array.from({ length: 5 }, async () => {
+      const client = connect(`http://127.0.0.1:${server.port}`);
+      stops.push(() => client.destroy());
+      expect((await call(client, '/nobody/Nothing').status).code).toBe('12');
+      return performance.now() - began;
+    }),
+  );
+  // The client of `start` took one of the two, so four wait: 50 ms, 100 ms, …
+  expect(Math.max(...times)).toBeGreaterThan(190);
+});
+
+test.each([
+  ['too often, by the configured interval', 60_000, 3],
+  ['in a flood, with nothing configured', undefined, 3],
+])('a client that pings %s is cut off as by grpc-go', async (_, minPingIntervalMs, strikes) => {
+  const { session, said } = await start(minPingIntervalMs === undefined ? {} : { minPingIntervalMs });
+  await subscribe(session);
+  await until(() => expect(said).toContain('An agent is connected'));
+  const goaway = once(session, 'goaway');
+  const ping = () => new Promise<void>((resolve) => session.ping(() => resolve()));
+  // The first one after the server has sent something is free, the second is the first to be measured.
+  for (let count = 0; count < strikes + 1; count++) await ping();
+  const [code, , data] = await goaway;
+  expect(code).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  expect(String(data)).toBe('too_many_pings');
+  expect(said).toContain('A client pings too often and is cut off');
+});
+
+test('pings are free where the server has something to say, and while they come seldom enough', async () => {
+  const { session, sessions, said } = await start({ minPingIntervalMs: 20 });
+  await subscribe(session);
+  await until(() => expect(sessions).toHaveLength(1));
+  const ping = () => new Promise<void>((resolve) => session.ping(() => resolve()));
+  for (let count = 0; count < 10; count++) {
+    sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
+    await ping();
+  }
+  for (let count = 0; count < 5; count++) {
+    const began = performance.now();
+    await until(() => expect(performance.now() - began).toBeGreaterThan(25));
+    await ping();
+  }
+  expect(said).not.toContain('A client pings too often and is cut off');
+  expect(session.closed).toBe(false);
+});
+
+test('a request with headers without end is reset, and harms nobody', async () => {
+  const { session, server } = await start();
+  const headers = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`x-${index}`, 'y'.repeat(4000)]));
+  const { status } = call(session, '/nobody/Nothing', headers);
+  expect(['none', '8', '13', '14']).toContain((await status).code);
+  const other = connect(`http://127.0.0.1:${server.port}`);
+  stops.push(() => other.destroy());
+  expect((await call(other, '/nobody/Nothing').status).code).toBe('12');
+});
+
+test('live data that nobody asked for is refused so that agents go on', async () => {
+  const { session } = await start();
+  for (const path of [
+    '/principal.apis.logstreamapi.LogStreamService/StreamLogs',
+    '/terminalstreamapi.TerminalStreamService/StreamTerminal',
+  ]) {
+    expect((await call(session, path).status).code).toBe('16');
+    const { accessToken: authorization } = await tokens.issue({ agent: 'one', mode: 'managed' });
+    expect(await call(session, path, { authorization }).status).toEqual({
+      code: '12',
+      message: 'live logs and terminals are not served here',
+    });
+  }
+  expect((await call(session, '/replicationapi.Replication/Subscribe').status).code).toBe('12');
+});

@@ -55,6 +55,11 @@ export class Idleness {
     this.#wait();
   }
 
+  /** Whether there is no call now. */
+  get isIdle(): boolean {
+    return this.#calls === 0;
+  }
+
   /** A call has begun. */
   callBegan(): void {
     this.#calls++;

@@ -16,6 +16,8 @@ const maxHeaderBytes = 32 * 1024;
 /** Serves connections that speak HTTP/1.1. */
 export interface Http1Server {
   take(socket: Socket): void;
+  /** Ends the connections that have no call. */
+  closeIdle(): void;
 }
 
 interface Guest {
@@ -38,17 +40,21 @@ export function createHttp1Server(options: {
   serve(call: ServerCall, connection: ServerConnection): void;
 }): Http1Server {
   const { logger } = options;
-  const guests = new WeakMap<Duplex, Guest>();
+  const guests = new Map<Duplex, Guest>();
   // Streams last for days: no limit of time but the one for connections without a call.
   const server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0, keepAliveTimeout: 0 });
   server.timeout = 0;
 
   const serve = (channel: ServerChannel, socket: Duplex) => {
     const guest = guests.get(socket);
-    if (guest === undefined) throw new Error('a request on a connection that nobody took');
+    if (guest === undefined) {
+      // It has closed in the meantime.
+      socket.destroy();
+      return;
+    }
+    guest.idleness.callBegan();
     options.called(socket as Socket);
     options.serve(new ServerCall(channel), guest.connection);
-    return guest;
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const kind = kindOf(request);
@@ -56,9 +62,8 @@ export function createHttp1Server(options: {
       response.writeHead(404, { 'content-type': 'text/plain', connection: 'close' }).end('404 page not found\n');
       return;
     }
-    const { idleness } = serve(new Http1ServerChannel(request, response, { isWeb: kind === 'web' }), request.socket);
-    idleness.callBegan();
-    response.once('close', () => idleness.callEnded());
+    response.once('close', () => guests.get(request.socket)?.idleness.callEnded());
+    serve(new Http1ServerChannel(request, response, { isWeb: kind === 'web' }), request.socket);
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // The header is compared as a whole, as argocd-agent's principal does.
@@ -69,7 +74,7 @@ export function createHttp1Server(options: {
     const peer = addressOf(request.socket);
     const dead = () => logger.warn({ peer }, 'A connection does not answer any more and is cut off');
     const channel = new WebSocketServerChannel(request, request.socket, head, { keepalive: options.keepalive, dead });
-    serve(channel, socket).idleness.callBegan();
+    serve(channel, socket);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     logger.debug({ peer: addressOf(socket as Socket), code: error.code }, 'A client sends what is no HTTP');
@@ -86,9 +91,15 @@ export function createHttp1Server(options: {
         trust: () => options.trusted(socket),
       };
       guests.set(socket, { idleness, connection });
-      socket.once('close', () => idleness.stop());
+      socket.once('close', () => {
+        idleness.stop();
+        guests.delete(socket);
+      });
       socket.setNoDelay(true);
       server.emit('connection', socket);
+    },
+    closeIdle() {
+      for (const [socket, { idleness }] of guests) if (idleness.isIdle) socket.destroy();
     },
   };
 }

@@ -88,6 +88,7 @@ export async function listenGrpc(options: {
       isClosing = true;
       const closed = door.close();
       for (const connection of http2Connections) connection.close();
+      http1Server.closeIdle();
       const force = setTimeout(() => door.destroyAll(), shutdownGraceMs);
       await closed;
       clearTimeout(force);

@@ -12,8 +12,8 @@ import {
   webSocketBuffer,
 } from './websocket-frames.ts';
 
-/** The prefix of a frame. */
-const overheadBytes = 5;
+/** What is gathered above the limit, so that a message over it can be answered with why instead of being cut off. */
+const marginBytes = 64 * 1024;
 const webSocketOptions = {
   noServer: true,
   clientTracking: false,
@@ -74,7 +74,7 @@ export class WebSocketServerChannel implements ServerChannel {
 
   read(listener: ChannelListener, maxMessageBytes: number): void {
     this.#listener = listener;
-    this.#open(Math.min(maxMessageBytes, maxWebSocketMessageBytes) + overheadBytes)?.resume();
+    this.#open(Math.min(maxMessageBytes + marginBytes, maxWebSocketBytes))?.resume();
   }
 
   pause(): void {
@@ -123,7 +123,8 @@ export class WebSocketServerChannel implements ServerChannel {
     webSocket.pause();
     const stop = watchWebSocket(webSocket, this.#socket, this.#keepalive, this.#dead);
     webSocket.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
-    webSocket.on('error', (error: Error & { code?: string }) => this.#failed(error));
+    // What breaks the rules of WebSocket ends it.
+    webSocket.on('error', () => undefined);
     webSocket.on('close', () => {
       stop();
       this.#gone();
@@ -140,13 +141,6 @@ export class WebSocketServerChannel implements ServerChannel {
     } catch (error) {
       if (!(error instanceof GrpcError)) throw error;
       this.#listener?.unreadable(error);
-    }
-  }
-
-  /** What breaks the rules of WebSocket ends it; a message over the limit is answered first with why. */
-  #failed(error: Error & { code?: string }): void {
-    if (error.code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH' && !this.#isFinished) {
-      this.#listener?.unreadable(new GrpcError(grpcStatus.resourceExhausted, 'a message is over the limit'));
     }
   }
 }
