@@ -1,0 +1,243 @@
+import { expect, test } from 'vitest';
+import { type Application, annotations } from '../index.ts';
+import { hubApplication, Lab, type LabPrincipal, told } from './testing/lab.ts';
+
+const resources = 'resources-finalizer.argocd.argoproj.io';
+const ref = { namespace: 'a', name: 'shop' };
+const local = { namespace: 'argocd', name: 'shop' };
+const gone = (app: Application): Partial<Application['metadata']> => ({ uid: app.metadata.uid as string });
+
+/** Argo CD has removed what the Application deployed. */
+function finish(cluster: { patch(ref: object, patch: object): unknown }, at: object): void {
+  cluster.patch(at, { metadata: { finalizers: null } });
+}
+
+function notices(lab: Lab): string[] {
+  const conditions = lab.hub.objects.get(ref)?.status?.conditions ?? [];
+  return conditions.filter(({ type }) => type === 'AgentWarning').map(({ message }) => message);
+}
+
+function leaving(lab: Lab): void {
+  lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
+}
+
+test('a deletion on the hub that waits for an agent that never comes back says so, and a user can let it go', async () => {
+  const lab = new Lab();
+  leaving(lab);
+  const principal = lab.principal();
+  const connection = principal.connect('a');
+  await lab.run();
+  principal.parts.disconnected('a', connection);
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  await lab.run(20_000);
+  expect(notices(lab), 'a short absence is nothing to tell of').toEqual([]);
+  await lab.run(20_000);
+  expect(notices(lab)).toEqual([
+    'waiting for agent a, which is not connected since 2026-01-02T03:04:05.000Z; annotate ' +
+      'argocd-agent.argoproj-labs.io/release: "true" to let this Application go',
+  ]);
+  const writes = lab.hub.writes;
+  await lab.run(3_600_000);
+  expect(lab.hub.writes, 'it is said once').toBe(writes);
+
+  lab.hub.objects.patch(ref, { metadata: { annotations: { [annotations.release]: 'true' } } });
+  await lab.run();
+  expect(lab.hub.objects.get(ref)).toBeUndefined();
+});
+
+test('the notice goes when the agent is back, and what was released is removed from it then', async () => {
+  const lab = new Lab();
+  leaving(lab);
+  const principal = lab.principal();
+  const agent = lab.agent();
+  const part = lab.join(principal, agent);
+  await lab.run(5_000);
+  part();
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  await lab.run(60_000);
+  expect(notices(lab)).toHaveLength(1);
+  const partAgain = lab.join(principal, agent);
+  await lab.run(5_000);
+  expect(notices(lab)).toEqual([]);
+  expect(agent.copy()?.metadata.deletionTimestamp).toBeDefined();
+  finish(agent.cluster.objects, local);
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)).toBeUndefined();
+
+  leaving(lab);
+  await lab.run(5_000);
+  partAgain();
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  lab.hub.objects.patch(ref, { metadata: { annotations: { [annotations.release]: 'true' } } });
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref), 'released').toBeUndefined();
+  expect(agent.copy()).toBeDefined();
+  lab.join(principal, agent);
+  await lab.run(5_000);
+  expect(agent.copy()?.metadata.deletionTimestamp).toBeDefined();
+});
+
+test('a deletion waits for an agent that left the fleet, or is known from before, but not for one that never was', async () => {
+  const lab = new Lab();
+  for (const namespace of ['a', 'b', 'c']) {
+    lab.hub.objects.create(hubApplication({ namespace, finalizers: [resources] }));
+  }
+  const seen = new Date('2025-12-24T18:00:00Z');
+  const principal = lab.principal({ lastSeen: (agent) => (agent === 'b' ? seen : undefined) });
+  principal.connect('a');
+  await lab.run();
+  principal.parts.forgetAgent('a');
+  for (const namespace of ['a', 'b', 'c'])
+    lab.hub.objects.delete({ namespace, name: 'shop' }, { propagation: 'Background' });
+  await lab.run(60_000);
+  const said = (namespace: string) =>
+    lab.hub.objects.get({ namespace, name: 'shop' })?.status?.conditions?.[0]?.message;
+  expect(said('a')).toMatch(/^waiting for agent a, which has left the fleet since 2026/);
+  expect(said('b')).toMatch(/^waiting for agent b, which is not connected since 2025-12-24T18/);
+  expect(said('c'), 'it is no Application of an agent').toBeUndefined();
+});
+
+test('F.2 50: what the old cluster is still removing is told on the Application that went to another one, until it is through', async () => {
+  const lab = new Lab();
+  const principal = lab.principal({ agentOf: ({ spec }) => spec.destination?.name, namespaceOf: (_, at) => at });
+  const namespaces = {
+    namespace: 'argocd',
+    mapping: () => ({ toLocal: (at: string) => at, toHub: (at: string) => at }),
+  };
+  const one = lab.agent({ ...namespaces, isAllowed: () => true });
+  const two = lab.agent({ ...namespaces, isAllowed: () => true });
+  const part = lab.join(principal, one, 'one');
+  lab.join(principal, two, 'two');
+  lab.hub.objects.create(
+    hubApplication({ finalizers: [resources] }, { spec: { destination: { name: 'one', namespace: 'shop' } } }),
+  );
+  await lab.run(5_000);
+  one.cluster.objects.patch(ref, { status: { health: { status: 'Healthy' } } });
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)?.status?.health?.status).toBe('Healthy');
+
+  lab.hub.objects.patch(ref, { spec: { destination: { name: 'two' } } });
+  await lab.run(5_000);
+  expect(one.copy('shop', 'a')?.metadata.deletionTimestamp).toBeDefined();
+  expect(two.copy('shop', 'a')?.metadata.deletionTimestamp).toBeUndefined();
+  const told = 'agent one is removing what was deployed there since 2026-01-02T03:04:05.000Z';
+  expect(notices(lab)).toEqual([told]);
+  one.cluster.objects.patch(ref, { status: { health: { status: 'Missing' } } });
+  two.cluster.objects.patch(ref, { status: { health: { status: 'Progressing' } } });
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)?.status?.health, "the old cluster's word counts no more").toEqual({
+    status: 'Progressing',
+  });
+  expect(notices(lab), "a report of the new cluster does not take the principal's word away").toEqual([told]);
+
+  // It ends while nobody can hear it.
+  part();
+  finish(one.cluster.objects, ref);
+  lab.join(principal, one, 'one');
+  await lab.run(20_000);
+  expect(notices(lab)).toEqual([]);
+  expect(lab.log.map(({ message }) => message)).toContain('the agent has removed what the Application deployed there');
+});
+
+test('F.2 3: a deletion of an earlier incarnation, delivered late, does not touch the new one', async () => {
+  const lab = new Lab();
+  const agent = lab.agent();
+  agent.connect();
+  const address = { target: 'application', principalUid: 'p' } as const;
+  const object = hubApplication({ uid: 'new', resourceVersion: '9' });
+  agent.parts.receive({ ...address, type: 'create', resourceId: 'shop_new', eventId: 'shop_new_9', object });
+  await lab.run();
+  const old = hubApplication({ uid: 'old', resourceVersion: '4' });
+  agent.parts.receive({ ...address, type: 'delete', resourceId: 'shop_old', eventId: 'shop_old_4', object: old });
+  await lab.run(60_000);
+  expect(agent.copy()?.metadata.deletionTimestamp).toBeUndefined();
+  expect(agent.acknowledged).toHaveLength(2);
+});
+
+test.each([
+  ['with finalizers on the hub', [resources], true],
+  ['without', [], false],
+])('deleted on both sides at once, %s: gone on both', async (_, finalizers, isHeld) => {
+  const lab = new Lab();
+  const principal = lab.principal();
+  const agent = lab.agent();
+  const part = lab.join(principal, agent);
+  lab.hub.objects.create(hubApplication({ finalizers: [...finalizers] }));
+  await lab.run(5_000);
+  part();
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  agent.cluster.objects.delete(local, { propagation: 'Background' });
+  await lab.run(5_000);
+  lab.join(principal, agent);
+  await lab.run(5_000);
+  expect(agent.copy() !== undefined).toBe(isHeld);
+  if (isHeld) finish(agent.cluster.objects, local);
+  await lab.run(5_000);
+  expect(agent.copy()).toBeUndefined();
+  expect(lab.hub.objects.get(ref)).toBeUndefined();
+});
+
+test.each([
+  ['the old copy is gone at once', [], 'recreate'],
+  ['F.2 17: the old copy takes its time', [resources], 'recreate'],
+  ['the old copy becomes the new one', [resources], 'upsert'],
+] as const)('deleted and made again under the same name while the agent is away: %s', async (_, finalizers, policy) => {
+  const lab = new Lab();
+  const principal = lab.principal();
+  const agent = lab.agent({ mismatchPolicy: policy });
+  const part = lab.join(principal, agent);
+  const first = lab.hub.objects.create(hubApplication({ finalizers: [...finalizers] }));
+  await lab.run(5_000);
+  part();
+  finish(lab.hub.objects, ref);
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  const second = lab.hub.objects.create(hubApplication());
+  expect(gone(first)).not.toEqual(gone(second));
+  await lab.run(5_000);
+  lab.join(principal, agent);
+  await lab.run(5_000);
+  if (agent.copy()?.metadata.deletionTimestamp !== undefined) finish(agent.cluster.objects, local);
+  await lab.run(60_000);
+  expect(agent.copy()?.metadata.deletionTimestamp).toBeUndefined();
+  expect(agent.copy()?.metadata.annotations?.[annotations.sourceUid]).toBe(second.metadata.uid);
+  expect(lab.hub.objects.get(ref)?.metadata.uid).toBe(second.metadata.uid);
+});
+
+test('a deletion that Argo CD does not get on with is brought to its notice, ever more rarely, until it is through', async () => {
+  const lab = new Lab();
+  const agent = lab.agent();
+  agent.cluster.objects.create(
+    hubApplication({ namespace: 'argocd', finalizers: [resources], annotations: { [annotations.sourceUid]: 'u' } }),
+  );
+  agent.cluster.objects.delete(local, { propagation: 'Background' });
+  agent.stop.abort();
+  const nudges: number[] = [];
+  const restarted = lab.agent({ today: () => new Date(lab.time.now()) }, agent.cluster);
+  agent.cluster.objects.watch(() => nudges.push(lab.time.now()));
+  await lab.run(3_600_000);
+  const gaps = nudges.map((at, i) => at - (nudges[i - 1] ?? 0));
+  expect(gaps.slice(0, 5)).toEqual([25_000, 50_000, 100_000, 200_000, 375_000]);
+  expect(nudges.length).toBeLessThan(15);
+  finish(restarted.cluster.objects, local);
+  await lab.run(10_000);
+  expect(restarted.applications.stats()).toMatchObject({ queued: 0, retrying: 0 });
+});
+
+test('nothing is remembered of an agent that says it has what it should not have, once that is deleted', async () => {
+  const lab = new Lab();
+  const principal: LabPrincipal = lab.principal();
+  principal.connect('a');
+  await lab.run(5_000);
+  for (let i = 0; i < 1_000; i++) {
+    principal.parts.receive('a', {
+      target: 'resourceResync',
+      type: 'request-update',
+      resourceId: `r${i}`,
+      eventId: `e${i}`,
+      payload: { kind: 'Application', name: `made-up-${i}`, namespace: 'argocd', uid: `u${i}`, checksum: null },
+    });
+  }
+  await lab.run();
+  expect(told(principal, 'delete')).toHaveLength(1_000);
+  expect(principal.parts.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
+});

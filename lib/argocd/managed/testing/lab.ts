@@ -1,0 +1,255 @@
+import type { ObjectRef, Store, StoreChange } from '../../../sync/index.ts';
+import { Cluster, type Collection } from '../../../sync/simulation/cluster.ts';
+import { VirtualTime } from '../../../sync/simulation/virtual-time.ts';
+import {
+  AgentParts,
+  AgentSync,
+  type AgentSyncOptions,
+  type Application,
+  type ApplicationMessage,
+  type Message,
+  type PeerConnection,
+  PrincipalParts,
+  PrincipalSync,
+  type PrincipalSyncOptions,
+} from '../../index.ts';
+
+/** When everything in a laboratory happens, so that condition times can be foretold. */
+export const today = new Date('2026-01-02T03:04:05Z');
+
+/** What one side said over a connection, and the means to answer it. */
+export interface Talk {
+  /** Everything sent, acknowledgements apart. */
+  readonly said: Message[];
+  /** `type resourceId eventId` of everything acknowledged. */
+  readonly acknowledged: string[];
+}
+
+/** A cluster's Applications: a store without delay, and a switch that makes its writes fail. */
+export class LabCluster implements Store<Application> {
+  readonly objects: Collection<Application>;
+  /** Called before every call of the store; throws what the call is to fail with. */
+  intercept: (call: 'read' | 'create' | 'patch' | 'delete', ref: ObjectRef) => void = () => undefined;
+  /** Writes through the store. */
+  writes = 0;
+  readonly #listeners = new Set<(change: StoreChange<Application>) => void>();
+  /** Objects that the cache does not show, as those that a label selector leaves out. */
+  isHidden: (object: Application) => boolean = () => false;
+
+  constructor(name: string, time: VirtualTime) {
+    this.objects = new Cluster(name, time).of('Application');
+    this.objects.watch(({ old, now }) => {
+      const before = old === undefined || this.isHidden(old) ? undefined : old;
+      const after = now === undefined || this.isHidden(now) ? undefined : now;
+      if (before === undefined && after === undefined) return;
+      // Like a watch with a selector, which gives the version at which an object left it.
+      const resourceVersion = now?.metadata.resourceVersion ?? old?.metadata.resourceVersion ?? '';
+      const last = before && { ...before, metadata: { ...before.metadata, resourceVersion } };
+      for (const listener of this.#listeners) {
+        listener({ old: after === undefined ? last : before, now: after });
+      }
+    });
+  }
+
+  subscribe(listener: (change: StoreChange<Application>) => void): () => void {
+    this.#listeners.add(listener);
+    for (const now of this.objects.list()) {
+      if (!this.isHidden(now)) listener({ old: undefined, now });
+    }
+    return () => this.#listeners.delete(listener);
+  }
+
+  async read(ref: ObjectRef): Promise<Application | undefined> {
+    this.intercept('read', ref);
+    return this.objects.get(ref);
+  }
+
+  async create(object: Application): Promise<Application> {
+    this.intercept('create', { namespace: object.metadata.namespace ?? '', name: object.metadata.name });
+    this.writes++;
+    return this.objects.create(object);
+  }
+
+  async patch(ref: ObjectRef, patch: Readonly<Record<string, unknown>>): Promise<Application> {
+    this.intercept('patch', ref);
+    this.writes++;
+    return this.objects.patch(ref, patch);
+  }
+
+  async delete(ref: ObjectRef, options: { uid: string; propagation: 'Foreground' | 'Background' }): Promise<void> {
+    this.intercept('delete', ref);
+    this.writes++;
+    this.objects.delete(ref, options);
+  }
+}
+
+/** One hub, clusters and virtual time; nothing fails and nothing takes time unless a test says so. */
+export class Lab {
+  readonly time = new VirtualTime();
+  readonly hub = new LabCluster('hub', this.time);
+  /** What was logged. */
+  readonly log: { readonly level: string; readonly fields: object; readonly message: string }[] = [];
+
+  /** Lets what is due happen, and then so much time pass. */
+  async run(ms = 0): Promise<void> {
+    this.time.after(0, () => undefined);
+    await this.time.runUntil(this.time.now() + ms, 100_000);
+  }
+
+  /** A principal on the hub. */
+  principal(more: Partial<PrincipalSyncOptions> = {}): LabPrincipal {
+    return new LabPrincipal(this, more);
+  }
+
+  /** An agent on a cluster of its own. */
+  agent(more: Partial<AgentSyncOptions> = {}, cluster: LabCluster = new LabCluster('agent', this.time)): LabAgent {
+    return new LabAgent(this, cluster, more);
+  }
+
+  /** Joins the two by a connection that loses nothing, until the returned function is called. */
+  join(principal: LabPrincipal, agent: LabAgent, name = 'a'): () => void {
+    let isOpen = true;
+    const later = (run: () => void) => this.time.after(0, () => (isOpen ? run() : undefined));
+    const down: PeerConnection = {
+      send: (message) => {
+        principal.said.push(message);
+        later(() => agent.parts.receive(message));
+        return true;
+      },
+      acknowledge: (message) => {
+        principal.acknowledged.push(nameOf(message));
+        later(() => agent.parts.acknowledged(message));
+      },
+    };
+    const up: PeerConnection = {
+      send: (message) => {
+        agent.said.push(message);
+        later(() => principal.parts.receive(name, message));
+        return true;
+      },
+      acknowledge: (message) => {
+        agent.acknowledged.push(nameOf(message));
+        later(() => principal.parts.acknowledged(name, message));
+      },
+    };
+    principal.parts.connected(name, 'managed', down);
+    agent.parts.connected(up, { agent: name, principalNamespace: 'argocd' });
+    return () => {
+      isOpen = false;
+      principal.parts.disconnected(name, down);
+      agent.parts.disconnected(up);
+    };
+  }
+
+  /** What both kinds of programs need. */
+  common(who: string) {
+    const say = (level: string) => (fields: object, message: string) => void this.log.push({ level, fields, message });
+    let ids = 0;
+    return {
+      log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
+      clock: this.time,
+      random: () => 0.5,
+      newId: () => `${who}${++ids}`,
+      today: () => today,
+    };
+  }
+}
+
+/** A principal, alone or joined with agents. */
+export class LabPrincipal implements Talk {
+  readonly said: Message[] = [];
+  readonly acknowledged: string[] = [];
+  readonly applications: PrincipalSync;
+  readonly parts: PrincipalParts;
+  readonly stop = new AbortController();
+
+  constructor(lab: Lab, more: Partial<PrincipalSyncOptions>) {
+    const common = lab.common('p');
+    const options = { applications: lab.hub, principalUid: 'p', ...common, ...more };
+    this.applications = new PrincipalSync({ agentOf: ({ metadata }) => metadata.namespace, ...options });
+    this.parts = new PrincipalParts({ managed: [this.applications], ...common });
+    this.parts.start(this.stop.signal);
+  }
+
+  /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
+  connect(agent: string): PeerConnection {
+    const connection: PeerConnection = {
+      send: (message) => {
+        this.said.push(message);
+        this.parts.acknowledged(agent, message);
+        return true;
+      },
+      acknowledge: (message) => void this.acknowledged.push(nameOf(message)),
+    };
+    this.parts.connected(agent, 'managed', connection);
+    return connection;
+  }
+}
+
+/** An agent, alone or joined with a principal. */
+export class LabAgent implements Talk {
+  readonly said: Message[] = [];
+  readonly acknowledged: string[] = [];
+  readonly cluster: LabCluster;
+  readonly applications: AgentSync;
+  readonly parts: AgentParts;
+  readonly stop = new AbortController();
+
+  constructor(lab: Lab, cluster: LabCluster, more: Partial<AgentSyncOptions>) {
+    this.cluster = cluster;
+    const common = lab.common('a');
+    this.applications = new AgentSync({
+      applications: cluster,
+      namespace: 'argocd',
+      mismatchPolicy: 'recreate',
+      adoptionPolicy: 'always',
+      onRecreate: 'ignore',
+      ...common,
+      ...more,
+    });
+    this.parts = new AgentParts({ mode: 'managed', kinds: [this.applications], ...common });
+    this.parts.start(this.stop.signal);
+  }
+
+  /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
+  connect(principalNamespace = 'argocd'): PeerConnection {
+    const connection: PeerConnection = {
+      send: (message) => {
+        this.said.push(message);
+        this.parts.acknowledged(message);
+        return true;
+      },
+      acknowledge: (message) => void this.acknowledged.push(nameOf(message)),
+    };
+    this.parts.connected(connection, { agent: 'a', principalNamespace });
+    return connection;
+  }
+
+  /** The copy of this name. */
+  copy(name = 'shop', namespace = 'argocd'): Application | undefined {
+    return this.cluster.objects.get({ namespace, name });
+  }
+}
+
+/** An Application as a user makes it on the hub. */
+export function hubApplication(
+  metadata: Partial<Application['metadata']> = {},
+  rest: Partial<Application> = {},
+): Application {
+  return {
+    metadata: { namespace: 'a', name: 'shop', ...metadata },
+    spec: { project: 'default', source: { path: 'p0' }, destination: { name: 'a', namespace: 'shop' } },
+    ...rest,
+  };
+}
+
+/** The messages about Applications of a type. */
+export function told(talk: Talk, type: ApplicationMessage['type']): ApplicationMessage[] {
+  return talk.said.filter(
+    (message): message is ApplicationMessage => message.target === 'application' && message.type === type,
+  );
+}
+
+function nameOf(message: Message): string {
+  return `${message.type} ${message.resourceId} ${message.eventId}`;
+}
