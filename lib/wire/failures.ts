@@ -1,4 +1,5 @@
 import { WireError } from './errors.ts';
+import { tooManyPings } from './grpc/client.ts';
 import { GrpcError, grpcStatus } from './grpc/status.ts';
 
 /** Puts a failure to connect, or the end of a connection, into words for whoever operates the agent. */
@@ -86,6 +87,12 @@ function explainConnection(error: unknown, server: string): WireError | undefine
   if (wrongProtocol !== undefined) {
     return new WireError('protocol', `What answers at ${server} ${wrongProtocol}`, {
       hint: webSocketHint,
+      cause: error,
+    });
+  }
+  if (code === tooManyPings) {
+    return new WireError('unreachable', `The principal at ${server} ended the connection: we ping too often for it`, {
+      hint: "Raise --keep-alive-ping-interval, or lower the principal's --keepalive-min-interval (5 minutes unless set).",
       cause: error,
     });
   }

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Backoff } from './backoff.ts';
-import type { PrincipalInfo, WireClientOptions } from './client-options.ts';
+import { CertificateWatch } from './certificate-watch.ts';
+import type { ClientTls, PrincipalInfo, WireClientOptions } from './client-options.ts';
 import { WireError } from './errors.ts';
 import { CallEventStream } from './event-stream.ts';
 import { explainFailure } from './failures.ts';
-import { connectGrpc, type GrpcTransport } from './grpc/client.ts';
+import { connectGrpc, type GrpcTransport, tooManyPings } from './grpc/client.ts';
 import type { ClientCall } from './grpc/client-call.ts';
 import { proxyFromEnvironment } from './grpc/proxy.ts';
 import { GrpcError } from './grpc/status.ts';
@@ -41,10 +42,10 @@ const reasonDelayMs = 250;
 export async function runWireClient(options: WireClientOptions): Promise<void> {
   const { signal, logger, server } = options;
   const backoff = new Backoff(options.backoff ?? defaultBackoff);
-  const versions: { adopted?: string } = {};
+  const learned: Learned = { pingFactor: 1 };
   while (!signal.aborted) {
     const began = performance.now();
-    const error = await runConnection(options, versions);
+    const error = await runConnection(options, learned);
     if (signal.aborted) break;
     if (performance.now() - began >= goodAfterMs) backoff.reset();
     const retryInMs = backoff.next();
@@ -55,17 +56,28 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
   }
 }
 
+/** What former connections have taught about the principal. */
+interface Learned {
+  /** The version that it insists on. */
+  adopted?: string;
+  /** How much rarer than configured our pings have to be. */
+  pingFactor: number;
+}
+
 /** One connection, from start to end. Never throws: how it ended is the result. */
-async function runConnection(options: WireClientOptions, versions: { adopted?: string }): Promise<WireError> {
+async function runConnection(options: WireClientOptions, learned: Learned): Promise<WireError> {
   const { server } = options;
   let transport: GrpcTransport | undefined;
   try {
-    transport = await connect(options);
-    const opened = await openStream(transport, options, versions);
-    return await followStream(opened, transport, options);
+    const tls = options.tls();
+    transport = await connect(options, tls, learned);
+    const opened = await openStream(transport, options, learned);
+    return await followStream(opened, transport, options, tls);
   } catch (error) {
     return await explain(error, transport, server);
   } finally {
+    // As grpc-go does: the interval doubles with every principal's complaint.
+    if (isCode(transport?.failure, tooManyPings)) learned.pingFactor *= 2;
     transport?.destroy();
   }
 }
@@ -80,7 +92,7 @@ interface OpenedStream {
 async function openStream(
   transport: GrpcTransport,
   options: WireClientOptions,
-  versions: { adopted?: string },
+  learned: Learned,
 ): Promise<OpenedStream> {
   let isLate = false;
   const timer = setTimeout(() => {
@@ -88,7 +100,7 @@ async function openStream(
     transport.destroy();
   }, loginTimeoutMs);
   try {
-    const login = await logIn(transport, options, versions);
+    const login = await logIn(transport, options, learned);
     const { agent, principalNamespace, version } = login;
     return { call: await login.call(paths.subscribe), principal: { agent, principalNamespace, version } };
   } catch (error) {
@@ -105,6 +117,7 @@ function followStream(
   { call, principal }: OpenedStream,
   transport: GrpcTransport,
   options: WireClientOptions,
+  tls: ClientTls | 'plaintext',
 ): Promise<WireError> {
   const { signal, logger, server } = options;
   const maxMessageBytes = Math.min(options.maxMessageBytes ?? defaultMaxMessageBytes, call.maxMessageBytes);
@@ -126,16 +139,26 @@ function followStream(
         reject(error);
       }
     };
-    const timer = setTimeout(taken, acceptedAfterMs);
+    let timer: NodeJS.Timeout | undefined;
+    let isRenewed = false;
+    const certificate = new CertificateWatch(tls, options.tls, () => {
+      isRenewed = true;
+      stream.close();
+    });
     const onAbort = () => stream.close();
     signal.addEventListener('abort', onAbort, { once: true });
     call.listen({
+      opened: () => {
+        timer = setTimeout(taken, acceptedAfterMs);
+      },
       accepted: taken,
       message: (bytes) => stream.received(bytes),
       end: (status) => {
         clearTimeout(timer);
+        certificate.stop();
         signal.removeEventListener('abort', onAbort);
-        void endOf(status, transport, server).then((error) => {
+        const ended = isRenewed ? Promise.resolve(renewed()) : endOf(status, transport, server);
+        void ended.then((error) => {
           stream.finished(status === undefined || signal.aborted ? undefined : error);
           resolve(error);
         });
@@ -144,13 +167,20 @@ function followStream(
   });
 }
 
-async function connect(options: WireClientOptions): Promise<GrpcTransport> {
+function renewed(): WireError {
+  return new WireError('closed', 'Our client certificate was renewed and is used from the next connection on');
+}
+
+async function connect(
+  options: WireClientOptions,
+  tls: ClientTls | 'plaintext',
+  learned: Learned,
+): Promise<GrpcTransport> {
   const { host, port } = parseServer(options.server);
-  const tls = options.tls();
   const isWebSocket = options.transport === 'websocket';
   // grpc-go asks for the proxy of https whatever it speaks, Go's HTTP client for that of the scheme.
   const scheme = isWebSocket && tls === 'plaintext' ? 'http' : 'https';
-  const interval = options.keepalivePingIntervalMs;
+  const interval = Math.max(options.keepalivePingIntervalMs ?? 0, minPingIntervalMs) * learned.pingFactor;
   const transport = {
     host,
     port,
@@ -161,7 +191,7 @@ async function connect(options: WireClientOptions): Promise<GrpcTransport> {
     compression: options.compression ?? false,
     signal: options.signal,
   };
-  const pings = interval ? { intervalMs: Math.max(interval, minPingIntervalMs), timeoutMs: pingTimeoutMs } : undefined;
+  const pings = options.keepalivePingIntervalMs ? { intervalMs: interval, timeoutMs: pingTimeoutMs } : undefined;
   if (isWebSocket) return webSocketTransport({ ...transport, keepalive: pings ?? webSocketKeepalive });
   return connectGrpc({ ...transport, keepalive: pings ?? defaultKeepalive });
 }
@@ -177,6 +207,10 @@ function parseServer(server: string): { host: string; port: number } {
 async function endOf(status: GrpcError | undefined, transport: GrpcTransport | undefined, server: string) {
   if (status === undefined) return new WireError('closed', `The principal at ${server} ended the stream`);
   return explain(status, transport, server);
+}
+
+function isCode(error: Error | undefined, code: string): boolean {
+  return error !== undefined && 'code' in error && error.code === code;
 }
 
 async function explain(error: unknown, transport: GrpcTransport | undefined, server: string): Promise<WireError> {

@@ -4,6 +4,8 @@ import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus,
 
 /** What the user of a call listens to. */
 export interface ClientCallListener {
+  /** The request is under way, which takes time where every call opens a connection. Called at most once, first. */
+  opened?(): void;
   /** The server took the call. Some servers say so only with their first message. Called at most once. */
   accepted?(): void;
   message(bytes: Uint8Array): void;
@@ -24,6 +26,7 @@ export class ClientCall {
   #status: { readonly code: GrpcStatusCode; readonly details: string } | undefined;
   #error: Error | undefined;
   #end: ChannelEnd | undefined;
+  #opened = false;
   #accepted = false;
 
   constructor(channel: ClientChannel, options: { readonly gzip: boolean; readonly maxMessageBytes: number }) {
@@ -33,6 +36,10 @@ export class ClientCall {
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#reader = this.#newReader(false);
     channel.attach({
+      opened: () => {
+        this.#opened = true;
+        this.#listener?.opened?.();
+      },
       headers: (status, headers) => this.#respond(status, headers),
       trailers: (trailers) => this.#takeStatus(trailers),
       data: (chunk) => this.#receive(chunk),
@@ -50,6 +57,7 @@ export class ClientCall {
   listen(listener: ClientCallListener): void {
     this.#listener = listener;
     this.#channel.read();
+    if (this.#opened) listener.opened?.();
     if (this.#accepted) listener.accepted?.();
     if (this.#end !== undefined) listener.end(this.#result(this.#end));
   }

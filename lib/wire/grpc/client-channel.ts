@@ -3,6 +3,8 @@ import { type GrpcStatusCode, grpcStatus } from './status.ts';
 
 /** What a call listens to on its channel. */
 export interface ClientChannelListener {
+  /** The request is under way. */
+  opened(): void;
   /** The response has begun. */
   headers(status: number, headers: Readonly<Record<string, unknown>>): void;
   trailers(headers: Readonly<Record<string, unknown>>): void;
@@ -57,6 +59,7 @@ export class Http2ClientChannel implements ClientChannel {
 
   attach(listener: ClientChannelListener): void {
     this.#listener = listener;
+    listener.opened();
     const stream = this.#stream;
     let cause: Error | undefined;
     stream.on('response', (headers: IncomingHttpHeaders) => listener.headers(Number(headers[':status']), headers));

@@ -10,6 +10,9 @@ import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from
 
 const userAgent = 'argocd-agent/v0.0.1 grpc-node-http2/1';
 
+/** The code of a `failure` after which pings should become rarer. */
+export const tooManyPings = 'ERR_TOO_MANY_PINGS';
+
 /** A way to a gRPC server: a connection of HTTP/2, or one WebSocket per call. */
 export interface GrpcTransport {
   /** Starts a call. `headers` are sent as they are, names in lower case. */
@@ -60,9 +63,12 @@ export async function connectGrpc(options: TransportOptions): Promise<GrpcTransp
   };
   socket.on('error', fail);
   session.on('error', fail);
-  session.on('goaway', (code) => {
-    if (code !== 0)
+  session.on('goaway', (code, _lastStream, data) => {
+    if (String(data ?? '') === 'too_many_pings') {
+      fail(Object.assign(new Error('the server finds that we ping too often'), { code: tooManyPings }));
+    } else if (code !== 0) {
       fail(new GrpcError(grpcStatus.unavailable, `the server ends the connection (HTTP/2 error ${code})`));
+    }
   });
   session.on('connect', () => session.setLocalWindowSize(connectionWindowBytes));
   const stop = watchSession(session, options.keepalive, () => {

@@ -170,6 +170,7 @@ class WebSocketClientChannel implements ClientChannel {
       const waiting = this.#waiting;
       this.#waiting = [];
       for (const frame of waiting) webSocket.send(frame, () => this.#sent(webSocket));
+      this.#listener?.opened();
     });
     webSocket.on('unexpected-response', (_request, response: IncomingMessage) => {
       this.#listener?.headers(response.statusCode ?? 0, {});
