@@ -1,0 +1,192 @@
+import { readFile } from 'node:fs/promises';
+import { expect } from 'vitest';
+import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } from '../../lib/kube/index.ts';
+import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
+import {
+  application,
+  applications,
+  appProjects,
+  mapAgent,
+  namespace,
+  type PrincipalHub,
+  type Program,
+  startHub,
+} from '../pair/index.ts';
+import { type AttackCall, Attacker } from './attacker.ts';
+import { Witness } from './witness.ts';
+
+/** The attacker's name as an agent. */
+export const evil = 'evil';
+/** The agent that must not notice anything. */
+export const other = 'witness';
+
+/** Where a principal may grow to under attack, in MiB. One message may have 200 MiB, and is there several times while it is read. */
+const mostMegabytes = 1_200;
+/** What an attack may make the principals write to their logs, in characters. */
+const mostLogged = 600_000;
+
+/**
+ * A hub with two principals, one for each mapping, an agent that behaves and one that does not. What is not the attacker's:
+ * Applications of the witness in its namespace and in Argo CD's, a project, Secrets, ConfigMaps, namespaces.
+ */
+export class Stage {
+  readonly hub: PrincipalHub;
+  readonly byDestination: { readonly program: Program; readonly port: number; readonly metricsPort: number };
+  readonly #certificates: ReadonlyMap<string, KeyCertificate>;
+  readonly #witness: Witness;
+  #attackers: Attacker[] = [];
+  #untouched: ReadonlyMap<string, string> = new Map();
+  #logged = 0;
+
+  private constructor(
+    hub: PrincipalHub,
+    byDestination: Stage['byDestination'],
+    certificates: ReadonlyMap<string, KeyCertificate>,
+  ) {
+    this.hub = hub;
+    this.byDestination = byDestination;
+    this.#certificates = certificates;
+    this.#witness = new Witness({
+      client: hub.hub.client,
+      port: hub.principalPort,
+      ca: hub.authority.certificate,
+      certificate: this.certificateOf(other),
+      ref: { namespace: other, name: 'witness' },
+    });
+  }
+
+  /** Everything runs and the witness is in step when it resolves. */
+  static async open(options: { principalArgs?: readonly string[] } = {}): Promise<Stage> {
+    const { principalArgs = [] } = options;
+    const hub = await startHub({ principalArgs });
+    const byDestination = await hub.otherPrincipal(['--destination-based-mapping', ...principalArgs]);
+    const { client } = hub.hub;
+    const issue = (commonName: string) =>
+      issueCertificate({ authority: hub.authority, commonName, usages: ['client'] });
+    const names = [evil, other, 'stranger'];
+    const certificates = await Promise.all(names.map(async (name) => [name, await issue(name)] as const));
+    await Promise.all([evil, other].map((name) => client.create(namespaces, { metadata: { name } })));
+    await Promise.all([mapAgent(client, evil), mapAgent(client, other)]);
+    const spec = { destination: { name: other } };
+    await Promise.all([
+      client.create(applications, application({ name: 'witness', namespace: other, spec })),
+      client.create(applications, application({ name: 'guarded', namespace: other, spec })),
+      client.create(applications, application({ name: 'guarded', namespace, spec })),
+      client.create(applications, application({ name: 'own', namespace: evil, spec: { destination: { name: evil } } })),
+      client.create(appProjects, {
+        metadata: { name: 'guarded', namespace },
+        spec: { sourceRepos: ['*'], sourceNamespaces: [other], destinations: [{ name: other, namespace: '*' }] },
+      }),
+    ]);
+    hub.principal.start();
+    byDestination.program.start();
+    await Promise.all([hub.principal, byDestination.program].map((one) => one.says(/principal serves agents/)));
+    const stage = new Stage(hub, byDestination, new Map(certificates));
+    await stage.#witness.exchange(() => stage.details());
+    stage.#untouched = await stage.others();
+    return stage;
+  }
+
+  async close(): Promise<void> {
+    this.#dismiss();
+    await this.#witness.stop();
+    await this.hub.stop();
+  }
+
+  /** What the principals said last. */
+  details(): string {
+    return `${this.hub.principal.output.slice(-3_000)}\n---\n${this.byDestination.program.output.slice(-1_000)}`;
+  }
+
+  /**
+   * To be called after every attack: nobody else noticed, and what is not the attacker's is as it was.
+   */
+  async expectPeace(): Promise<void> {
+    this.#dismiss();
+    for (const program of [this.hub.principal, this.byDestination.program]) {
+      expect(program.pid, `a principal died:\n${this.details()}`).toBeDefined();
+      expect(await peakMegabytes(program), 'memory of a principal').toBeLessThan(mostMegabytes);
+    }
+    const logged = this.hub.principal.output.length + this.byDestination.program.output.length;
+    expect(logged - this.#logged, 'characters logged').toBeLessThan(mostLogged);
+    this.#logged = logged;
+    await this.#witness.exchange(() => this.details());
+    expect(this.#witness.connections, 'connections of the witness').toBe(1);
+    expect(await this.others()).toEqual(this.#untouched);
+  }
+
+  /** The witness's round trip right now, in milliseconds. */
+  exchange(): Promise<number> {
+    return this.#witness.exchange(() => this.details());
+  }
+
+  /** The client certificate of an agent. */
+  certificateOf(name: string): KeyCertificate {
+    const found = this.#certificates.get(name);
+    if (found === undefined) throw new Error(`there is no certificate of ${name}`);
+    return found;
+  }
+
+  /** A connection of the attacker. `name: undefined`: without a certificate. */
+  async attacker(options: { port?: number; name?: string | undefined } = { name: evil }): Promise<Attacker> {
+    const { port = this.hub.principalPort, name } = options;
+    const attacker = await Attacker.connect({
+      port,
+      ca: this.hub.authority.certificate,
+      ...(name === undefined ? {} : { certificate: this.certificateOf(name) }),
+    });
+    this.#attackers.push(attacker);
+    return attacker;
+  }
+
+  /** The attacker as the agent that it is, with an event stream. */
+  async agent(options: { port?: number; headers?: Record<string, string> } = {}): Promise<AttackCall> {
+    const attacker = await this.attacker({ ...options, name: evil });
+    const { accessToken } = await attacker.login();
+    const call = attacker.subscribe(accessToken, options.headers);
+    await call.settle();
+    return call;
+  }
+
+  /** The sum of a metric over its labels. */
+  async metric(name: string, port = this.hub.metricsPort): Promise<number> {
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    return text
+      .split('\n')
+      .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+  }
+
+  /** Resource versions of everything that is not the attacker's and does not change by itself. */
+  async others(): Promise<Map<string, string>> {
+    const { client } = this.hub.hub;
+    const versions = async (type: ResourceType<KubeObject>, within?: string) =>
+      (await client.list(type, within === undefined ? {} : { namespace: within })).map(
+        ({ metadata }) =>
+          [`${type.kind} ${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion ?? ''] as const,
+      );
+    const all = await Promise.all([
+      versions(applications),
+      versions(appProjects),
+      versions(secrets, namespace),
+      versions(configMaps, namespace),
+      versions(namespaces),
+    ]);
+    return new Map(
+      all
+        .flat()
+        .filter(([key]) => !key.includes(` ${evil}/`) && key !== 'Application witness/witness')
+        .sort(),
+    );
+  }
+
+  #dismiss(): void {
+    for (const attacker of this.#attackers) attacker.close();
+    this.#attackers = [];
+  }
+}
+
+async function peakMegabytes({ pid }: Program): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024;
+}
