@@ -25,19 +25,6 @@ export function isProjectForAgent(project: AppProject, agent: string, mapping: M
 }
 
 /**
- * Whether a project of the hub is the mirror of an autonomous agent's. One that only carries a source UID is the hub's
- * own, copied from another hub.
- */
-export function isProjectMirror({ metadata, spec }: AppProject): boolean {
-  const { [annotations.sourceUid]: source, [annotations.mirrorOf]: owner } = metadata.annotations ?? {};
-  const [agent, ...others] = spec.sourceNamespaces ?? [];
-  return (
-    owner !== undefined ||
-    (source !== undefined && agent !== undefined && others.length === 0 && metadata.name.startsWith(`${agent}-`))
-  );
-}
-
-/**
  * Argo CD's `default` project as it creates it, which lets every Application do everything. A hub that never touched
  * projects has only this one, and a managed cluster without it reports every Application as invalid.
  */

@@ -1,6 +1,5 @@
 export {
   isProjectForAgent,
-  isProjectMirror,
   isUntouchedDefault,
   type Mapping,
   projectDigest,
@@ -66,8 +65,11 @@ export type {
 export { PrincipalParts, type PrincipalPartsOptions } from './parts/principal-parts.ts';
 export { Warnings } from './parts/warnings.ts';
 export { type HubPublisherOptions, publishAppProjects, replicateAppProjects } from './replicas/app-projects.ts';
+export { type AutonomousProjectsOptions, publishOwnAppProjects } from './replicas/autonomous-projects.ts';
 export type { ClusterReplicaOptions } from './replicas/cluster-replica.ts';
 export { publishGpgKeys, replicateGpgKeys } from './replicas/gpg-keys.ts';
+export { ownerOfMirror, projectForHub, projectMirrorName } from './replicas/project-mirror.ts';
+export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/project-mirrors.ts';
 export { publishRepositories, type RepositoryReplicaOptions, replicateRepositories } from './replicas/repositories.ts';
 export { isRepository, projectOfRepository, type Secret, secretSchema } from './repository.ts';
 export { applicationRouter, isSkipped, type RoutingOptions } from './routing.ts';

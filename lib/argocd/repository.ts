@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isProjectForAgent, isProjectMirror, type Mapping } from './app-project-rules.ts';
+import { isProjectForAgent, type Mapping } from './app-project-rules.ts';
 import type { AppProject } from './application.ts';
 import { absent, type ObjectMeta, objectMeta, strings, withoutUndefined } from './object.ts';
 import { isSkipped } from './routing.ts';
@@ -39,7 +39,7 @@ export function projectOfRepository({ data }: Secret): string | undefined {
  * Whether a managed agent gets a Secret: one of a repository that belongs to an AppProject which the agent gets, as in
  * argocd-agent. Secrets without a project stay on the hub. Argo CD's untouched `default` project shares its Applications
  * with every agent, but not credentials.
- * @param project the AppProject of the Secret's project, in its namespace
+ * @param project the hub's own AppProject of the name that the Secret says; undefined when there is none
  */
 export function isRepositoryForAgent(
   secret: Secret,
@@ -52,7 +52,6 @@ export function isRepositoryForAgent(
     !isSkipped(secret) &&
     project !== undefined &&
     project.metadata.name === projectOfRepository(secret) &&
-    !isProjectMirror(project) &&
     isProjectForAgent(project, agent, mapping)
   );
 }

@@ -49,6 +49,14 @@ export class PrincipalParts {
   }
 
   /**
+   * Looks after what an agent has on the hub before it connects: the mirrors of an autonomous agent are protected from then
+   * on. An agent that connects needs no such word.
+   */
+  expect(agent: string, mode: AgentMode): void {
+    this.#agent(agent, mode);
+  }
+
+  /**
    * The agent is there; a newer connection takes the place of an older one. One that comes in another mode than before is
    * another agent: what is known of it is dropped.
    */

@@ -1,15 +1,10 @@
-import {
-  isProjectForAgent,
-  isProjectMirror,
-  isUntouchedDefault,
-  type Mapping,
-  projectForAgent,
-} from '../app-project-rules.ts';
+import { isProjectForAgent, isUntouchedDefault, type Mapping, projectForAgent } from '../app-project-rules.ts';
 import type { AppProject } from '../application.ts';
 import type { AgentKind, MirrorPart } from '../parts/part.ts';
 import { isSkipped } from '../routing.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
 import { appProjectKind } from './kinds.ts';
+import { ownerOfMirror } from './project-mirror.ts';
 import { Publisher, type PublisherOptions } from './publisher.ts';
 
 /** What the publishers of a principal have in common. */
@@ -26,9 +21,9 @@ export function publishAppProjects(
   return new Publisher({
     ...options,
     kind: appProjectKind,
-    concerns: (project) => !isProjectMirror(project),
+    concerns: (project) => ownerOfMirror(project) === undefined,
     forAgent: (project, agent) =>
-      !isProjectMirror(project) &&
+      ownerOfMirror(project) === undefined &&
       !isSkipped(project) &&
       (isProjectForAgent(project, agent, mapping) || isUntouchedDefault(project))
         ? projectForAgent(project, agent, mapping)

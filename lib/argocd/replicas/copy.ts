@@ -15,6 +15,9 @@ const own: ReadonlySet<string> = new Set([
   annotations.mirrorChecksums,
 ]);
 
+/** Those of them that stay on a copy. */
+const locals: ReadonlySet<string> = new Set([annotations.lastApplied, annotations.lastUpdated]);
+
 /** Finalizers by which an API server carries out a deletion. */
 const ofCluster: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan']);
 
@@ -76,7 +79,7 @@ export function patchForCopy<T extends ReplicaObject>(
 ): MergePatch | undefined {
   const { labels, annotations: shared, finalizers } = copiedMetadata(kind, wanted.metadata);
   const present = local.metadata.annotations ?? {};
-  const lastApplied = present[annotations.lastApplied];
+  const kept = Object.entries(present).filter(([key]) => locals.has(key));
   const before = {
     labels: local.metadata.labels ?? {},
     annotations: present,
@@ -86,7 +89,7 @@ export function patchForCopy<T extends ReplicaObject>(
     labels,
     annotations: {
       ...shared,
-      ...(lastApplied === undefined ? {} : { [annotations.lastApplied]: lastApplied }),
+      ...Object.fromEntries(kept),
       ...marks,
     },
     finalizers: [...new Set([...before.finalizers, ...finalizers])],

@@ -33,6 +33,8 @@ export interface ReplicaRules<T> {
   readonly toLocal: (object: T) => T;
   /** Annotations, besides the source's UID, that tell what a copy was made of. */
   readonly marks?: (told: T, wanted: T) => Readonly<Record<string, string>>;
+  /** Annotations that every write of a copy brings along, and that are nobody's business otherwise. */
+  readonly stamp?: () => Readonly<Record<string, string>>;
   /** Whether an object here is a copy of an object of this source. */
   readonly isCopy: (local: T) => boolean;
   /** Why an object that is there and is no copy may not become one; undefined when it may. */
@@ -281,7 +283,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
 
   /** The one place that makes a copy what the source wants. */
   async #bringInStep(name: string, signal: AbortSignal): Promise<'done' | 'retry'> {
-    const { store, view, kind, log, peer } = this.#options;
+    const { store, view, kind, rules, log, peer } = this.#options;
     const ref = this.#refOf(name);
     for (let step = 0; step < maxSteps; step++) {
       const wanted = this.#wanted.get(name);
@@ -297,7 +299,9 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
       const plan = this.#plan(local, wanted);
       try {
         if (local === undefined) {
-          view.learn(await store.create(newCopy(kind, wanted.object, ref, wanted.marks), signal));
+          view.learn(
+            await store.create(newCopy(kind, wanted.object, ref, { ...wanted.marks, ...rules.stamp?.() }), signal),
+          );
           log.info({ ...peer, [kind.field]: name }, `${kind.noun} created`);
         } else if (plan !== undefined) {
           view.learn(await store.patch(ref, plan, signal));
@@ -330,9 +334,10 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
       // When it is gone, it is made anew.
       return this.#release(local);
     }
-    return this.#state(local) === wanted.settled
-      ? undefined
-      : patchForCopy(this.#options.kind, wanted.object, local, wanted.marks);
+    const { kind, rules } = this.#options;
+    const patch =
+      this.#state(local) === wanted.settled ? undefined : patchForCopy(kind, wanted.object, local, wanted.marks);
+    return patch && withAnnotations(patch, rules.stamp?.());
   }
 
   async #remove(name: string, sourceUid: string, signal: AbortSignal): Promise<'done' | 'retry'> {
@@ -413,7 +418,8 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
 
   /** Equal for two states of a copy in which nothing differs that is this replica's business. */
   #state(local: T): string {
-    return `${replicaDigest(this.#options.kind, local)}${canonicalJson(marksOn(local))}`;
+    const isGoing = local.metadata.deletionTimestamp !== undefined;
+    return `${isGoing} ${replicaDigest(this.#options.kind, local)} ${canonicalJson(marksOn(local))}`;
   }
 
   #refOf(name: string): ObjectRef {
@@ -445,6 +451,11 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     this.#problems.get(name)?.cancelRetry?.();
     this.#problems.delete(name);
   }
+}
+
+function withAnnotations(patch: MergePatch, annotations: Readonly<Record<string, string>> = {}): MergePatch {
+  const metadata = patch.metadata as { readonly annotations?: object } | undefined;
+  return { ...patch, metadata: { ...metadata, annotations: { ...metadata?.annotations, ...annotations } } };
 }
 
 const markKeys = [annotations.sourceUid, annotations.mirrorOf, annotations.mirrorChecksums];

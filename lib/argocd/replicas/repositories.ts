@@ -7,6 +7,7 @@ import { isSkipped } from '../routing.ts';
 import { type HubPublisherOptions, skipped } from './app-projects.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
 import { repositoryKind } from './kinds.ts';
+import { ownerOfMirror } from './project-mirror.ts';
 import { Publisher } from './publisher.ts';
 
 /**
@@ -31,7 +32,11 @@ export function publishRepositories(
     forAgent: (secret, agent) => {
       const name = projectOfRepository(secret);
       const project = name === undefined ? undefined : view.get({ namespace, name });
-      return isRepositoryForAgent(secret, project, agent, mapping) ? secret : undefined;
+      return project !== undefined &&
+        ownerOfMirror(project) === undefined &&
+        isRepositoryForAgent(secret, project, agent, mapping)
+        ? secret
+        : undefined;
     },
   });
   return {
