@@ -47,6 +47,7 @@ export function keepConnected(context: ConnectionContext): Promise<void> {
     ...(flags['keep-alive-ping-interval'] > 0 ? { keepalivePingIntervalMs: flags['keep-alive-ping-interval'] } : {}),
     compression: flags['enable-compression'],
     maxMessageBytes: flags['grpc-max-message-size'],
+    transport: flags['enable-websocket'] ? 'websocket' : 'grpc',
     logger,
     signal,
     onConnected: (stream, principal) => onConnected(context, stream, principal),
@@ -137,7 +138,7 @@ function detailLog({ detail, logger }: ConnectionContext) {
   };
 }
 
-function clientTls({ flags, tls }: AgentOptions, credentials: AgentCredentials): ClientTls | 'plaintext' {
+function clientTls({ tls }: AgentOptions, credentials: AgentCredentials): ClientTls | 'plaintext' {
   if (tls === 'plaintext') return 'plaintext';
   const pair = credentials.clientCertificate?.value;
   if (pair === undefined) throw new FatalError('the client certificate is gone');
@@ -146,7 +147,6 @@ function clientTls({ flags, tls }: AgentOptions, credentials: AgentCredentials):
     ...pair,
     ...(ca === undefined ? {} : { ca }),
     insecure: !tls.verify,
-    ...(flags['tls-min-version'] === 'tls1.3' ? { minVersion: 'TLSv1.3' as const } : {}),
-    ...(flags['tls-max-version'] === 'tls1.2' ? { maxVersion: 'TLSv1.2' as const } : {}),
+    ...tls.settings,
   };
 }

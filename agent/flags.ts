@@ -6,6 +6,7 @@ import {
   durationFlag,
   type FlagValues,
   intFlag,
+  notNegative,
   oneOf,
   positive,
   stringFlag,
@@ -24,6 +25,7 @@ export const agentFlags = {
     tlsMinVersion: '',
     allowedNamespacesUsage:
       'namespaces that Applications may live in besides --namespace: shell globs or /regular expressions/',
+    webSocketUsage: 'connect over WebSocket, for networks that let only HTTP/1.1 through',
     mappingUsage: 'Applications keep their namespace; as on the principal',
   }),
   'server-address': stringFlag({ usage: 'host name or address of the principal', ...env('REMOTE_SERVER') }),
@@ -40,7 +42,7 @@ export const agentFlags = {
     ...env('NAMESPACE'),
   }),
   'agent-mode': stringFlag({
-    usage: 'managed: the principal decides what runs here',
+    usage: 'managed: the hub decides what runs here; autonomous: this cluster does, and the hub shows it',
     default: 'autonomous',
     ...env('MODE'),
     check: oneOf('managed', 'autonomous'),
@@ -109,7 +111,7 @@ export const agentFlags = {
     check: notNegative,
   }),
   'ignore-unmanaged-apps': boolFlag({
-    usage: 'leave Applications alone that did not come from the principal',
+    usage: 'leave Applications alone that did not come from the principal; in managed mode that is always so',
     ...env('IGNORE_UNMANAGED_APPS'),
   }),
   'redis-addr': stringFlag({
@@ -158,7 +160,3 @@ export type AgentFlags = FlagValues<typeof agentFlags>;
 
 /** Flags of the original for features that this version does not have, with their environment variables. */
 export const unsupportedAgentFlags: Readonly<Record<string, string | undefined>> = commonUnsupported(program);
-
-function notNegative(value: number): string | undefined {
-  return value < 0 ? 'must not be negative' : undefined;
-}

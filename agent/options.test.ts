@@ -34,7 +34,13 @@ test('a credential file', () => {
 test.each([
   [['--server-address='], /No remote specified: set --server-address \(ARGOCD_AGENT_REMOTE_SERVER\)/],
   [['--namespace='], /--namespace \(ARGOCD_AGENT_NAMESPACE\) is empty/],
-  [['--agent-mode=autonomous'], /--agent-mode autonomous \(ARGOCD_AGENT_MODE\) is not supported by this version/],
+  [
+    ['--agent-mode=autonomous', '--destination-based-mapping'],
+    /--destination-based-mapping .* is only for --agent-mode managed/,
+  ],
+  [['--tls-max-version=tls1.1', '--tls-min-version=tls1.2'], /minimum TLS version \(tls1.2\) cannot be higher/],
+  [['--tls-ciphersuites=NONSENSE'], /--tls-ciphersuites: .*NONSENSE/],
+  [['--redis-addr=redis'], /--redis-addr "redis" is no address/],
   [['--create-namespace'], /needs --destination-based-mapping/],
   [['--tls-client-key=/x'], /Both --tls-client-cert and --tls-client-key have to be given/],
   [['--creds=mtls'], /invalid cred string/],

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
+import type { AgentMode } from '../lib/auth/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
 import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
+import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import type { AgentFlags } from './flags.ts';
 
 /** How the agent proves who it is: the method's name on the wire, and what goes with it. */
@@ -12,10 +14,10 @@ export interface Credentials {
 /** What the flags mean together. */
 export interface AgentOptions {
   readonly flags: AgentFlags;
-  readonly mode: 'managed' | 'autonomous';
+  readonly mode: AgentMode;
   readonly credentials: Credentials;
   readonly redis: RedisSettings;
-  readonly tls: 'plaintext' | { readonly verify: boolean; readonly files: boolean };
+  readonly tls: 'plaintext' | { readonly verify: boolean; readonly files: boolean; readonly settings: TlsSettings };
 }
 
 /**
@@ -33,9 +35,10 @@ export function agentOptions(flags: AgentFlags, given: ReadonlySet<string> = new
       "--namespace (ARGOCD_AGENT_NAMESPACE) is empty: set it to Argo CD's namespace on this cluster",
     );
   }
-  if (flags['agent-mode'] !== 'managed') {
+  const mode = flags['agent-mode'] as AgentMode;
+  if (mode === 'autonomous' && flags['destination-based-mapping']) {
     throw new FatalError(
-      `--agent-mode ${flags['agent-mode']} (ARGOCD_AGENT_MODE) is not supported by this version: set it to managed`,
+      '--destination-based-mapping (ARGOCD_AGENT_DESTINATION_BASED_MAPPING) is only for --agent-mode managed',
     );
   }
   if (flags['create-namespace'] && !flags['destination-based-mapping']) {
@@ -45,15 +48,13 @@ export function agentOptions(flags: AgentFlags, given: ReadonlySet<string> = new
   if (files && (flags['tls-client-cert'] === '' || flags['tls-client-key'] === '')) {
     throw new FatalError('Both --tls-client-cert and --tls-client-key have to be given');
   }
-  const [low, high] = [flags['tls-min-version'], flags['tls-max-version']];
-  if (low !== '' && high !== '' && low > high) {
-    throw new FatalError(`--tls-max-version ${high} is lower than --tls-min-version ${low}`);
-  }
   return {
     flags,
-    mode: 'managed',
+    mode,
     credentials: readCredentials(flags.creds),
-    tls: flags['insecure-plaintext'] ? 'plaintext' : { verify: !flags['insecure-tls'], files },
+    tls: flags['insecure-plaintext']
+      ? 'plaintext'
+      : { verify: !flags['insecure-tls'], files, settings: tlsSettings(flags) },
     redis: redisSettings({
       address: { flag: 'redis-addr', value: flags['redis-addr'] },
       username: flags['redis-username'],
@@ -71,6 +72,21 @@ export function agentOptions(flags: AgentFlags, given: ReadonlySet<string> = new
       },
     }),
   };
+}
+
+function tlsSettings(flags: AgentFlags): TlsSettings {
+  try {
+    return parseTlsSettings({
+      minVersion: flags['tls-min-version'],
+      maxVersion: flags['tls-max-version'],
+      cipherSuites: flags['tls-ciphersuites'],
+    });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new FatalError(`--tls-min-version, --tls-max-version, --tls-ciphersuites: ${error.message}`, {
+      cause: error,
+    });
+  }
 }
 
 /** `userpass:<file>`, `mtls:<anything>`, `header:<anything>`, or nothing for no method, as the original reads `--creds`. */

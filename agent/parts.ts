@@ -3,14 +3,17 @@ import {
   AgentSync,
   type Application,
   type AppProject,
+  AutonomousApplications,
   type ConfigMap,
   matchesAny,
+  publishOwnAppProjects,
   replicateAppProjects,
   replicateGpgKeys,
   replicateRepositories,
   type Secret,
   sameNamespaces,
 } from '../lib/argocd/index.ts';
+import type { AgentMode } from '../lib/auth/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
@@ -23,6 +26,7 @@ const fieldManager = 'argocd-agent';
 
 /** Everything that this agent keeps in step with its principal, as its flags say. */
 export function agentParts(options: {
+  mode: AgentMode;
   flags: AgentFlags;
   client: KubeClient;
   caches: AgentCaches;
@@ -42,15 +46,30 @@ export function agentParts(options: {
       logger,
       shown: (object) => detailOf(object, type.kind),
     });
+  const [local, projects] = [
+    store<Application>(applications, caches.Applications),
+    store<AppProject>(appProjects, caches.AppProjects),
+  ];
+  if (options.mode === 'autonomous') {
+    return new AgentParts({
+      mode: 'autonomous',
+      kinds: [
+        // In this order: Argo CD on the hub refuses an Application whose project it does not know yet.
+        publishOwnAppProjects({ store: projects, namespace, log }),
+        new AutonomousApplications({ applications: local, namespace, log }),
+      ],
+      log,
+    });
+  }
   const adoptionPolicy = flags['adoption-policy'] as 'always' | 'never';
   return new AgentParts({
     mode: 'managed',
     kinds: [
-      replicateAppProjects({ store: store<AppProject>(appProjects, caches.AppProjects), namespace, log }),
+      replicateAppProjects({ store: projects, namespace, log }),
       replicateRepositories({ store: store<Secret>(secrets, caches.Secrets), namespace, adoptionPolicy, log }),
       replicateGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, log }),
       new AgentSync({
-        applications: store<Application>(applications, caches.Applications),
+        applications: local,
         namespace,
         ...(flags['destination-based-mapping']
           ? {

@@ -10,6 +10,7 @@ import {
   versionInfo,
 } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
+import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
 import { agentCaches, cachesFilled } from './caches.ts';
 import { ClusterStatistics } from './cluster-info.ts';
 import { keepConnected } from './connect.ts';
@@ -27,6 +28,7 @@ const credentialsTimeoutMs = 300_000;
  * @throws FatalError when it cannot start, with what to do
  */
 export async function runAgent(flags: AgentFlags, context: CommandContext<typeof agentFlags>): Promise<void> {
+  if (asksForCipherSuites(flags['tls-ciphersuites'])) return context.stdout(cipherSuiteCatalogue());
   const settings = agentOptions(flags, context.parsed.given);
   const loggers = commandLoggers('agent', flags, context);
   const logger = loggers.root;
@@ -55,7 +57,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const link = redisLink(settings.redis, { secrets: caches.Secrets, namespace, notify: true, logger, signal });
   await cachesFilled(caches, flags, { signal, waiting });
 
-  const parts = agentParts({ flags, client, caches, detail: loggers.detail, logger });
+  const parts = agentParts({ mode: settings.mode, flags, client, caches, detail: loggers.detail, logger });
   parts.start(signal);
   const registry = createRegistry();
   const metrics = agentMetrics(registry, {

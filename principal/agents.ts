@@ -10,6 +10,8 @@ const agentMode = 'argocd-agent.argoproj-labs.io/agent-mode';
 /** What a cluster Secret says about its agent. */
 export interface MappedCluster {
   readonly secret: Secret;
+  /** What Argo CD calls the cluster. */
+  readonly name: string;
   /** The server's URL as Argo CD reads it: without slashes at its end. */
   readonly server: string;
   /** What the operator wants the agent's mode to be; undefined when the Secret does not say. */
@@ -75,9 +77,13 @@ export class MappedAgents {
   #put(agent: string, secret: Secret): void {
     const { name } = secret.metadata;
     const known = this.#clusters.get(agent);
+    const fields = decodeSecret(secret);
+    const server = (fields.server ?? '').replace(/\/+$/, '');
     const cluster = {
       secret,
-      server: (decodeSecret(secret).server ?? '').replace(/\/+$/, ''),
+      // As Argo CD reads it.
+      name: fields.name || server,
+      server,
       mode: this.#modeOf(agent, secret),
     };
     if (known === undefined) {
@@ -89,7 +95,7 @@ export class MappedAgents {
       known.set(name, cluster);
       if (before === undefined) {
         this.#logger.warn({ agent, secrets: [...known.keys()] }, 'several cluster Secrets name the same agent');
-      } else if (before.server === cluster.server && before.mode === cluster.mode) {
+      } else if (isEqual(before, cluster)) {
         return;
       }
     }
@@ -120,6 +126,10 @@ export class MappedAgents {
   #changed(agent: string): void {
     for (const listener of this.#listeners) listener.changed?.(agent);
   }
+}
+
+function isEqual(a: MappedCluster, b: MappedCluster): boolean {
+  return a.server === b.server && a.name === b.name && a.mode === b.mode;
 }
 
 function agentOf(secret: Secret): string | undefined {

@@ -18,13 +18,18 @@ const counts = { applicationsCount: 3, apisCount: 60, resourcesCount: 500 };
 /** The principal with an in-memory Redis; `servers` are those of the agents' cluster Secrets. */
 function start(servers: Record<string, string[]>, options: { redis?: Map<string, Buffer>; graceMs?: number } = {}) {
   const redis = options.redis ?? new Map<string, Buffer>();
-  const state = { problem: undefined as string | undefined, writes: 0, ready: () => undefined as void };
+  const state = { problem: undefined as string | undefined, writes: 0, ready: (): void => undefined };
   const infos = new ClusterInfos({
     agents: {
       names: () => Object.keys(servers),
       clustersOf: (agent) =>
         (servers[agent] ?? []).map(
-          (server): MappedCluster => ({ server, mode: undefined, secret: { metadata: { name: server } } }),
+          (server): MappedCluster => ({
+            server,
+            name: server,
+            mode: undefined,
+            secret: { metadata: { name: server } },
+          }),
         ),
     },
     link: {

@@ -7,7 +7,8 @@ function sources(declared: ('managed' | 'autonomous' | undefined)[] | undefined,
   return {
     agents: {
       has: () => declared !== undefined,
-      clustersOf: () => (declared ?? []).map((mode) => ({ mode, server: '', secret: { metadata: { name: 's' } } })),
+      clustersOf: () =>
+        (declared ?? []).map((mode) => ({ mode, name: '', server: '', secret: { metadata: { name: 's' } } })),
     },
     recorded: () => recorded,
   };

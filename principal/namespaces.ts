@@ -49,9 +49,9 @@ function labelsOf(entries: readonly string[]): Record<string, string> {
 
 /**
  * Creates the namespace of an autonomous agent's Applications if it is missing and may be created. One that exists is left
- * as it is; one that may not be created is left missing, and writing into it says so.
+ * as it is.
  * @returns undefined when nothing is ever created
- * @throws ApiError when the API server refuses
+ * @throws Error when the pattern does not allow it, or the API server refuses
  */
 export function namespaceCreator(
   client: Pick<KubeClient, 'get' | 'create'>,
@@ -61,11 +61,10 @@ export function namespaceCreator(
   if (creation === undefined) return undefined;
   const { pattern, labels } = creation;
   return async (name, signal) => {
-    if (pattern !== undefined && !pattern.test(name)) {
-      logger.debug({ namespace: name }, '--namespace-create-pattern does not allow to create this namespace');
-      return;
-    }
     if ((await client.get(namespaces, { name }, signal)) !== undefined) return;
+    if (pattern !== undefined && !pattern.test(name)) {
+      throw new Error(`--namespace-create-pattern ${pattern.source} does not allow it`);
+    }
     const metadata = Object.keys(labels).length === 0 ? { name } : { name, labels };
     try {
       await client.create(namespaces, { metadata }, { fieldManager: 'argocd-agent-principal', signal });

@@ -9,7 +9,7 @@ const options = (...args: string[]) =>
 test('the usual set-up', () => {
   const { auth, tls } = options('--auth=mtls:subject:^CN=([^,]+)');
   expect(auth).toEqual({ method: 'mtls', source: 'subject', pattern: /^CN=([^,]+)/ });
-  expect(tls).toEqual({ from: 'secret', requireClientCertificate: true });
+  expect(tls).toEqual({ from: 'secret', requireClientCertificate: true, settings: { minVersion: 'TLSv1.3' } });
 });
 
 test('an expression alone is about the subject; uri names the other source', () => {
@@ -27,10 +27,17 @@ test.each([
   [['--auth=mtls:CN=(.+)', '--tls-cert=/x'], /Both --tls-cert and --tls-key have to be given/],
   [
     ['--auth=mtls:CN=(.+)', '--tls-max-version=tls1.2'],
-    /--tls-max-version tls1.2 is lower than --tls-min-version tls1.3/,
+    /--tls-max-version.*minimum TLS version \(tls1.3\) cannot be higher than maximum TLS version \(tls1.2\)/,
   ],
   [
     ['--auth=mtls:CN=(.+)', '--tls-min-version=', '--tls-max-version=tls1.2'],
-    /--tls-max-version tls1.2 is lower than --tls-min-version tls1.3/,
+    /--tls-max-version.*minimum TLS version \(tls1.3\) cannot be higher than maximum TLS version \(tls1.2\)/,
   ],
+  [['--auth=mtls:CN=(.+)', '--redis-creds-dir-path=/none', '--redis-password=x'], /cannot be combined/],
+  [['--auth=mtls:CN=(.+)', '--namespace-create-labels=a'], /is not key=value/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));
+
+test('a generated certificate is used whatever the files say', () => {
+  const { tls } = options('--auth=mtls:CN=(.+)', '--insecure-tls-generate', '--tls-cert=/x');
+  expect(tls).toMatchObject({ from: 'generated' });
+});

@@ -1,6 +1,7 @@
 import { type AuthChoice, AuthError, checkPairing, parseAuth } from '../lib/auth/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
 import { type RedisSettings, redisSettings } from '../lib/redis/index.ts';
+import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import { type PrincipalFlags, principalFlags } from './flags.ts';
 import { type NamespaceCreation, namespaceCreation } from './namespaces.ts';
 
@@ -10,7 +11,11 @@ export interface PrincipalOptions {
   readonly auth: AuthChoice;
   readonly tls:
     | 'plaintext'
-    | { readonly from: 'generated' | 'files' | 'secret'; readonly requireClientCertificate: boolean };
+    | {
+        readonly from: 'generated' | 'files' | 'secret';
+        readonly requireClientCertificate: boolean;
+        readonly settings: TlsSettings;
+      };
   readonly redis: RedisSettings;
   /** Which namespaces may be created, undefined for none. */
   readonly namespaceCreation: NamespaceCreation | undefined;
@@ -33,11 +38,7 @@ export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<strin
   if (!generated && files && (flags['tls-cert'] === '' || flags['tls-key'] === '')) {
     throw new FatalError('Both --tls-cert and --tls-key have to be given');
   }
-  // An empty lowest version means the default, as in the original.
-  const [low, high] = [flags['tls-min-version'] || principalFlags['tls-min-version'].default, flags['tls-max-version']];
-  if (high !== '' && low > high) {
-    throw new FatalError(`--tls-max-version ${high} is lower than --tls-min-version ${low}`);
-  }
+  const settings = tlsSettings(flags);
   return {
     flags,
     auth,
@@ -45,6 +46,7 @@ export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<strin
       ? 'plaintext'
       : {
           from: generated ? 'generated' : files ? 'files' : 'secret',
+          settings,
           requireClientCertificate: flags['require-client-certs'] || auth.method === 'mtls',
         },
     redis: redisSettings({
@@ -65,6 +67,22 @@ export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<strin
     }),
     namespaceCreation: namespaceCreation(flags),
   };
+}
+
+function tlsSettings(flags: PrincipalFlags): TlsSettings {
+  try {
+    return parseTlsSettings({
+      // An empty lowest version means the default, as in the original.
+      minVersion: flags['tls-min-version'] || principalFlags['tls-min-version'].default,
+      maxVersion: flags['tls-max-version'],
+      cipherSuites: flags['tls-ciphersuites'],
+    });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new FatalError(`--tls-min-version, --tls-max-version, --tls-ciphersuites: ${error.message}`, {
+      cause: error,
+    });
+  }
 }
 
 function authOf(text: string, plaintext: boolean): AuthChoice {

@@ -4,8 +4,11 @@ import {
   applicationRouter,
   type ConfigMap,
   type Mapping,
+  Mirrors,
+  type MirrorTrouble,
   PrincipalParts,
   PrincipalSync,
+  ProjectMirrors,
   publishAppProjects,
   publishGpgKeys,
   publishRepositories,
@@ -18,6 +21,14 @@ import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
 import type { Store, StoredObject } from '../lib/sync/index.ts';
 import type { PrincipalCaches } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
+import { type NamespaceCreation, namespaceCreator } from './namespaces.ts';
+
+/** What {@link principalParts} makes. */
+export interface HubParts {
+  readonly parts: PrincipalParts;
+  /** What the hub's Argo CD calls an agent's cluster may have changed. */
+  clusterChanged(agent: string): void;
+}
 
 /** Everything that this principal keeps in step, as its flags say. */
 export function principalParts(options: {
@@ -27,10 +38,15 @@ export function principalParts(options: {
   principalUid: string;
   /** Namespace of Argo CD on an agent's cluster, as the agent said. */
   agentNamespace: (agent: string) => string | undefined;
+  /** What the hub's Argo CD calls the agent's cluster, undefined while it has none. */
+  clusterOf: (agent: string) => string | undefined;
+  namespaceCreation: NamespaceCreation | undefined;
+  /** Hears what of an autonomous agent's cannot be shown on the hub. */
+  onTrouble: (trouble: MirrorTrouble) => void;
   detail: Detail;
   logger: Logger;
-}): PrincipalParts {
-  const { flags, caches, principalUid, detail, logger } = options;
+}): HubParts {
+  const { flags, client, caches, principalUid, detail, logger } = options;
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const log = logger;
@@ -38,22 +54,33 @@ export function principalParts(options: {
     type: ResourceType,
     informer: Parameters<typeof kubeStore>[0]['informer'],
   ): Store<T> =>
-    loggedStore(kubeStore<T>({ client: options.client, type, informer, fieldManager }), {
+    loggedStore(kubeStore<T>({ client, type, informer, fieldManager }), {
       kind: type.kind,
       detail,
       logger,
       shown: (object) => detailOf(object, type.kind),
     });
   const projects = store<AppProject>(appProjects, caches.AppProjects);
+  const hubApplications = store<Application>(applications, caches.Applications);
   const common = { namespace, principalUid, mapping, log };
-  return new PrincipalParts({
+  const concurrency = flags['event-processors'];
+  const mirrors = new Mirrors({
+    applications: hubApplications,
+    principalUid,
+    clusterOf: options.clusterOf,
+    ensureNamespace: namespaceCreator(client, options.namespaceCreation, logger),
+    onTrouble: options.onTrouble,
+    concurrency,
+    log,
+  });
+  const parts = new PrincipalParts({
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.
       publishAppProjects({ store: projects, ...common }),
       publishRepositories({ store: store<Secret>(secrets, caches.Secrets), projects, ...common }),
       publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, log }),
       new PrincipalSync({
-        applications: store<Application>(applications, caches.Applications),
+        applications: hubApplications,
         principalUid,
         agentOf: applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping }),
         ...(mapping === 'destination'
@@ -62,12 +89,14 @@ export function principalParts(options: {
                 sameNamespaces(namespace, options.agentNamespace(agent) ?? '').toHub(local),
             }
           : {}),
-        concurrency: flags['event-processors'],
+        concurrency,
         log,
       }),
     ],
+    autonomous: [new ProjectMirrors({ store: projects, namespace, concurrency, log }), mirrors],
     log,
   });
+  return { parts, clusterChanged: (agent) => mirrors.clusterChanged(agent) };
 }
 
 const fieldManager = 'argocd-agent-principal';

@@ -15,6 +15,7 @@ import {
   versionInfo,
 } from '../lib/ops/index.ts';
 import { type Compression, redisLink } from '../lib/redis/index.ts';
+import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
 import { MappedAgents } from './agents.ts';
 import { Blocklist } from './blocklist.ts';
 import { cachesFilled, principalCaches } from './caches.ts';
@@ -26,9 +27,9 @@ import { ensurePrincipalUid } from './identity.ts';
 import { principalMetrics } from './metrics.ts';
 import { pinnedMode } from './modes.ts';
 import { countChanges, gpgKeyCount } from './observations.ts';
+import { OperatorEvents } from './operator-events.ts';
 import { type PrincipalOptions, principalOptions } from './options.ts';
 import { principalParts } from './parts.ts';
-import { refusals } from './refusals.ts';
 import { serveAgents } from './server.ts';
 import { Sessions } from './sessions.ts';
 
@@ -40,6 +41,7 @@ export async function runPrincipal(
   flags: PrincipalFlags,
   context: CommandContext<typeof principalFlags>,
 ): Promise<void> {
+  if (asksForCipherSuites(flags['tls-ciphersuites'])) return context.stdout(cipherSuiteCatalogue());
   const settings = principalOptions(flags, context.parsed.given);
   const loggers = commandLoggers('principal', flags, context);
   const logger = loggers.root;
@@ -84,12 +86,17 @@ export async function runPrincipal(
   };
   await cachesFilled(caches, { logger, signal, waiting });
 
-  const parts = principalParts({
+  const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
+  const operators = new OperatorEvents({ agents, events });
+  const { parts, clusterChanged } = principalParts({
     flags,
     client,
     caches,
     principalUid,
     agentNamespace: (agent) => sessions.namespaceOf(agent),
+    clusterOf: (agent) => agents.clustersOf(agent)[0]?.name,
+    namespaceCreation: settings.namespaceCreation,
+    onTrouble: (trouble) => operators.cannotMirror(trouble),
     detail: loggers.detail,
     logger,
   });
@@ -109,6 +116,7 @@ export async function runPrincipal(
   const sessions = new Sessions({
     parts,
     isMapped: (agent) => agents.has(agent),
+    clusterChanged,
     pinnedMode: (agent) => pinnedMode(modes, agent),
     records,
     clusterInfos,
@@ -125,7 +133,6 @@ export async function runPrincipal(
   if (flags['metrics-port'] > 0) endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
   const recording = records.run(signal).catch(shared.failed);
   const informing = Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(shared.failed);
-  const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
 
   waitingFor = 'the key material (Secrets or files)';
   const server = await serveAgents({
@@ -134,7 +141,11 @@ export async function runPrincipal(
     method,
     blocklist,
     modes,
-    refused: refusals({ agents, clusterInfos, events, metrics }),
+    refused: (reason) => metrics.refusedLogin(reason),
+    refusedMode: (error) => {
+      operators.refusedMode(error);
+      clusterInfos.refused(error.agent ?? '', error.message);
+    },
     sessions,
     logger,
     signal,

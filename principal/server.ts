@@ -8,12 +8,11 @@ import {
   TokenAuthority,
 } from '../lib/auth/index.ts';
 import { FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
-import { type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
+import { type Refusal, type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
 import type { Blocklist } from './blocklist.ts';
 import type { PrincipalCredentials } from './credentials.ts';
 import { checkMode, type ModeSources } from './modes.ts';
 import type { PrincipalOptions } from './options.ts';
-import type { refusals } from './refusals.ts';
 import type { Sessions } from './sessions.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
@@ -29,12 +28,15 @@ export async function serveAgents(options: {
   method: AuthMethod;
   blocklist: Blocklist;
   modes: ModeSources;
-  refused: ReturnType<typeof refusals>;
+  /** Hears why somebody was not let in. */
+  refused(reason: Refusal): void;
+  /** Hears that an agent came in a mode that it may not have. */
+  refusedMode(error: AuthError): void;
   sessions: Sessions;
   logger: Logger;
   signal: AbortSignal;
 }): Promise<WireServer> {
-  const { settings, credentials, method, blocklist, modes, refused, sessions, logger, signal } = options;
+  const { settings, credentials, method, blocklist, modes, sessions, logger, signal } = options;
   const { flags } = settings;
   const wait = { timeoutMs: credentialsTimeoutMs, signal };
   const flag = (name: string) => `Create it, or name another one with --${name}`;
@@ -69,16 +71,18 @@ export async function serveAgents(options: {
       try {
         checkMode(modes, identity);
       } catch (error) {
-        if (error instanceof AuthError) refused.wrongMode(error);
+        if (error instanceof AuthError) options.refusedMode(error);
         throw error;
       }
     },
-    refused: (reason) => refused.counted(reason),
+    refused: (reason) => options.refused(reason),
     // As in the original, only where certificates are required.
     matchCertificateSubject:
       flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,
     subscribe: (session) => sessions.subscribe(session),
     maxMessageBytes: flags['grpc-max-message-size'],
+    webSocket: flags['enable-websocket'],
+    ...(flags['keepalive-min-interval'] > 0 ? { minPingIntervalMs: flags['keepalive-min-interval'] } : {}),
     logger,
   }).catch((cause: Error) => {
     throw new FatalError(`cannot serve agents on port ${flags['listen-port']}: ${cause.message}`, { cause });
@@ -97,7 +101,7 @@ export async function serveAgents(options: {
   return server;
 }
 
-function serverTls({ flags, tls }: PrincipalOptions, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
+function serverTls({ tls }: PrincipalOptions, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
   const pair = credentials.server?.value;
   if (tls === 'plaintext' || pair === undefined) return 'plaintext';
   const clientCa = credentials.clientTrust?.value;
@@ -105,8 +109,7 @@ function serverTls({ flags, tls }: PrincipalOptions, credentials: PrincipalCrede
     ...pair,
     ...(clientCa === undefined ? {} : { clientCa }),
     requireClientCertificate: tls.requireClientCertificate,
-    minVersion: flags['tls-min-version'] === 'tls1.2' ? 'TLSv1.2' : 'TLSv1.3',
-    maxVersion: flags['tls-max-version'] === 'tls1.2' ? 'TLSv1.2' : 'TLSv1.3',
+    ...tls.settings,
   };
 }
 

@@ -20,6 +20,8 @@ interface Current {
 export interface SessionsOptions {
   readonly parts: PrincipalParts;
   readonly isMapped: (agent: string) => boolean;
+  /** Hears that what the cluster Secrets say of an agent has changed. */
+  readonly clusterChanged: (agent: string) => void;
   /** The mode that an agent must have, undefined when it may have any. */
   readonly pinnedMode: (agent: string) => string | undefined;
   readonly records: ConnectionRecords;
@@ -88,6 +90,7 @@ export class Sessions {
     const current = this.#current.get(agent);
     if (current !== undefined) this.#endInWrongMode(current);
     this.#options.clusterInfos.changed(agent);
+    this.#options.clusterChanged(agent);
   }
 
   /** The agent's last cluster Secret is gone: the engine forgets it, and its stream ends. */

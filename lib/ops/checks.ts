@@ -17,3 +17,8 @@ export function positive(value: number): string | undefined {
 export function optionalPort(port: number): string | undefined {
   return port > 32767 ? 'must be between 1 and 32767, or 0 for none' : undefined;
 }
+
+/** A check for `intFlag` and `durationFlag`: the value must not be below zero. */
+export function notNegative(value: number): string | undefined {
+  return value < 0 ? 'must not be negative' : undefined;
+}

@@ -1,4 +1,4 @@
-import { between, oneOf, optionalPort, positive } from './checks.ts';
+import { between, optionalPort, positive } from './checks.ts';
 import { boolFlag, intFlag, listFlag, stringFlag } from './flags.ts';
 
 /** Where the two programs differ in a flag that both have. */
@@ -11,6 +11,7 @@ export interface CommonDefaults {
   readonly tlsMinVersion: '' | 'tls1.3';
   readonly allowedNamespacesUsage: string;
   readonly mappingUsage: string;
+  readonly webSocketUsage: string;
 }
 
 /** The flags that principal and agent share: names, environment variables, defaults and checks of the originals. */
@@ -51,16 +52,19 @@ export function commonFlags(program: CommonDefaults) {
       ...env('LABEL_SELECTOR'),
     }),
     'tls-min-version': stringFlag({
-      usage: 'lowest TLS version: tls1.2 or tls1.3',
+      usage: 'lowest TLS version: tls1.1, tls1.2 or tls1.3',
       default: program.tlsMinVersion,
       ...env('TLS_MIN_VERSION'),
-      check: oneOf('', 'tls1.2', 'tls1.3'),
     }),
     'tls-max-version': stringFlag({
-      usage: 'highest TLS version: tls1.2 or tls1.3',
+      usage: 'highest TLS version: tls1.1, tls1.2 or tls1.3',
       ...env('TLS_MAX_VERSION'),
-      check: oneOf('', 'tls1.2', 'tls1.3'),
     }),
+    'tls-ciphersuites': listFlag({
+      usage: 'TLS cipher suites by their IANA names; list prints those that there are',
+      ...env('TLS_CIPHERSUITES'),
+    }),
+    'enable-websocket': boolFlag({ usage: program.webSocketUsage, ...env('ENABLE_WEBSOCKET') }),
     'grpc-max-message-size': intFlag({
       usage: 'largest message in bytes, both ways',
       default: 200 * 1024 * 1024,
@@ -85,8 +89,6 @@ export function commonFlags(program: CommonDefaults) {
 /** Flags of both originals that this version refuses by name, with their environment variables. */
 export function commonUnsupported({ prefix }: Pick<CommonDefaults, 'prefix'>): Record<string, string> {
   return {
-    'tls-ciphersuites': `${prefix}_TLS_CIPHERSUITES`,
-    'enable-websocket': `${prefix}_ENABLE_WEBSOCKET`,
     'otlp-address': `${prefix}_OTLP_ADDRESS`,
     'otlp-insecure': `${prefix}_OTLP_INSECURE`,
   };

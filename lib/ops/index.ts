@@ -1,4 +1,4 @@
-export { between, oneOf, optionalPort, positive } from './checks.ts';
+export { between, notNegative, oneOf, optionalPort, positive } from './checks.ts';
 export {
   type Command,
   type CommandContext,
