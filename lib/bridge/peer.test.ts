@@ -88,6 +88,15 @@ test('acknowledgements repeat the ids and the principal', () => {
   ]);
 });
 
+test('the acknowledgement of what came carries all its extensions', () => {
+  const { peer, sent, heard } = start();
+  const event = eventOf(message, 'them');
+  const extensions = { ...event.extensions, sentat: '2026-11-21T09:41:36.1Z', traceparent: '00-1-2-01' };
+  peer.event({ ...event, extensions });
+  peer.connection.acknowledge(heard[0] as Message);
+  expect(sent).toEqual([expect.objectContaining({ extensions })]);
+});
+
 test('what cannot be read or is not for us is acknowledged, so that it does not come again', () => {
   const { peer, sent, heard } = start();
   peer.event({ ...eventOf(message, 'them'), data: Buffer.from('nonsense') });

@@ -52,6 +52,8 @@ export function peerOnStream(options: {
 }): Peer {
   const { stream, source, listener, logger } = options;
   const intake = options.intake && new Intake(options.intake);
+  /** An acknowledgement carries all extensions of what it acknowledges, as with argocd-agent. */
+  const extensions = new WeakMap<Message, WireEvent['extensions']>();
   let full = false;
   let paused = false;
   const regulate = () => {
@@ -83,6 +85,7 @@ export function peerOnStream(options: {
       logger.warn({ ...brief(event), error }, 'event cannot be read and is skipped');
     }
     if (message !== undefined) {
+      extensions.set(message, event.extensions);
       listener.receive(message);
       return;
     }
@@ -104,7 +107,7 @@ export function peerOnStream(options: {
         }
         return true;
       },
-      acknowledge: (message) => acknowledge(addressed(message)),
+      acknowledge: (message) => acknowledge(addressed(message, extensions.get(message))),
     },
     event: (event) => {
       options.received(event);
@@ -124,7 +127,8 @@ function brief({ type, target, subject, eventId }: WireEvent): object {
   return { event_type: type, event_target: target, eventId, ...(subject === undefined ? {} : { subject }) };
 }
 
-function addressed(message: Message): WireEvent {
+/** The event that a message came in; without its extensions where it came over an earlier connection. */
+function addressed(message: Message, extensions?: WireEvent['extensions']): WireEvent {
   const { resourceId, eventId } = message;
   const principalUid = 'principalUid' in message ? message.principalUid : undefined;
   return {
@@ -133,7 +137,7 @@ function addressed(message: Message): WireEvent {
     source: '',
     resourceId,
     eventId,
-    extensions: {
+    extensions: extensions ?? {
       resourceid: resourceId,
       eventid: eventId,
       ...(principalUid === undefined ? {} : { principaluid: principalUid }),

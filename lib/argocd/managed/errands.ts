@@ -6,6 +6,13 @@ type Unaddressed<M> = M extends Message ? Omit<M, 'resourceId' | 'eventId'> : ne
 /** A message without the ids that delivery gives it. */
 export type Errand = Unaddressed<Message>;
 
+/** An errand that was sent: its name, and the ids that the outbox knows it by. */
+interface UnderWay {
+  readonly name: string;
+  readonly resourceId: string;
+  readonly eventId: string;
+}
+
 /**
  * Messages that are not the state of a resource: resync questions, errors, "it is gone here". Each is sent until it is
  * acknowledged, across disconnections; one posted under the name of an earlier one replaces it.
@@ -14,6 +21,9 @@ export class Errands {
   readonly #posted = new Map<string, Snapshot<() => Errand>>();
   readonly #outbox: Outbox<() => Errand>;
   readonly #waiting = new Set<() => void>();
+  /** What is under way, by its id on the wire, and that id by the errand's name: at most one for each name. */
+  readonly #underWay = new Map<string, UnderWay>();
+  readonly #idOf = new Map<string, string>();
   readonly #newId: () => string;
 
   constructor(options: { clock: Clock; random: () => number; newId: () => string; resend?: Backoff | undefined }) {
@@ -53,17 +63,25 @@ export class Errands {
 
   connected(connection: PeerConnection): void {
     this.#outbox.connected({
-      send: (delivery) =>
-        !('snapshot' in delivery) ||
-        connection.send({
-          ...delivery.snapshot.object(),
-          resourceId: delivery.resourceId,
-          eventId: delivery.eventId,
-        } as Message),
+      send: (delivery) => {
+        if (!('snapshot' in delivery)) {
+          return true;
+        }
+        const { key, snapshot, resourceId, eventId } = delivery;
+        const { name } = key;
+        const id = snapshot.uid;
+        this.#underWay.delete(this.#idOf.get(name) ?? '');
+        this.#idOf.set(name, id);
+        this.#underWay.set(id, { name, resourceId, eventId });
+        // As argocd-agent does it: the same fresh UUID as both ids.
+        return connection.send({ ...snapshot.object(), resourceId: id, eventId: id } as Message);
+      },
     });
   }
 
   disconnected(): void {
+    this.#underWay.clear();
+    this.#idOf.clear();
     this.#outbox.disconnected();
   }
 
@@ -73,11 +91,16 @@ export class Errands {
 
   /** True when an errand was waiting for this acknowledgement. */
   acknowledged(resourceId: string, eventId: string): boolean {
-    const name = resourceId.slice(0, resourceId.lastIndexOf('_'));
-    if (resourceId === `${name}_${this.#posted.get(name)?.uid}`) {
-      this.#posted.delete(name);
+    const errand = resourceId === eventId ? this.#underWay.get(resourceId) : undefined;
+    if (errand === undefined) {
+      return false;
     }
-    return this.#outbox.acknowledged(resourceId, eventId);
+    this.#underWay.delete(resourceId);
+    this.#idOf.delete(errand.name);
+    if (this.#posted.get(errand.name)?.uid === resourceId) {
+      this.#posted.delete(errand.name);
+    }
+    return this.#outbox.acknowledged(errand.resourceId, errand.eventId);
   }
 
   /** Resolves when every errand posted so far is acknowledged; rejects when aborted. */

@@ -229,7 +229,8 @@ export class PrincipalPeer implements SourcePart {
 
   #messageFor(delivery: Delivery<Application>): Message {
     const { key, resourceId, eventId } = delivery;
-    const common = { target: 'application', resourceId, eventId, principalUid: this.#options.principalUid } as const;
+    const unstamped = { target: 'application', resourceId, eventId } as const;
+    const common = { ...unstamped, principalUid: this.#options.principalUid };
     if (delivery.type === 'delete') {
       const { uid, version: resourceVersion } = delivery;
       const metadata = { name: key.name, namespace: key.namespace, uid, resourceVersion };
@@ -237,8 +238,10 @@ export class PrincipalPeer implements SourcePart {
     }
     const { object } = delivery.snapshot;
     if (delivery.type === 'intent') {
-      const type = delivery.intent === 'set-operation' ? 'set-operation' : 'terminate-operation';
-      return { ...common, type, object };
+      // argocd-agent's principal names itself in everything but this.
+      return delivery.intent === 'set-operation'
+        ? { ...unstamped, type: 'set-operation', object }
+        : { ...common, type: 'terminate-operation', object };
     }
     // An operation is a request of its own, so that it is made once.
     const { operation: _, ...state } = object;
