@@ -48,7 +48,14 @@ export interface MirrorPeerOptions {
 
 /** Something to do for one mirror: what the agent said, or a look at what changed. */
 type Work =
-  | { readonly is: 'message'; readonly name: string; readonly message: ApplicationMessage; readonly heard: Heard }
+  | {
+      readonly is: 'message';
+      readonly name: string;
+      readonly message: ApplicationMessage;
+      readonly heard: Heard;
+      /** On which it came. */
+      readonly connection: PeerConnection | undefined;
+    }
   | { readonly is: 'look'; readonly name: string; readonly id: string }
   | { readonly is: 'doubt'; readonly name: string; readonly id: string };
 
@@ -73,7 +80,11 @@ export class MirrorPeer implements MirrorPart {
   constructor(options: MirrorPeerOptions) {
     this.#options = options;
     const { agent, clock, random, log } = options;
-    this.#requests = new Requests({ ...options, read: (name) => this.#mirror(name) });
+    this.#requests = new Requests({
+      ...options,
+      read: (name) => this.#mirror(name),
+      sourceUid: (name) => this.#wanted.get(name)?.sourceUid,
+    });
     this.#errands = new Errands(options);
     this.#troubles = new Troubles({
       clock,
@@ -87,7 +98,7 @@ export class MirrorPeer implements MirrorPart {
       {
         apply: (work, signal) => this.#apply(work, signal),
         acknowledge: (work) => {
-          if (work.is === 'message') this.#connection?.acknowledge(work.message);
+          if (work.is === 'message') this.#acknowledge(work);
         },
         laneOf: ({ name }) => name,
         idOf: (work) =>
@@ -157,15 +168,16 @@ export class MirrorPeer implements MirrorPart {
     if (uid === '' || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)) {
       return false;
     }
-    this.#inbox.receive({ is: 'message', name, message, heard: this.#requests.heard(name) });
+    const heard = this.#requests.heard(name);
+    this.#inbox.receive({ is: 'message', name, message, heard, connection: this.#connection });
     return true;
   }
 
   copies(): Copy[] {
     const copies = [];
-    for (const name of this.#options.names()) {
-      const mirror = this.#mirror(name);
-      const uid = mirror === undefined ? '' : mirroredUid(mirror);
+    // What stands on the hub, and what should but cannot: the agent may have dropped it since.
+    for (const name of new Set([...this.#options.names(), ...this.#wanted.keys()])) {
+      const uid = this.#shownUid(name);
       if (uid !== '') {
         copies.push({ ref: this.#ref(name), name, uid });
       }
@@ -175,14 +187,17 @@ export class MirrorPeer implements MirrorPart {
 
   holding({ namespace, name }: ObjectRef): RequestUpdate {
     const mirror = this.#mirror(name);
-    const uid = mirror === undefined ? '' : mirroredUid(mirror);
+    const uid = this.#shownUid(name);
     const common = { kind: 'Application', name, namespace } as const;
     if (mirror === undefined || uid === '') {
-      return { ...common, uid: '', checksum: null };
+      return { ...common, uid, checksum: null, ...(uid === '' ? {} : { digest: '' }) };
     }
     const { agent } = this.#options;
     const isSettled =
-      mirror.metadata.deletionTimestamp === undefined && !this.#troubles.has(name) && !this.#inbox.isBusy(name);
+      mirroredUid(mirror) === uid &&
+      mirror.metadata.deletionTimestamp === undefined &&
+      !this.#troubles.has(name) &&
+      !this.#inbox.isBusy(name);
     return {
       ...common,
       uid,
@@ -260,6 +275,15 @@ export class MirrorPeer implements MirrorPart {
       // Without checksum a Go agent answers in any case.
       payload: { ...this.holding(this.#ref(name)), checksum: null },
     }));
+  }
+
+  #acknowledge({ name, message, connection }: Work & { readonly is: 'message' }): void {
+    if (connection === this.#connection) {
+      connection?.acknowledge(message);
+    } else {
+      // Who said it may have gone, or have lost its memory, since.
+      this.#ask(name);
+    }
   }
 
   async #apply(work: Work, signal: AbortSignal): Promise<InboxOutcome> {
@@ -383,6 +407,12 @@ export class MirrorPeer implements MirrorPart {
     if (mirror !== undefined && mirror.metadata.deletionTimestamp === undefined && !this.#wanted.has(name)) {
       this.#ask(name);
     }
+  }
+
+  /** UID of the agent's Application that is shown under this name, or should be; empty when there is none. */
+  #shownUid(name: string): string {
+    const mirror = this.#mirror(name);
+    return (mirror && mirroredUid(mirror)) || (this.#wanted.get(name)?.sourceUid ?? '');
   }
 
   /** The mirror of this name, if there is one. */

@@ -38,7 +38,7 @@ export function wantedAfter(source: Application, earlier: Wanted | undefined): W
   return {
     sourceUid,
     fields,
-    mirrorUid: earlier?.mirrorUid,
+    mirrorUid: before?.mirrorUid,
     settledSpec: isSettled ? before.settledSpec : undefined,
   };
 }
@@ -107,8 +107,15 @@ export function planMirror(wanted: Wanted, mirror: Application | undefined, opti
   if (mirror.metadata.deletionTimestamp !== undefined) {
     return release(mirror);
   }
+  const shown = mirroredUid(mirror);
+  if (shown !== '' && shown !== wanted.sourceUid && mirror.metadata.uid !== wanted.mirrorUid) {
+    // It shows another incarnation, whose requests are not this one's.
+    return planMirrorDeletion(shown, mirror);
+  }
   const patch = patchFor(wanted, mirror, options);
-  return patch === undefined ? { action: 'none' } : { action: 'update', patch, reason: reasonFor(wanted, mirror) };
+  return patch === undefined
+    ? { action: 'none' }
+    : { action: 'update', patch, reason: shown === '' ? 'adopted' : 'changed' };
 }
 
 /**
@@ -157,6 +164,8 @@ function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOption
   const { place, now, report } = options;
   const { [annotations.lastUpdated]: _, ...present } = mirror.metadata.annotations ?? {};
   const answer = report && planReport(mirror, asReport(report.source, fields, place), report.context);
+  const isNew = report === undefined && mirror.metadata.uid !== wanted.mirrorUid;
+  const status = isNew ? mergePatchBetween(mirror.status, mirrorStatus(fields, place)) : undefined;
   const metadata: Record<string, unknown> = {
     ...mergePatchBetween(
       { labels: mirror.metadata.labels ?? {}, annotations: present },
@@ -165,7 +174,7 @@ function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOption
     ...(isEqual(mirror.metadata.finalizers ?? [], fields.finalizers) ? {} : { finalizers: fields.finalizers }),
   };
   const spec = mergePatchBetween(mirror.spec, mirrorSpec(fields, place));
-  if (Object.keys(metadata).length === 0 && spec === undefined && answer === undefined) {
+  if (Object.keys(metadata).length === 0 && spec === undefined && answer === undefined && status === undefined) {
     return undefined;
   }
   const answered = answer?.metadata as { readonly annotations?: object } | undefined;
@@ -182,17 +191,13 @@ function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOption
       },
     },
     ...(spec === undefined ? {} : { spec }),
+    ...(status === undefined ? {} : { status }),
   };
 }
 
 /** The agent's object as the status rules take it: with the status that the mirror is to have. */
 function asReport(source: Application, fields: MirrorFields, place: MirrorPlace): Application {
   return { ...source, status: mirrorStatus(fields, place) };
-}
-
-function reasonFor(wanted: Wanted, mirror: Application): 'adopted' | 'source-replaced' | 'changed' {
-  const shown = mirroredUid(mirror);
-  return shown === '' ? 'adopted' : shown === wanted.sourceUid ? 'changed' : 'source-replaced';
 }
 
 function mayAdopt(mirror: Application, { adoptionPolicy }: MirrorPlanOptions): boolean {

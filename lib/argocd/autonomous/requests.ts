@@ -4,6 +4,7 @@ import { digestOf } from '../canonical-json.ts';
 import { triggersOf } from '../managed/copy.ts';
 import type { Message, PeerConnection } from '../managed/messages.ts';
 import type { ReportContext } from '../managed/status.ts';
+import { annotations } from '../names.ts';
 import { isRunning, isSameOperation } from './intent-plan.ts';
 
 /** What the agent had got of the requests on a mirror when it said something: only to these can that be an answer. */
@@ -22,6 +23,8 @@ export interface RequestsOptions {
   readonly principalUid: string;
   /** The mirror of this name as it is now. */
   readonly read: (name: string) => Application | undefined;
+  /** UID of the agent's Application that it shows, whatever users made of it. */
+  readonly sourceUid: (name: string) => string | undefined;
   readonly clock: Clock;
   readonly random: () => number;
   readonly maxInFlight: number | undefined;
@@ -99,6 +102,10 @@ export class Requests {
       if (wasKnown.includes(true)) {
         for (const outbox of this.#outboxes) outbox.changed(this.#key(name));
       }
+      return;
+    }
+    if (this.#options.sourceUid(name) === undefined) {
+      // Not known yet whose mirror it is.
       return;
     }
     this.#followOperation(name, mirror);
@@ -200,11 +207,14 @@ export class Requests {
 
   #message(type: IntentType, address: { resourceId: string; eventId: string }, mirror: Application): Message {
     const common = { target: 'application', type, ...address, principalUid: this.#options.principalUid } as const;
-    if (type !== 'spec-update') {
-      return { ...common, object: mirror };
-    }
-    const { operation: _, ...object } = mirror;
-    return { ...common, object };
+    const { operation, ...others } = mirror;
+    const { metadata } = mirror;
+    const sourceUid = this.#options.sourceUid(metadata.name) ?? '';
+    const object = {
+      ...others,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, [annotations.sourceUid]: sourceUid } },
+    };
+    return { ...common, object: type === 'spec-update' || operation === undefined ? object : { ...object, operation } };
   }
 
   #key(name: string): ResourceKey {

@@ -21,6 +21,8 @@ export class AutonomousSites implements Topic {
   readonly #operations = new Map<string, Asked & { readonly revision: string }>();
   /** The last refresh that was asked for on a mirror, and how many there had been. */
   readonly #refreshes = new Map<string, Asked & { readonly before: number }>();
+  /** Uids of Applications that are nobody's mirrors. */
+  readonly #own = new Set<string>();
   #count = 0;
 
   constructor(scene: Scene) {
@@ -42,7 +44,10 @@ export class AutonomousSites implements Topic {
         return 'nothing';
       }
       const mark = this.#scene.dice.chance(0.5) ? { annotations: { [annotations.sourceUid]: 'forged' } } : {};
-      hub.create({ metadata: { ...ref, ...mark }, spec: { source: { path: 'own' } } });
+      const { metadata } = hub.create({ metadata: { ...ref, ...mark }, spec: { source: { path: 'own' } } });
+      if (!('annotations' in mark)) {
+        this.#own.add(metadata.uid ?? '');
+      }
       return `create ${ref.namespace}/${name}${'annotations' in mark ? ' with a forged mark' : ''}`;
     }
     switch (this.#scene.dice.integer(0, 13)) {
@@ -140,6 +145,7 @@ export class AutonomousSites implements Topic {
         return `label ${name}`;
       case 8:
         cluster.patch(ref, { metadata: { labels: null, annotations: null, finalizers: null } });
+        this.#refreshes.delete(`${site.name}/${name}`);
         return `clear ${name}`;
       default:
         cluster.patch(ref, {
@@ -150,7 +156,7 @@ export class AutonomousSites implements Topic {
   }
 
   problems(site: Site): string[] {
-    return [...mirrorDifferences(this.#hub, site), ...this.#requestProblems(site)];
+    return [...mirrorDifferences(this.#hub, site), ...this.#ownProblems(site), ...this.#requestProblems(site)];
   }
 
   troubled(site: Site): number {
@@ -159,6 +165,17 @@ export class AutonomousSites implements Topic {
 
   get #hub(): Collection<Application> {
     return this.#scene.hub.of('Application');
+  }
+
+  /** What is nobody's mirror is not written to. */
+  #ownProblems(site: Site): string[] {
+    return this.#hub.list().flatMap(({ metadata, spec }) => {
+      const { path } = (spec.source ?? {}) as { path?: string };
+      const isTouched = path !== 'own' && path?.startsWith('hub') !== true;
+      return metadata.namespace === site.name && this.#own.has(metadata.uid ?? '') && isTouched
+        ? [`${site.name}/${metadata.name}: somebody's own Application was written to`]
+        : [];
+    });
   }
 
   #sync(site: Site, ref: ObjectRef, mirror: Application): void {

@@ -125,7 +125,8 @@ export class Collection<T extends SimulatedObject> {
 
   patch(ref: ObjectRef, patch: MergePatch): T {
     const before = this.#existing(ref, patch.metadata as ObjectMeta | undefined);
-    const after = applyMergePatch(before, patch) as T;
+    const merged = applyMergePatch(before, patch) as T;
+    const after = { ...merged, metadata: { ...merged.metadata } };
     if (before.metadata.deletionTimestamp !== undefined) {
       const added = (after.metadata.finalizers ?? []).some((one) => !before.metadata.finalizers?.includes(one));
       if (added) {

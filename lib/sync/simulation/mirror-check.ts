@@ -28,11 +28,8 @@ export function mirrorDifferences(hub: Collection<Application>, site: Site): str
   for (const object of hub.list()) {
     const { namespace, name } = object.metadata;
     if (namespace === site.name && !wanted.has(name)) {
-      const { path } = (object.spec.source ?? {}) as { path?: string };
       if (isMarked(object)) {
         problems.push(`${namespace}/${name}: phantom on the hub`);
-      } else if (foreign.includes(name) && path !== 'own' && !path?.startsWith('hub')) {
-        problems.push(`${namespace}/${name}: somebody's own Application was written to`);
       }
     }
   }
