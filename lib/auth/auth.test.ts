@@ -26,6 +26,7 @@ import {
   TokenAuthority,
   userpassMethod,
 } from './index.ts';
+import { PasswordChecker } from './password-checker.ts';
 
 const request: AuthRequest = {
   method: 'mtls',
@@ -199,11 +200,83 @@ describe('names and passwords', () => {
     }
   });
 
-  test('an unknown name costs a comparison too', async () => {
-    const method = userpassMethod({ hashes: new Map(), warnings: [] });
-    const began = performance.now();
-    await method.authenticate({ ...request, credentials: { clientid: 'x', clientsecret: 'y' } }, peer()).catch(() => 0);
-    expect(performance.now() - began).toBeGreaterThan(5);
+  /** A checker that records what it is asked, and says yes. */
+  function recordingChecker() {
+    const asked: string[] = [];
+    const checker = new PasswordChecker();
+    checker.compare = async ({ hash }) => {
+      asked.push(hash);
+      return true;
+    };
+    return { checker, asked };
+  }
+  const withPassword = (clientid: string, clientsecret: string) => ({
+    ...request,
+    credentials: { clientid, clientsecret },
+  });
+
+  test('an unknown name costs a comparison like a known one, always the same, and is never let in', async () => {
+    const hashes = new Map(Array.from({ length: 50 }, (_, index) => [`c${index}`, `$2b$10$${index}`]));
+    const { checker, asked } = recordingChecker();
+    const method = userpassMethod({ hashes, warnings: [] }, checker);
+    for (const name of ['x', 'x', 'y', 'z', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']) {
+      await expect(method.authenticate(withPassword(name, 'p'), peer())).rejects.toEqual(refusal('bad-credentials'));
+    }
+    expect(asked[0]).toBe(asked[1]);
+    for (const used of asked) expect([...hashes.values()]).toContain(used);
+    expect(new Set(asked).size).toBeGreaterThan(2);
+    const empty = userpassMethod({ hashes: new Map(), warnings: [] }, checker);
+    await expect(empty.authenticate(withPassword('x', 'p'), peer())).rejects.toEqual(refusal('bad-credentials'));
+    expect(asked).toHaveLength(11);
+  });
+
+  test('a password that was right is not compared again; a wrong one always is', async () => {
+    const { checker, asked } = recordingChecker();
+    const method = userpassMethod({ hashes: new Map([['c1', good]]), warnings: [] }, checker);
+    for (let login = 0; login < 3; login++)
+      expect(await method.authenticate(withPassword('c1', 's'), peer())).toBe('c1');
+    expect(asked).toHaveLength(1);
+    checker.compare = async () => {
+      asked.push('wrong');
+      return false;
+    };
+    for (let login = 0; login < 2; login++) {
+      await expect(method.authenticate(withPassword('c1', 'wrong'), peer())).rejects.toEqual(
+        refusal('bad-credentials'),
+      );
+    }
+    expect(asked).toEqual([good, 'wrong', 'wrong']);
+    expect(await method.authenticate(withPassword('c1', 's'), peer())).toBe('c1');
+  });
+
+  test.each(['$2a$', '$2b$', '$2x$', '$2y$'])('hashes of revision %s count', async (revision) => {
+    const checker = new PasswordChecker();
+    const changed = good.replace(/^\$2.\$/, revision);
+    expect(await checker.compare({ password: 'secret', hash: changed }, '10.0.0.1:1')).toBe(true);
+    expect(await checker.compare({ password: 'wrong', hash: changed }, '10.0.0.1:1')).toBe(false);
+    expect(await checker.compare({ password: 'secret', hash: '$2b$10$short' }, '10.0.0.1:1')).toBe(false);
+  });
+
+  test('whoever guesses waits behind himself, in bounded numbers, and the program goes on', async () => {
+    const slow = await hash('secret', 8);
+    const checker = new PasswordChecker({ threads: 1, maxWaiting: 30, maxWaitingPerAddress: 20 });
+    const order: string[] = [];
+    const ask = (from: string, isWanted?: () => boolean) =>
+      checker.compare({ password: 'x', hash: slow }, from, isWanted).then(() => order.push(from));
+    const guesses = Array.from({ length: 21 }, (_, port) => ask(`10.0.0.1:${port}`));
+    expect(() => ask('10.0.0.1:99')).toThrow(refusal('too-many-logins'));
+    const left = ask('10.0.0.3:1', () => false).catch((error: AuthError) => error.code);
+    const agent = ask('10.0.0.2:1');
+    let turns = 0;
+    const ticker = setInterval(() => turns++, 1);
+    await agent;
+    clearInterval(ticker);
+    // One was under way, and one of the other address may have had its turn.
+    expect(order.indexOf('10.0.0.2:1')).toBeLessThanOrEqual(2);
+    expect(turns).toBeGreaterThan(3);
+    await Promise.all(guesses);
+    expect(order).toHaveLength(22);
+    expect(await left).toBe('too-many-logins');
   });
 });
 

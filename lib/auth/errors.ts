@@ -12,6 +12,7 @@
  * | `bad-token` | the token is malformed, forged, expired, for another purpose or from another issuer |
  * | `wrong-certificate` | the token is good, the connection (its certificate, its proxy's header) is somebody else's |
  * | `wrong-mode` | the agent is known in the other mode |
+ * | `too-many-logins` | too many passwords wait to be checked; the agent is told to come back later |
  */
 export type AuthErrorCode =
   | 'configuration'
@@ -22,7 +23,8 @@ export type AuthErrorCode =
   | 'revoked'
   | 'bad-token'
   | 'wrong-certificate'
-  | 'wrong-mode';
+  | 'wrong-mode'
+  | 'too-many-logins';
 
 const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
   'unknown-method': "The agent's --creds and the principal's --auth must name the same method.",
@@ -34,6 +36,8 @@ const hints: Readonly<Partial<Record<AuthErrorCode, string>>> = {
   'bad-token':
     'The agent logs in again by itself. If this goes on, its clock or the signing key of another principal may be the cause.',
   'wrong-certificate': 'Each agent needs credentials of its own. If nobody mixed them up, the token was stolen.',
+  'too-many-logins':
+    'Hashes of a lower bcrypt cost are checked faster. If the log shows wrong passwords, somebody guesses.',
   'wrong-mode':
     "To let it change its mode, set annotation argocd-agent.argoproj-labs.io/agent-mode of the agent's cluster Secret to the new one.",
 };

@@ -24,6 +24,8 @@ export interface PeerInfo {
   readonly certificate?: X509Certificate;
   /** Request headers that credentials may be in, names in lower case (only what the caller chose to pass on). */
   header(name: string): string | undefined;
+  /** Whether nobody waits for an answer any more. */
+  isGone?(): boolean;
 }
 
 /** What an agent presents to get tokens: argocd-agent's `AuthRequest`. */

@@ -20,6 +20,7 @@ const answers = {
   authenticationFailed: 'authentication failed',
   invalidAuthenticationData: 'invalid authentication data',
   versionRequired: 'agent version is required',
+  tooManyLogins: 'too many logins at once',
 } as const;
 
 /** Decides who may come in: logins, renewals of tokens, and calls that carry one. */
@@ -110,6 +111,7 @@ export class Gatekeeper {
       };
       this.#options.logger.warn({ ...about, ...known }, `An agent is refused: ${error.message}`);
       this.#options.refused?.(code, peer);
+      if (code === 'too-many-logins') return new GrpcError(grpcStatus.unavailable, answers.tooManyLogins);
       const reason = error.answer === undefined ? '' : `: ${error.answer}`;
       return new GrpcError(grpcStatus.unauthenticated, `${answer}${reason}`);
     }

@@ -284,6 +284,7 @@ function peerOf(call: ServerCall, connection: ServerConnection): PeerInfo {
     encrypted: connection.encrypted,
     ...(connection.certificate === undefined ? undefined : { certificate: connection.certificate }),
     header: (name) => call.header(name),
+    isGone: () => call.isOver,
   };
 }
 
