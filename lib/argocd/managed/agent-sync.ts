@@ -131,7 +131,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       clock: this.#clock,
       random: this.#random,
       log: this.#log,
-      changed: (ref) => this.#reports.changed(keyOf(ref)),
+      changed: (ref) => this.#reports.repeat(keyOf(ref)),
     });
     this.#nudges = new Nudges({
       clock: this.#clock,
@@ -429,7 +429,8 @@ export class AgentSync implements AgentKind<MirrorPart> {
     }
     this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
     if (isManaged(this.#view.get(ref))) {
-      this.#reports.changed(keyOf(ref));
+      // The copy has not changed: as the same version of it the report would pass for one that was made.
+      this.#reports.repeat(keyOf(ref));
     } else {
       const error = () => ({ ...this.#territory.toldOf(ref), message });
       this.#errands.post(`error-${placeOf(ref)}`, () => ({ target: 'application', type: 'error', error: error() }));

@@ -25,7 +25,7 @@ export interface Talk {
   readonly acknowledged: string[];
 }
 
-/** A cluster's Applications: a store without delay, and a switch that makes its writes fail. */
+/** A cluster's Applications: a store without delay whose calls can be made to fail, and whose objects nobody may change. */
 export class LabCluster implements Store<Application> {
   readonly objects: Collection<Application>;
   /** Called before every call of the store; throws what the call is to fail with. */
@@ -36,6 +36,9 @@ export class LabCluster implements Store<Application> {
   /** Objects that the cache does not show, as those that a label selector leaves out. */
   isHidden: (object: Application) => boolean = () => false;
 
+  /** How late the cache hears of a change. */
+  lagMs = 0;
+
   constructor(name: string, time: VirtualTime) {
     this.objects = new Cluster(name, time).of('Application');
     this.objects.watch(({ old, now }) => {
@@ -45,35 +48,39 @@ export class LabCluster implements Store<Application> {
       // Like a watch with a selector, which gives the version at which an object left it.
       const resourceVersion = now?.metadata.resourceVersion ?? old?.metadata.resourceVersion ?? '';
       const last = before && { ...before, metadata: { ...before.metadata, resourceVersion } };
-      for (const listener of this.#listeners) {
-        listener({ old: after === undefined ? last : before, now: after });
-      }
+      const change = frozen({ old: after === undefined ? last : before, now: after });
+      if (this.lagMs > 0) time.after(this.lagMs, () => this.#tell(change));
+      else this.#tell(change);
     });
+  }
+
+  #tell(change: StoreChange<Application>): void {
+    for (const listener of this.#listeners) listener(change);
   }
 
   subscribe(listener: (change: StoreChange<Application>) => void): () => void {
     this.#listeners.add(listener);
     for (const now of this.objects.list()) {
-      if (!this.isHidden(now)) listener({ old: undefined, now });
+      if (!this.isHidden(now)) listener(frozen({ old: undefined, now }));
     }
     return () => this.#listeners.delete(listener);
   }
 
   async read(ref: ObjectRef): Promise<Application | undefined> {
     this.intercept('read', ref);
-    return this.objects.get(ref);
+    return frozen(this.objects.get(ref));
   }
 
   async create(object: Application): Promise<Application> {
     this.intercept('create', { namespace: object.metadata.namespace ?? '', name: object.metadata.name });
     this.writes++;
-    return this.objects.create(object);
+    return frozen(this.objects.create(object));
   }
 
   async patch(ref: ObjectRef, patch: Readonly<Record<string, unknown>>): Promise<Application> {
     this.intercept('patch', ref);
     this.writes++;
-    return this.objects.patch(ref, patch);
+    return frozen(this.objects.patch(ref, patch));
   }
 
   async delete(ref: ObjectRef, options: { uid: string; propagation: 'Foreground' | 'Background' }): Promise<void> {
@@ -248,6 +255,15 @@ export function told(talk: Talk, type: ApplicationMessage['type']): ApplicationM
   return talk.said.filter(
     (message): message is ApplicationMessage => message.target === 'application' && message.type === type,
   );
+}
+
+/** Objects of a cache belong to it: whoever changes one fails. */
+function frozen<T>(value: T): T {
+  if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const item of Object.values(value)) frozen(item);
+  }
+  return value;
 }
 
 function nameOf(message: Message): string {
