@@ -124,7 +124,6 @@ const mutants: Mutant[] = [
       from: 'this.#reported.has(across(kind, id))',
       to: "this.#reported.has(id.replace(/.*\\//, ''))",
     },
-    seed: 4_265,
   },
   {
     invariant: 'what is found again after its deletion is deleted again',
