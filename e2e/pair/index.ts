@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { type KubeClient, type KubeObject, namespaces, resourceType, secrets } from '../../lib/kube/index.ts';
+import { type KubeClient, type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
+import { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
 import { freeLowPort } from './ports.ts';
 import { Program } from './program.ts';
 
+export { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
 export { freeLowPort } from './ports.ts';
 export { Program } from './program.ts';
 export { freePort, type Redis, startRedis } from './redis.ts';
@@ -23,12 +25,32 @@ export const applications = resourceType<ArgoObject>({ ...argo, kind: 'Applicati
 /** argoproj.io/v1alpha1 AppProject. */
 export const appProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
 
-/** Argo CD's namespace on both clusters. */
-export const namespace = 'argocd';
+/** An agent with a cluster of its own. */
+export interface AgentCluster {
+  readonly name: string;
+  readonly mode: AgentMode;
+  readonly cluster: Cluster;
+  readonly agent: Program;
+  readonly healthPort: number;
+  readonly metricsPort: number;
+}
 
-/** A hub with a principal and a managed cluster with its agent, both on real API servers. */
+/** What an agent's cluster owns: nothing, or its Applications. */
+export type AgentMode = 'managed' | 'autonomous';
+
+/** How an agent is started. */
+export interface AgentOptions {
+  name: string;
+  mode?: AgentMode;
+  args?: readonly string[];
+  /** Leave the agent to the test to start. */
+  idle?: boolean;
+}
+
+/** A hub with a principal and a cluster with its agent, both on real API servers. */
 export interface Pair {
   readonly hub: Cluster;
+  /** The agent's cluster, whatever its mode. */
   readonly managed: Cluster;
   readonly principal: Program;
   readonly agent: Program;
@@ -36,15 +58,21 @@ export interface Pair {
   readonly name: string;
   readonly authority: KeyCertificate;
   readonly principalPort: number;
+  readonly principalMetricsPort: number;
   readonly agentHealthPort: number;
-  /** Another agent process against the same principal, not started. */
+  readonly agentMetricsPort: number;
+  /** Another agent process against the same principal, not started; managed unless the arguments say otherwise. */
   otherAgent(args: readonly string[], cluster?: Cluster): Promise<Program>;
+  /** One more agent with a cluster of its own, connected when it resolves. */
+  addAgent(options: AgentOptions): Promise<AgentCluster>;
   stop(): Promise<void>;
 }
 
 /** How a pair is started. */
 export interface PairOptions {
   name?: string;
+  /** Default: managed. */
+  mode?: AgentMode;
   principalArgs?: readonly string[];
   agentArgs?: readonly string[];
   /** Leave the programs to the test to start. */
@@ -53,50 +81,59 @@ export interface PairOptions {
 
 /** Starts both clusters with Argo CD's kinds, the key material, principal and agent; connected when it resolves. */
 export async function startPair(options: PairOptions = {}): Promise<Pair> {
-  const name = options.name ?? 'cluster1';
-  const [served, managed] = await Promise.all([startHub(options), startCluster()]);
+  const { name = 'cluster1', mode = 'managed', idle = false } = options;
+  const served = await startHub(options);
   const { hub, authority, principal, principalPort } = served;
-  await prepareCluster(managed.client);
-  await Promise.all([mapAgent(hub.client, name), giveAgentCredentials(managed.client, authority, name)]);
-  const agentArgs = (kubeconfig: string, metrics: number, health: number) => [
-    'agent',
-    `--kubeconfig=${kubeconfig}`,
-    `--namespace=${namespace}`,
-    '--agent-mode=managed',
-    '--creds=mtls:any',
-    '--server-address=127.0.0.1',
-    `--server-port=${principalPort}`,
-    `--metrics-port=${metrics}`,
-    `--healthz-port=${health}`,
-  ];
-  const [agentMetricsPort, agentHealthPort] = await Promise.all([freeLowPort(), freeLowPort()]);
-  const agent = new Program([
-    ...agentArgs(managed.kubeconfig, agentMetricsPort, agentHealthPort),
-    ...(options.agentArgs ?? []),
-  ]);
-  const others: Program[] = [];
-  if (!options.idle) {
-    principal.start();
-    agent.start();
-    await agent.says(/Connected to the principal/);
-  }
+  const programs: Program[] = [];
+  const clusters: Cluster[] = [];
+  const newAgent = (cluster: Cluster, ports: { metrics: number; health: number }, args: readonly string[]) => {
+    const program = new Program([
+      'agent',
+      `--kubeconfig=${cluster.kubeconfig}`,
+      `--namespace=${namespace}`,
+      '--creds=mtls:any',
+      '--server-address=127.0.0.1',
+      `--server-port=${principalPort}`,
+      `--metrics-port=${ports.metrics}`,
+      `--healthz-port=${ports.health}`,
+      ...args,
+    ]);
+    programs.push(program);
+    return program;
+  };
+  const freePorts = async () => ({ metrics: await freeLowPort(), health: await freeLowPort() });
+  const addAgent = async (added: AgentOptions): Promise<AgentCluster> => {
+    const { name, mode = 'managed', args = [] } = added;
+    const [cluster, ports] = await Promise.all([startCluster(), freePorts()]);
+    clusters.push(cluster);
+    await prepareCluster(cluster.client);
+    await Promise.all([mapAgent(hub.client, name), giveAgentCredentials(cluster.client, authority, name)]);
+    const agent = newAgent(cluster, ports, [`--agent-mode=${mode}`, ...args]);
+    if (added.idle !== true) {
+      agent.start();
+      await agent.says(/Connected to the principal/);
+    }
+    return { name, mode, cluster, agent, healthPort: ports.health, metricsPort: ports.metrics };
+  };
+  if (!idle) principal.start();
+  const first = await addAgent({ name, mode, idle, args: options.agentArgs ?? [] });
   return {
     hub,
-    managed,
+    managed: first.cluster,
     principal,
-    agent,
+    agent: first.agent,
     name,
     authority,
     principalPort,
-    agentHealthPort,
-    async otherAgent(args, cluster = managed) {
-      const other = new Program([...agentArgs(cluster.kubeconfig, await freeLowPort(), await freeLowPort()), ...args]);
-      others.push(other);
-      return other;
-    },
+    principalMetricsPort: served.metricsPort,
+    agentHealthPort: first.healthPort,
+    agentMetricsPort: first.metricsPort,
+    otherAgent: async (args, cluster = first.cluster) =>
+      newAgent(cluster, await freePorts(), ['--agent-mode=managed', ...args]),
+    addAgent,
     async stop() {
-      await Promise.all([agent, ...others].map((program) => program.stop('SIGKILL')));
-      await Promise.all([served.stop(), managed.stop()]);
+      await Promise.all(programs.map((program) => program.stop('SIGKILL')));
+      await Promise.all([served.stop(), ...clusters.map((cluster) => cluster.stop())]);
     },
   };
 }
@@ -173,50 +210,6 @@ export async function startHub(options: { principalArgs?: readonly string[] } = 
 async function prepareCluster(client: KubeClient): Promise<void> {
   await client.create(namespaces, { metadata: { name: namespace } });
   await installCrds(client, await argoCdCrds());
-}
-
-/** Writes an Opaque Secret into Argo CD's namespace, replacing one of that name. */
-export async function put(
-  client: KubeClient,
-  name: string,
-  data: Readonly<Record<string, string>>,
-  extra: { type?: string; labels?: Record<string, string> } = {},
-): Promise<void> {
-  await client.apply(
-    secrets,
-    {
-      metadata: { name, namespace, ...(extra.labels ? { labels: extra.labels } : {}) },
-      ...(extra.type ? { type: extra.type } : {}),
-      data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
-    },
-    { fieldManager: 'test', force: true },
-  );
-}
-
-/** Writes a TLS Secret into Argo CD's namespace. */
-export async function putTls(client: KubeClient, name: string, material: KeyCertificate): Promise<void> {
-  const data = { 'tls.crt': material.certificate, 'tls.key': material.key };
-  await put(client, name, data, { type: 'kubernetes.io/tls' });
-}
-
-/** The client certificate of an agent, and the CA, in the Secrets where it looks for them. */
-export async function giveAgentCredentials(
-  client: KubeClient,
-  authority: KeyCertificate,
-  name: string,
-  options: { trust?: KeyCertificate; lifetimeMs?: number; now?: Date } = {},
-): Promise<void> {
-  const { trust = authority, ...life } = options;
-  const certificate = await issueCertificate({ authority, commonName: name, usages: ['client'], ...life });
-  await put(client, 'argocd-agent-ca', { 'ca.crt': trust.certificate });
-  await putTls(client, 'argocd-agent-client-tls', certificate);
-}
-
-/** The cluster Secret that maps an agent. */
-export async function mapAgent(client: KubeClient, name: string): Promise<void> {
-  const labels = { 'argocd.argoproj.io/secret-type': 'cluster', 'argocd-agent.argoproj-labs.io/agent-name': name };
-  const server = `https://argocd-agent-resource-proxy:9090?agentName=${name}`;
-  await put(client, `cluster-${name}`, { name, server, config: '{}' }, { labels });
 }
 
 /** An Application for a test. */
