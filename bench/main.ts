@@ -1,5 +1,8 @@
 import { benchPropagation } from './propagation.ts';
 import { benchConnect } from './scale/connect.ts';
+import { benchIdle } from './scale/idle.ts';
+import { benchMany } from './scale/many.ts';
+import { benchStatus } from './scale/status.ts';
 
 const benchmarks: Record<string, { summary: string; run: (args: string[]) => Promise<void> }> = {
   propagation: {
@@ -9,6 +12,18 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   connect: {
     summary: '1,000 agents connect at once to a principal just started',
     run: benchConnect,
+  },
+  idle: {
+    summary: 'what 1,000 agents cost that are connected and silent',
+    run: benchIdle,
+  },
+  many: {
+    summary: '50,000 Applications of 500 agents: start, memory, cost of one change',
+    run: benchMany,
+  },
+  status: {
+    summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
+    run: benchStatus,
   },
 };
 

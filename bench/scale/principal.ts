@@ -12,8 +12,11 @@ const entry = new URL('../../bin/argocd-agent.ts', import.meta.url).pathname;
 export interface Principal {
   /** Where agents connect. */
   readonly server: string;
+  readonly pid: number;
   /** Seconds from its start until it served agents. */
   readonly startSeconds: number;
+  /** What it had used by then. */
+  readonly atStart: Usage;
   usage(): Promise<Usage>;
   forgetPeak(): Promise<void>;
   /** The sum of a metric over all its labels. */
@@ -58,7 +61,9 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = []): Pr
   const startSeconds = (performance.now() - began) / 1000;
   return {
     server: `127.0.0.1:${port}`,
+    pid: child.pid,
     startSeconds,
+    atStart: await usageOf(child.pid),
     usage: () => usageOf(child.pid),
     forgetPeak: () => forgetPeak(child.pid),
     async metric(name) {
