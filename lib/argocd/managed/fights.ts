@@ -11,10 +11,10 @@ export interface FightsOptions {
   readonly changed: (ref: ObjectRef) => void;
 }
 
-/** After so many changes that were put back one after the other, somebody else wants it otherwise for good. */
-const unsuspicious = 4;
-/** A change that comes so long after the last one that was put back is no fight. */
-const calmMs = 60_000;
+/** After so many changes in a row that were put back, somebody else wants it otherwise for good: people tire sooner. */
+const unsuspicious = 10;
+/** Whoever fights changes what was put back at once; what is left alone for so long is settled. */
+const calmMs = 10_000;
 const foughtAbout =
   'somebody on the managed cluster changes or deletes this Application again and again; it is put back, but ever more rarely';
 const retreat: Backoff = { baseMs: 1_000, factor: 2, capMs: 60_000, jitter: 0.5 };
@@ -62,6 +62,7 @@ export class Fights {
       putBack();
       return;
     }
+    fight.endsAt?.();
     const due = fight.lastAt + backoffDelay(retreat, fight.putBack - unsuspicious, random());
     fight.waiting?.();
     fight.waiting = clock.after(Math.max(0, due - clock.now()), () => {
@@ -81,8 +82,7 @@ export class Fights {
     fight.putBack++;
     fight.lastAt = clock.now();
     fight.endsAt?.();
-    const pause = backoffDelay(retreat, Math.max(1, fight.putBack - unsuspicious), 1);
-    fight.endsAt = clock.after(calmMs + pause, () => this.forget(ref));
+    fight.endsAt = clock.after(calmMs, () => this.forget(ref));
     this.#fights.set(place, fight);
     if (fight.putBack === unsuspicious + 1) {
       this.#options.log.warn({ application: displayName(ref) }, foughtAbout);
