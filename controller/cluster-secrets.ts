@@ -81,6 +81,7 @@ export async function ensureImported(context: ClusterContext): Promise<void> {
       annotations: {
         ...metadata.annotations,
         'managed-by': 'argocd-agent',
+        [keys.agentMode]: foundation.addOn.mode,
         'argocd.argoproj.io/skip-reconcile': 'true',
       },
     },

@@ -24,6 +24,8 @@ export const keys = {
   part: 'apps.open-cluster-management.io/argocd-addon-part',
   addOnName: 'open-cluster-management.io/addon-name',
   agentName: 'argocd-agent.argoproj-labs.io/agent-name',
+  /** On a cluster Secret: the mode that its agent must have; the principal refuses another one. */
+  agentMode: 'argocd-agent.argoproj-labs.io/agent-mode',
   secretType: 'argocd.argoproj.io/secret-type',
   placement: 'cluster.open-cluster-management.io/placement',
   /** On a GitOpsCluster or ManagedClusterAddOn: `true` no longer waits for clusters that do not answer when they leave. */
