@@ -19,6 +19,11 @@ import { Witness } from './witness.ts';
 export const evil = 'evil';
 /** The agent that must not notice anything. */
 export const other = 'witness';
+/** The attacker as an autonomous agent, and another one whose name begins like its own. */
+export const rogue = 'rogue';
+export const neighbour = 'rogue-next';
+
+const agents = [evil, other, rogue, neighbour];
 
 /** Where a principal may grow to under attack, in MiB. One message may have 200 MiB, and is there several times while it is read. */
 const mostMegabytes = 1_200;
@@ -63,10 +68,10 @@ export class Stage {
     const { client } = hub.hub;
     const issue = (commonName: string) =>
       issueCertificate({ authority: hub.authority, commonName, usages: ['client'] });
-    const names = [evil, other, 'stranger'];
+    const names = [evil, other, rogue, neighbour, 'stranger'];
     const certificates = await Promise.all(names.map(async (name) => [name, await issue(name)] as const));
-    await Promise.all([evil, other].map((name) => client.create(namespaces, { metadata: { name } })));
-    await Promise.all([mapAgent(client, evil), mapAgent(client, other)]);
+    await Promise.all(agents.map((name) => client.create(namespaces, { metadata: { name } })));
+    await Promise.all(agents.map((name) => mapAgent(client, name)));
     const spec = { destination: { name: other } };
     await Promise.all([
       client.create(applications, application({ name: 'witness', namespace: other, spec })),
@@ -83,7 +88,7 @@ export class Stage {
     await Promise.all([hub.principal, byDestination.program].map((one) => one.says(/principal serves agents/)));
     const stage = new Stage(hub, byDestination, new Map(certificates));
     await stage.#witness.exchange(() => stage.details());
-    stage.#untouched = await stage.others();
+    await stage.takeStock();
     return stage;
   }
 
@@ -91,6 +96,11 @@ export class Stage {
     this.#dismiss();
     await this.#witness.stop();
     await this.hub.stop();
+  }
+
+  /** From now on, what is there now has to stay as it is. */
+  async takeStock(): Promise<void> {
+    this.#untouched = await this.others();
   }
 
   /** What the principals said last. */
@@ -140,9 +150,12 @@ export class Stage {
   }
 
   /** The attacker as the agent that it is, with an event stream. */
-  async agent(options: { port?: number; headers?: Record<string, string> } = {}): Promise<AttackCall> {
-    const attacker = await this.attacker({ ...options, name: evil });
-    const { accessToken } = await attacker.login();
+  async agent(
+    options: { port?: number; headers?: Record<string, string>; name?: string; mode?: string } = {},
+  ): Promise<AttackCall> {
+    const { name = evil, mode } = options;
+    const attacker = await this.attacker({ ...options, name });
+    const { accessToken } = await attacker.login(mode);
     const call = attacker.subscribe(accessToken, options.headers);
     await call.settle();
     return call;
@@ -175,7 +188,7 @@ export class Stage {
     return new Map(
       all
         .flat()
-        .filter(([key]) => !key.includes(` ${evil}/`) && key !== 'Application witness/witness')
+        .filter(([key]) => !isAttackers(key) && key !== 'Application witness/witness')
         .sort(),
     );
   }
@@ -184,6 +197,11 @@ export class Stage {
     for (const attacker of this.#attackers) attacker.close();
     this.#attackers = [];
   }
+}
+
+/** Whether an attacker may have its way with it. */
+function isAttackers(key: string): boolean {
+  return key.includes(` ${evil}/`) || key.includes(` ${rogue}/`) || key.startsWith(`AppProject argocd/${rogue}-mine`);
 }
 
 async function peakMegabytes({ pid }: Program): Promise<number> {
