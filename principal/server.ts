@@ -15,6 +15,8 @@ import { checkMode, type ModeSources } from './modes.ts';
 import type { PrincipalOptions } from './options.ts';
 import type { Sessions } from './sessions.ts';
 
+/** After a change of the token key; less than the 5 minutes for which tokens of the former one count. */
+const renewLoginsMs = 240_000;
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;
 
@@ -49,17 +51,14 @@ export async function serveAgents(options: {
     logger.warn('serving with a certificate made at this start: agents cannot know that this is the principal');
   }
   if (tls === 'plaintext') logger.warn('serving without TLS: everything, tokens included, can be read on the way');
-  const tokens = tokenAuthority(credentials);
+  const tokens = TokenAuthority.fromPem(credentials.signingKey?.value ?? generateKey());
   const server = await serveWire({
     address: flags['listen-host'] || '0.0.0.0',
     port: flags['listen-port'],
     tls,
     version: versionInfo().version,
     principalNamespace: flags.namespace,
-    // Asked for at every use, so that a new key counts at once.
-    get tokens() {
-      return tokens();
-    },
+    tokens,
     authenticate: (request, peer) => authenticateWith(method, request, peer),
     authenticated: (identity, request) => sessions.introduced(identity, request),
     authorize: (identity, peer) => {
@@ -98,6 +97,12 @@ export async function serveAgents(options: {
   };
   credentials.server?.subscribe(reload);
   credentials.clientTrust?.subscribe(reload);
+  credentials.signingKey?.subscribe(() => {
+    const key = credentials.signingKey?.value;
+    if (key === undefined || !tokens.rotate(key)) return;
+    logger.info('the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
+    server.renewLogins(renewLoginsMs);
+  });
   return server;
 }
 
@@ -110,17 +115,6 @@ function serverTls({ tls }: PrincipalOptions, credentials: PrincipalCredentials)
     ...(clientCa === undefined ? {} : { clientCa }),
     requireClientCertificate: tls.requireClientCertificate,
     ...tls.settings,
-  };
-}
-
-/** The token authority of the key that is current whenever it is asked for. */
-function tokenAuthority({ signingKey }: PrincipalCredentials): () => TokenAuthority {
-  const generated = signingKey === undefined ? generateKey() : '';
-  let current: { pem: string; authority: TokenAuthority } | undefined;
-  return () => {
-    const pem = signingKey?.value ?? generated;
-    if (current?.pem !== pem) current = { pem, authority: TokenAuthority.fromPem(pem) };
-    return current.authority;
   };
 }
 

@@ -417,6 +417,37 @@ describe('tokens', () => {
     expect(await authority.verifyAccess(await sign('{"clientID":"a","mode":"managed"}'))).toMatchObject({ agent: 'a' });
   });
 
+  test('after a change of the key the former one counts for as long as an access token lives', async () => {
+    at('2026-08-21T00:00:00Z');
+    const keys = Array.from({ length: 2 }, () =>
+      generateKeyPairSync('rsa', { modulusLength: 2048 })
+        .privateKey.export({ type: 'pkcs8', format: 'pem' })
+        .toString(),
+    );
+    const [first = '', second = ''] = keys;
+    const own = TokenAuthority.fromPem(first, { now: () => now });
+    const before = await own.issue(identity);
+    expect(own.rotate(first)).toBe(false);
+    expect(() => own.rotate('nonsense')).toThrow(refusal('configuration'));
+    expect(await own.verifyAccess(before.accessToken)).toEqual(identity);
+    expect(own.rotate(second)).toBe(true);
+    const after = await own.issue(identity);
+    const renewed = await own.refresh(before.refreshToken);
+    for (const token of [before, after, renewed]) expect(await own.verifyAccess(token.accessToken)).toEqual(identity);
+    const others = TokenAuthority.fromPem(second, { now: () => now });
+    expect(await others.verifyAccess(after.accessToken)).toEqual(identity);
+    await expect(others.verifyAccess(before.accessToken)).rejects.toEqual(refusal('bad-token'));
+    at('2026-08-21T00:04:59Z');
+    await own.refresh(before.refreshToken);
+    at('2026-08-21T00:05:00Z');
+    await expect(own.refresh(before.refreshToken)).rejects.toThrow('its signature is not of this principal');
+    await own.refresh(after.refreshToken);
+    // Back to the first key: what it signed long ago counts again, as far as it has not ended.
+    expect(own.rotate(first)).toBe(true);
+    await own.refresh(before.refreshToken);
+    await own.refresh(after.refreshToken);
+  });
+
   test('a key that cannot sign is refused at once, without being quoted', () => {
     const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({
       type: 'pkcs8',

@@ -19,6 +19,9 @@ const refreshSeconds = 24 * 60 * 60;
 /** A refresh token with less than this left is replaced when it is used. */
 const renewRefreshBelowSeconds = 10 * 60;
 
+/** Keys that count beside the present one; more changes than that within 5 minutes are a mistake. */
+const maxFormerKeys = 3;
+
 const subjectSchema = z.object({ clientID: z.string().min(1), mode: z.enum(['managed', 'autonomous']) });
 
 /** The two tokens of an agent; `refreshToken` is absent when the one in use lives on. */
@@ -33,8 +36,10 @@ export interface TokenPair {
  * have no end. Times are checked without leeway, as Go peers do.
  */
 export class TokenAuthority {
-  readonly #privateKey: KeyObject;
-  readonly #publicKey: KeyObject;
+  #privateKey: KeyObject;
+  #publicKey: KeyObject;
+  /** Keys that were replaced, and until when, in seconds, what they signed counts. */
+  #former: { readonly publicKey: KeyObject; readonly until: number }[] = [];
   readonly #now: () => Date;
 
   private constructor(privateKey: KeyObject, now: () => Date) {
@@ -49,18 +54,29 @@ export class TokenAuthority {
    * @throws AuthError `configuration` when the text is no RSA private key of at least 2048 bits
    */
   static fromPem(pem: string, options: { readonly now?: () => Date } = {}): TokenAuthority {
-    let key: KeyObject;
-    try {
-      key = createPrivateKey(pem);
-    } catch {
-      // The cause is left out: OpenSSL's messages may quote the input.
-      throw new AuthError('configuration', 'The JWT signing key is not a private key in PEM form (PKCS#8)');
-    }
-    const bits = key.asymmetricKeyDetails?.modulusLength;
-    if (key.asymmetricKeyType !== 'rsa' || bits === undefined || bits < 2048) {
-      throw new AuthError('configuration', 'The JWT signing key must be an RSA key of at least 2048 bits');
-    }
-    return new TokenAuthority(key, options.now ?? (() => new Date()));
+    return new TokenAuthority(parseKey(pem), options.now ?? (() => new Date()));
+  }
+
+  /**
+   * Signs with another key from now on. What the former key signed counts for 5 more minutes, the life of an access token, so
+   * that agents in the midst of something notice nothing; within that time they should be made to log in anew. A key that
+   * leaked is better replaced by a restart, after which its tokens are worth nothing.
+   *
+   * @returns whether it is another key
+   * @throws AuthError `configuration` when the key cannot be used; the present one stays
+   */
+  rotate(pem: string): boolean {
+    const key = parseKey(pem);
+    const publicKey = createPublicKey(key);
+    if (publicKey.equals(this.#publicKey)) return false;
+    const until = this.#seconds() + accessSeconds;
+    // A key that comes back is no former one.
+    this.#former = [...this.#formerKeys(), { publicKey: this.#publicKey, until }]
+      .filter((former) => !former.publicKey.equals(publicKey))
+      .slice(-maxFormerKeys);
+    this.#privateKey = key;
+    this.#publicKey = publicKey;
+    return true;
   }
 
   /** Both tokens for an agent that has proved who it is. */
@@ -117,16 +133,22 @@ export class TokenAuthority {
   }
 
   async #check(audience: string, token: string) {
-    try {
-      return await jwtVerify(token, this.#publicKey, {
-        algorithms: [algorithm],
-        issuer: tokenIssuer,
-        audience,
-        currentDate: this.#now(),
-      });
-    } catch (error) {
-      throw new AuthError('bad-token', `The token was refused: ${reasonOf(error)}`);
+    const rules = { algorithms: [algorithm], issuer: tokenIssuer, audience, currentDate: this.#now() };
+    let problem: unknown;
+    for (const key of [this.#publicKey, ...this.#formerKeys().map((former) => former.publicKey)]) {
+      try {
+        return await jwtVerify(token, key, rules);
+      } catch (error) {
+        problem = error;
+        if (!(error instanceof joseErrors.JWSSignatureVerificationFailed)) break;
+      }
     }
+    throw new AuthError('bad-token', `The token was refused: ${reasonOf(problem)}`);
+  }
+
+  #formerKeys() {
+    const now = this.#seconds();
+    return this.#former.filter((former) => former.until > now);
   }
 
   async #sign(audience: string, subject: string, seconds: number | undefined): Promise<string> {
@@ -146,6 +168,21 @@ export class TokenAuthority {
   #seconds(): number {
     return Math.floor(this.#now().getTime() / 1000);
   }
+}
+
+function parseKey(pem: string): KeyObject {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    // The cause is left out: OpenSSL's messages may quote the input.
+    throw new AuthError('configuration', 'The JWT signing key is not a private key in PEM form (PKCS#8)');
+  }
+  const bits = key.asymmetricKeyDetails?.modulusLength;
+  if (key.asymmetricKeyType !== 'rsa' || bits === undefined || bits < 2048) {
+    throw new AuthError('configuration', 'The JWT signing key must be an RSA key of at least 2048 bits');
+  }
+  return key;
 }
 
 function subjectOf(identity: AgentIdentity): string {

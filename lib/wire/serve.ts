@@ -49,6 +49,7 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
     setTls: (tls) => listener.setTls(tls),
     connectedAgents: () => server.connectedAgents(),
     disconnect: (agent, reason) => server.disconnect(agent, reason),
+    renewLogins: (withinMs) => server.renewLogins(withinMs),
     async close() {
       server.endAll('the principal is shutting down');
       await listener.close();
@@ -82,6 +83,12 @@ class Principal {
     const session = this.#sessions.get(agent);
     session?.stream.close(reason);
     return session !== undefined;
+  }
+
+  renewLogins(withinMs: number): void {
+    for (const { stream } of this.#sessions.values()) {
+      setTimeout(() => stream.close('the principal wants you to log in anew'), Math.random() * withinMs).unref();
+    }
   }
 
   endAll(reason: string): void {

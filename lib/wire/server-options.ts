@@ -83,6 +83,11 @@ export interface WireServer {
   connectedAgents(): string[];
   /** Closes the stream of one agent, which will come back if it may. Returns whether there was one. */
   disconnect(agent: string, reason: string): boolean;
+  /**
+   * Makes all agents that are connected now log in anew, spread over `withinMs`: for a new token key (`TokenAuthority.rotate`).
+   * They reconnect at once and miss nothing.
+   */
+  renewLogins(withinMs: number): void;
   /** Ends all streams in order (agents come back to whoever serves next), then all connections. */
   close(): Promise<void>;
 }

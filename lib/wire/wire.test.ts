@@ -231,6 +231,18 @@ describe.each([
       expect(agent.closed[0]?.message).toContain('its certificate was revoked');
     });
 
+    test('a new token key: agents log in anew, calls with tokens of the former one go on', async () => {
+      const tokens = TokenAuthority.fromPem(signingKey);
+      const principal = await startPrincipal({ tokens });
+      const agent = startAgent(principal.server.port);
+      await until(() => expect(agent.streams).toHaveLength(1));
+      tokens.rotate(createSigningKey());
+      principal.server.renewLogins(50);
+      await until(() => expect(agent.streams).toHaveLength(2));
+      expect(principal.requests).toHaveLength(2);
+      expect(agent.failures.map(({ message }) => message)).toEqual([expect.stringContaining('log in anew')]);
+    });
+
     test('ten thousand events in one go arrive in order, and a full connection says so', async () => {
       const principal = await startPrincipal();
       const agent = startAgent(principal.server.port);
