@@ -8,7 +8,7 @@ import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../manag
 import type { SyncStats } from '../managed/stats.ts';
 import type { Copy, MirrorPart, ObjectMessage } from '../parts/part.ts';
 import { isSkipped } from '../routing.ts';
-import { fieldsOfMirror, isMirror, type MirrorPlace, mirrorDigest, mirroredUid, sourceSpecOf } from './mirror.ts';
+import { fieldsOfMirror, isMarked, type MirrorPlace, mirrorDigest, mirroredUid, sourceSpecOf } from './mirror.ts';
 import {
   isAstray,
   type MirrorAdoptionPolicy,
@@ -119,7 +119,7 @@ export class MirrorPeer implements MirrorPart {
     const { agent } = this.#options;
     for (const name of this.#options.names()) {
       const mirror = this.#mirror(name);
-      if (mirror !== undefined && mirroredUid(mirror) !== '') {
+      if (mirror !== undefined && isMarked(mirror)) {
         this.#wanted.set(name, wantedAsFound(mirror, agent));
       }
       this.#requests.follow(name, mirror);
@@ -380,14 +380,14 @@ export class MirrorPeer implements MirrorPart {
   }
 
   async #remove(name: string, sourceUid: string, signal: AbortSignal): Promise<InboxOutcome> {
-    if (this.#wanted.get(name)?.sourceUid === sourceUid) {
-      this.#wanted.delete(name);
-      this.#troubles.solved(name);
-    }
+    const wanted = this.#wanted.get(name);
+    const mirrorUid = wanted?.sourceUid === sourceUid ? wanted.mirrorUid : undefined;
     const result = await this.#options.writer.run(
       this.#ref(name),
       (mirror) =>
-        mirror === undefined || isSkipped(mirror) ? { action: 'none' } : planMirrorDeletion(sourceUid, mirror),
+        mirror === undefined || isSkipped(mirror)
+          ? { action: 'none' }
+          : planMirrorDeletion(sourceUid, mirror, mirrorUid),
       signal,
     );
     if (result.is === 'stopped') {
@@ -396,6 +396,10 @@ export class MirrorPeer implements MirrorPart {
     }
     if (result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass)) {
       return 'retry';
+    }
+    if (wanted?.sourceUid === sourceUid) {
+      this.#wanted.delete(name);
+      this.#troubles.solved(name);
     }
     this.#askIfUnknown(name);
     return 'done';
@@ -412,14 +416,18 @@ export class MirrorPeer implements MirrorPart {
   /** UID of the agent's Application that is shown under this name, or should be; empty when there is none. */
   #shownUid(name: string): string {
     const mirror = this.#mirror(name);
-    return (mirror && mirroredUid(mirror)) || (this.#wanted.get(name)?.sourceUid ?? '');
+    const wanted = this.#wanted.get(name);
+    if (mirror === undefined || mirror.metadata.uid === wanted?.mirrorUid) {
+      return wanted?.sourceUid ?? '';
+    }
+    return mirroredUid(mirror);
   }
 
   /** The mirror of this name, if there is one. */
   #mirror(name: string): Application | undefined {
     const object = this.#options.view.get(this.#ref(name));
     const isOurs =
-      object !== undefined && (isMirror(object) || object.metadata.uid === this.#wanted.get(name)?.mirrorUid);
+      object !== undefined && (mirroredUid(object) !== '' || object.metadata.uid === this.#wanted.get(name)?.mirrorUid);
     return isOurs && !isSkipped(object) ? object : undefined;
   }
 

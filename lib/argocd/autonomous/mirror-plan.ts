@@ -8,7 +8,6 @@ import { annotations } from '../names.ts';
 import {
   fieldsOfMirror,
   fieldsOfSource,
-  isMirror,
   type MirrorFields,
   type MirrorPlace,
   mirrorAnnotations,
@@ -99,7 +98,9 @@ export function planMirror(wanted: Wanted, mirror: Application | undefined, opti
   if (mirror === undefined) {
     return { action: 'create', object: newMirror(wanted, options) };
   }
-  if (!isMirror(mirror) && mirror.metadata.uid !== wanted.mirrorUid && !mayAdopt(mirror, options)) {
+  const shown = mirroredUid(mirror);
+  const isOurs = mirror.metadata.uid === wanted.mirrorUid;
+  if (shown === '' && !isOurs && !mayAdopt(mirror, options)) {
     const name = `${mirror.metadata.namespace}/${mirror.metadata.name}`;
     const message = `${name} on the hub is somebody's own Application, which hides the agent's of the same name: delete or rename it, or annotate it with ${annotations.adoptionPolicy}=always`;
     return { action: 'refuse', message };
@@ -107,10 +108,9 @@ export function planMirror(wanted: Wanted, mirror: Application | undefined, opti
   if (mirror.metadata.deletionTimestamp !== undefined) {
     return release(mirror);
   }
-  const shown = mirroredUid(mirror);
-  if (shown !== '' && shown !== wanted.sourceUid && mirror.metadata.uid !== wanted.mirrorUid) {
+  if (shown !== '' && shown !== wanted.sourceUid && !isOurs) {
     // It shows another incarnation, whose requests are not this one's.
-    return planMirrorDeletion(shown, mirror);
+    return removal(mirror);
   }
   const patch = patchFor(wanted, mirror, options);
   return patch === undefined
@@ -121,11 +121,21 @@ export function planMirror(wanted: Wanted, mirror: Application | undefined, opti
 /**
  * Decides what to do when an agent's Application is gone: the mirror of that one goes, without waiting for any finalizer;
  * one of another incarnation stays.
+ * @param mirrorUid uid of the mirror, where that is known
  */
-export function planMirrorDeletion(sourceUid: string, mirror: Application | undefined): Plan {
-  if (mirror === undefined || sourceUid === '' || mirroredUid(mirror) !== sourceUid) {
+export function planMirrorDeletion(
+  sourceUid: string,
+  mirror: Application | undefined,
+  mirrorUid: string | undefined,
+): Plan {
+  if (mirror === undefined || sourceUid === '') {
     return { action: 'none' };
   }
+  const isMeant = mirroredUid(mirror) === sourceUid || mirror.metadata.uid === mirrorUid;
+  return isMeant ? removal(mirror) : { action: 'none' };
+}
+
+function removal(mirror: Application): Plan {
   if ((mirror.metadata.finalizers ?? []).length > 0) {
     return release(mirror);
   }

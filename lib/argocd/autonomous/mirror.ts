@@ -118,17 +118,20 @@ export function mirrorAnnotations(
   return result;
 }
 
-/** The UID of the agent's Application that a mirror shows; empty when it does not say. */
-export function mirroredUid(mirror: Application): string {
-  return mirror.metadata.annotations?.[annotations.sourceUid] ?? '';
+/**
+ * The UID of the agent's Application that an Application in the agent's namespace of the hub shows; empty when it is no
+ * mirror. One that somebody took the source UID from is known by the time stamp that only principals write: it passes for
+ * the mirror of something that its agent does not have, until it is known better.
+ */
+export function mirroredUid({ metadata }: Application): string {
+  const marks = metadata.annotations;
+  const isStripped = marks?.[annotations.lastUpdated] !== undefined;
+  return marks?.[annotations.sourceUid] || (isStripped ? (metadata.uid ?? '') : '');
 }
 
-/**
- * Whether an Application in an autonomous agent's namespace of the hub is a mirror. One that somebody took the source UID
- * from is known by the time stamp that only principals write.
- */
-export function isMirror(application: Application): boolean {
-  return mirroredUid(application) !== '' || application.metadata.annotations?.[annotations.lastUpdated] !== undefined;
+/** Whether a mirror says itself what it shows. */
+export function isMarked({ metadata }: Application): boolean {
+  return (metadata.annotations?.[annotations.sourceUid] ?? '') !== '';
 }
 
 /** What the agent's side hashes for a resync, told from the mirror: the spec with the project as the agent calls it. */

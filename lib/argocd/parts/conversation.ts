@@ -109,6 +109,8 @@ export class Conversation<P extends SourcePart | MirrorPart> {
   /** The connection takes more after it had refused. */
   writable(): void {
     this.#errands.writable();
+    // What was withdrawn while the connection took nothing is dropped only now, without any acknowledgement.
+    this.#resync.delivered();
     for (const part of this.#parts) {
       part.writable();
     }

@@ -1,4 +1,12 @@
-import { type Application, type AppProject, applyMergePatch, isEqual, type ObjectMeta } from '../../argocd/index.ts';
+import {
+  type Application,
+  type AppProject,
+  applyMergePatch,
+  type ConfigMap,
+  isEqual,
+  type ObjectMeta,
+  type Secret,
+} from '../../argocd/index.ts';
 import type { MergePatch, ObjectRef, StoreChange } from '../index.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -6,6 +14,8 @@ import type { VirtualTime } from './virtual-time.ts';
 export interface Kinds {
   readonly Application: Application;
   readonly AppProject: AppProject;
+  readonly Secret: Secret;
+  readonly ConfigMap: ConfigMap;
 }
 
 /** What the simulated API server needs to know of an object, whatever its kind. */

@@ -1,4 +1,10 @@
-import { type Application, applicationRouter, type NamespaceMapping, sameNamespaces } from '../../argocd/index.ts';
+import {
+  type Application,
+  applicationRouter,
+  type Mapping,
+  type NamespaceMapping,
+  sameNamespaces,
+} from '../../argocd/index.ts';
 import type { ObjectRef } from '../index.ts';
 
 /** Where Argo CD is on the hub, which is the principal's namespace too. */
@@ -28,6 +34,8 @@ export interface Layout {
   readonly otherDestinations: readonly string[];
   /** What an Application of the hub is called on its agent's cluster. */
   readonly toLocal: (ref: ObjectRef) => ObjectRef;
+  /** Which projects an agent gets. */
+  readonly projectMapping: Mapping;
   /** Equal for the names of one Application on either side. */
   readonly lane: (name: string, namespace: string) => string;
 }
@@ -42,6 +50,7 @@ export const byNamespace: Layout = {
   names: ['shop', 'web', 'jobs'],
   otherDestinations: [],
   toLocal: ({ name }) => ({ namespace: agentNamespace, name }),
+  projectMapping: 'namespace',
   lane: (name) => name,
 };
 
@@ -57,5 +66,6 @@ export const byDestination: Layout = {
   names: ['shop', 'web'],
   otherDestinations: ['', 'in-cluster'],
   toLocal: ({ namespace, name }) => ({ namespace: same.toLocal(namespace), name }),
+  projectMapping: 'destination',
   lane: (name, namespace) => `${namespace === principalNamespace ? agentNamespace : namespace}/${name}`,
 };

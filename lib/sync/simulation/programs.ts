@@ -5,10 +5,19 @@ import {
   Mirrors,
   PrincipalParts,
   PrincipalSync,
+  ProjectMirrors,
+  publishAppProjects,
+  publishGpgKeys,
+  publishOwnAppProjects,
+  publishRepositories,
+  replicateAppProjects,
+  replicateGpgKeys,
+  replicateRepositories,
   type SyncLog,
 } from '../../argocd/index.ts';
+import type { Cluster } from './cluster.ts';
 import { ClusterStore } from './cluster-store.ts';
-import { agentNamespace, clusterOf, principalUid } from './layout.ts';
+import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
 import type { AgentProgram, PrincipalProgram, Process, Scene, Site } from './world.ts';
 
 /** Starts the agent of a site. */
@@ -18,10 +27,16 @@ export function startAgent(scene: Scene, site: Pick<Site, 'name' | 'mode' | 'clu
   const applications = new ClusterStore(site.cluster.of('Application'), dice, stop.signal);
   if (site.mode === 'autonomous') {
     const common = commonOptions(scene, site.name);
-    const kinds = [new AutonomousApplications({ applications, namespace: agentNamespace, ...common })];
+    const { projects, stores } = storesOf(scene, site.cluster, stop.signal);
+    const kinds = [
+      ...(projects === undefined
+        ? []
+        : [publishOwnAppProjects({ store: projects, namespace: agentNamespace, ...common })]),
+      new AutonomousApplications({ applications, namespace: agentNamespace, ...common }),
+    ];
     const program = new AgentParts({ mode: 'autonomous', kinds, ...common });
     program.start(stop.signal);
-    return { program, stores: [applications], stop };
+    return { program, stores: [applications, ...stores.slice(0, 1)], stop };
   }
   const policies = { mismatchPolicy: dice.chance(0.5) ? 'recreate' : 'upsert', adoptionPolicy: 'always' } as const;
   const common = commonOptions(scene, site.name);
@@ -33,9 +48,19 @@ export function startAgent(scene: Scene, site: Pick<Site, 'name' | 'mode' | 'clu
     onRecreate: 'ignore',
     ...common,
   });
-  const program = new AgentParts({ mode: 'managed', kinds: [sync], ...common });
+  const { projects, secrets, configMaps, stores } = storesOf(scene, site.cluster, stop.signal);
+  const here = { namespace: agentNamespace, ...common };
+  const replicas =
+    projects === undefined
+      ? []
+      : [
+          replicateAppProjects({ store: projects, ...here }),
+          replicateRepositories({ store: secrets, adoptionPolicy: 'always', ...here }),
+          replicateGpgKeys({ store: configMaps, ...here }),
+        ];
+  const program = new AgentParts({ mode: 'managed', kinds: [...replicas, sync], ...common });
   program.start(stop.signal);
-  return { program, stores: [applications], stop };
+  return { program, stores: [applications, ...stores], stop };
 }
 
 /** Starts the principal. */
@@ -55,10 +80,21 @@ export function startPrincipal(scene: Scene): Process<PrincipalProgram> {
     ...(layout.namespaceOf === undefined ? {} : { namespaceOf: layout.namespaceOf }),
     ...common,
   });
+  const { projects, secrets, configMaps, stores } = storesOf(scene, hub, stop.signal);
+  const here = { namespace: principalNamespace, ...common };
+  const publishers =
+    projects === undefined
+      ? []
+      : [
+          publishAppProjects({ store: projects, principalUid, mapping: layout.projectMapping, ...here }),
+          publishRepositories({ store: secrets, projects, principalUid, mapping: layout.projectMapping, ...here }),
+          publishGpgKeys({ store: configMaps, ...here }),
+        ];
+  const managed = [...publishers, sync];
   if (autonomous.length === 0) {
-    const program = new PrincipalParts({ managed: [sync], ...common });
+    const program = new PrincipalParts({ managed, ...common });
     program.start(stop.signal);
-    return { program, stores: [applications], stop };
+    return { program, stores: [applications, ...stores], stop };
   }
   const mirrors = new Mirrors({
     applications,
@@ -67,12 +103,24 @@ export function startPrincipal(scene: Scene): Process<PrincipalProgram> {
     ...(scene.makesNamespaces ? { ensureNamespace: async (namespace) => void hub.missing.delete(namespace) } : {}),
     ...common,
   });
-  const program = new PrincipalParts({ managed: [sync], autonomous: [mirrors], ...common });
+  const projectMirrors = projects === undefined ? [] : [new ProjectMirrors({ store: projects, ...here })];
+  const program = new PrincipalParts({ managed, autonomous: [...projectMirrors, mirrors], ...common });
   program.start(stop.signal);
   for (const agent of autonomous) {
-    mirrors.part(agent);
+    program.expect(agent, 'autonomous');
   }
-  return { program, stores: [applications], stop };
+  return { program, stores: [applications, ...stores], stop };
+}
+
+/** What a program sees of a cluster besides Applications, when there is anything. */
+function storesOf({ everyKind, dice }: Scene, cluster: Cluster, signal: AbortSignal) {
+  if (!everyKind) {
+    return { projects: undefined, stores: [] } as const;
+  }
+  const projects = new ClusterStore(cluster.of('AppProject'), dice, signal);
+  const secrets = new ClusterStore(cluster.of('Secret'), dice, signal);
+  const configMaps = new ClusterStore(cluster.of('ConfigMap'), dice, signal);
+  return { projects, secrets, configMaps, stores: [projects, secrets, configMaps] };
 }
 
 const starts = new WeakMap<Scene, number>();

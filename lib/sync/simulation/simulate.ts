@@ -1,10 +1,12 @@
 import type { AgentMode, SyncStats } from '../../argocd/index.ts';
 import { ArgoCD } from './argo-cd.ts';
+import { AutonomousProjects } from './autonomous-projects.ts';
 import { AutonomousSites } from './autonomous-sites.ts';
 import { Cluster } from './cluster.ts';
 import { Dice } from './dice.ts';
 import { byDestination, byNamespace, type Layout } from './layout.ts';
 import { ManagedApplications } from './managed-applications.ts';
+import { ManagedReplicas } from './managed-replicas.ts';
 import { Stream } from './network.ts';
 import { startAgent, startPrincipal } from './programs.ts';
 import { VirtualTime } from './virtual-time.ts';
@@ -47,6 +49,7 @@ class World implements Scene {
   readonly #topics: readonly Topic[];
   #principal: Process<PrincipalProgram>;
   readonly makesNamespaces: boolean = true;
+  readonly everyKind: boolean;
   #quiet = false;
   restarted = false;
 
@@ -54,6 +57,8 @@ class World implements Scene {
     this.dice = new Dice(seed);
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
     this.#trace = trace;
+    // Others tell more about Applications.
+    this.everyKind = seed % 5 === 0;
     this.hub = new Cluster('hub', this.time);
     // Half of all histories have managed agents only, the others agents of both modes.
     const isMixed = seed % 4 >= 2;
@@ -65,7 +70,11 @@ class World implements Scene {
       const argoCD = new ArgoCD(cluster.of('Application'), this.time, this.dice);
       return { ...site, argoCD, agent: startAgent(this, site), stream: undefined, meddled: false };
     });
-    this.#topics = [new ManagedApplications(this), ...(isMixed ? [new AutonomousSites(this)] : [])];
+    this.#topics = [
+      new ManagedApplications(this),
+      ...(isMixed ? [new AutonomousSites(this)] : []),
+      ...(this.everyKind ? [new ManagedReplicas(this), new AutonomousProjects(this)] : []),
+    ];
     if (isMixed) {
       this.makesNamespaces = this.dice.chance(0.7);
       this.#unready();

@@ -54,6 +54,8 @@ export interface Scene {
   readonly layout: Layout;
   readonly hub: Cluster;
   readonly sites: readonly Site[];
+  /** There are projects, repositories and keys too. */
+  readonly everyKind: boolean;
   /** The principal may create namespaces. */
   readonly makesNamespaces: boolean;
   /** A program lost its memory. */
