@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type ArgoObject, applications as applicationType } from '../../e2e/pair/index.ts';
 import { Informer } from '../../lib/kube/index.ts';
 import { latencies, latencyHeading } from '../figures.ts';
