@@ -383,3 +383,31 @@ test('an acknowledgement from within send is taken', () => {
   expect(f.outbox.pending).toBe(0);
   expect(f.idle).toBeGreaterThan(0);
 });
+
+test('memory is bounded whatever the peer claims; what the source has is heard all the same', () => {
+  const box = new Fixture();
+  for (let index = 0; index < 60_000; index++) {
+    box.outbox.peerHolds(key(`stray-${index}`), { uid: 'a' });
+  }
+  expect(box.outbox.pending).toBe(50_000);
+  box.source.set('shop', { uid: 'a', version: '1', digest: 's1', object: 's1' });
+  box.outbox.peerHolds(shop, { uid: 'a', digest: 's1' });
+  expect(box.outbox.held(shop)).toEqual({ uid: 'a', digest: 's1' });
+
+  const other = new Fixture();
+  other.connect();
+  other.set('shop', 'a', 1);
+  for (let index = 0; index < 1_000; index++) {
+    other.outbox.peerHolds(shop, { uid: `claimed-${index}` });
+  }
+  other.outbox.disconnected();
+  other.sent.length = 0;
+  other.remove('shop');
+  other.connect();
+  let answered = 0;
+  for (const { resourceId, eventId } of other.sent) {
+    answered += other.outbox.acknowledged(resourceId, eventId) ? 1 : 0;
+  }
+  expect(answered).toBe(100);
+  expect(other.outbox.pending).toBe(0);
+});

@@ -65,6 +65,10 @@ interface Entry {
   unanswered: string;
 }
 
+/** Resources that are none of the source's and are being taken away from the peer at once. */
+const mostStrays = 50_000;
+/** Incarnations of one resource that a peer may claim to have. */
+const mostCopies = 100;
 const defaultResend: Backoff = { baseMs: 5_000, factor: 4, capMs: 120_000, jitter: 1 };
 
 /**
@@ -83,6 +87,7 @@ const defaultResend: Backoff = { baseMs: 5_000, factor: 4, capMs: 120_000, jitte
  * 6. An intent is sent when the peer has acknowledged the present state of its resource, and always under the same
  *    event id, so that a peer that gets it twice does it once.
  * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1).
+ * 8. Memory is bounded by what the source has and had, whatever the peer claims.
  */
 export class Outbox<T> {
   readonly #source: Source<T>;
@@ -215,9 +220,16 @@ export class Outbox<T> {
 
   /**
    * The peer's own word on what it has; undefined: it has none. While a state or a deletion is in flight, only its
-   * existence counts, because the acknowledgement will be newer.
+   * existence counts, because the acknowledgement will be newer. What a peer claims beyond any measure is not heard.
    */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
+    const known = this.#entries.get(keyString(key));
+    if (known === undefined && this.pending >= mostStrays && this.#source.read(key) === undefined) {
+      return;
+    }
+    if (known !== undefined && known.copies.size >= mostCopies) {
+      return;
+    }
     const entry = this.#entry(key);
     if (entry.flight === undefined || entry.flight.outcome.is === 'intent') {
       this.#forget(entry);

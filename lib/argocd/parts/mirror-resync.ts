@@ -4,6 +4,9 @@ import type { ResyncMessage } from '../managed/messages.ts';
 import type { Resync, ResyncContext } from './conversation.ts';
 import type { MirrorPart } from './part.ts';
 
+/** Answers that wait to be acknowledged. A peer that asks for more without hearing what it asked for gets none. */
+const mostAnswers = 50_000;
+
 /**
  * The resync conversation of the side that keeps copies. At the first connection of this process it tells the source
  * of every copy (`request-update`) and then that this was all (`request-synced-resource-list`), so that the source says what
@@ -57,7 +60,7 @@ export class MirrorResync implements Resync {
       case 'response-synced-resource': {
         const { kind, name, namespace = '' } = message.payload;
         const part = this.#context.parts.find((one) => one.kind === kind);
-        if (part !== undefined) {
+        if (part !== undefined && this.#context.errands.pending < mostAnswers) {
           this.#tell(part, part.localRef({ name, namespace }));
         }
         return 'done';
