@@ -230,6 +230,20 @@ test('an event stream over WebSocket, pings included', async () => {
   expect(closed).toHaveLength(1);
 });
 
+test('events may come over a one-way stream beside the event stream', async () => {
+  const { accessToken } = await tokens.issue({ agent: 'one', mode: 'managed' });
+  const push = async () => (await upgrade('/eventstreamapi.EventStream/Push', { Authorization: accessToken })).open();
+  const early = await push();
+  await until(() => expect(metadata(early.messages.at(-1))).toContain('Grpc-Status: 14'));
+  await subscribe();
+  await until(() => expect(sessions).toHaveLength(1));
+  const webSocket = await push();
+  webSocket.send(frame(heartbeatBytes));
+  await until(() => expect(received).toEqual([heartbeat]));
+  webSocket.send(halfClose);
+  await until(() => expect(metadata(webSocket.messages.at(-1))).toContain('Grpc-Status: 0'));
+});
+
 test('a refused call is trailers only', async () => {
   const { open } = await upgrade('/eventstreamapi.EventStream/Subscribe', { Authorization: 'nonsense' });
   const webSocket = open();
