@@ -24,8 +24,14 @@ export interface Network {
   close(): Promise<void>;
 }
 
-/** Starts a network in front of a port of 127.0.0.1. */
-export async function startNetwork(target: number): Promise<Network> {
+/** Where the far end listens. */
+export interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Starts a network in front of a far end, which is asked for at each connection and refuses it while it is undefined. */
+export async function startNetwork(target: () => Target | undefined): Promise<Network> {
   const sockets = new Set<Socket>();
   const links = new Set<{ isLost: boolean }>();
   let state: 'up' | 'refusing' | 'lost' = 'up';
@@ -39,12 +45,13 @@ export async function startNetwork(target: number): Promise<Network> {
     accepted++;
     keep(client);
     client.on('error', () => client.destroy());
-    if (state === 'refusing') {
+    const farEnd = target();
+    if (state === 'refusing' || farEnd === undefined) {
       client.destroy();
       return;
     }
     if (state === 'lost') return; // it connects, as far as the near end of a tunnel is concerned, and hears nothing
-    const upstream = connect(target, '127.0.0.1');
+    const upstream = connect(farEnd.port, farEnd.host);
     keep(upstream);
     const link = { isLost: false };
     links.add(link);

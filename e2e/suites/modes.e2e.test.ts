@@ -1,0 +1,425 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
+import { configMaps, type KubeClient, type KubeObject, resourceType, secrets, services } from '../../lib/kube/index.ts';
+import {
+  type Application,
+  applications,
+  type Fleet,
+  gitOpsClusters,
+  guestbookValues,
+  isSyncedAndHealthy,
+  programLogs,
+  selectedClusters,
+  startFleet,
+  waitForObject,
+  waitForObjects,
+} from '../fleet/index.ts';
+import { type Network, startNetwork } from '../network/index.ts';
+import { placements } from '../ocm/index.ts';
+import { variantFiles } from './traffic.ts';
+
+// A managed and an autonomous agent of one principal, on real API servers with a real Argo CD each, behind a bad network.
+
+const argocd = 'argocd';
+const autonomousClusters = { 'fleet.example.com/autonomous': 'true' };
+const generous = { timeoutMs: 120_000 };
+const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
+const automated = { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] };
+
+interface AppProject extends KubeObject {
+  spec: { destinations?: { name?: string; server?: string; namespace: string }[]; sourceNamespaces?: string[] };
+}
+const appProjects = resourceType<AppProject>({
+  group: 'argoproj.io',
+  version: 'v1alpha1',
+  kind: 'AppProject',
+  plural: 'appprojects',
+  namespaced: true,
+});
+
+let fleet: Fleet;
+let network: Network;
+let hub: KubeClient;
+let managed: KubeClient;
+let autonomous: KubeClient;
+let repoURL: string;
+
+beforeAll(async () => {
+  fleet = await startFleet({ clusters: 1, labels: selectedClusters });
+  const second = await fleet.join('cluster2', autonomousClusters);
+  hub = fleet.hub.client;
+  managed = (fleet.members.get('cluster1') ?? second).cluster.client;
+  autonomous = second.cluster.client;
+  await fleet.git.commit(
+    'variants',
+    { ...variantFiles, 'stuck/hook.yaml': endlessHook, 'stuck/variant.yaml': variantFiles['red/variant.yaml'] ?? '' },
+    'All colours',
+  );
+  repoURL = fleet.git.url('variants');
+
+  let principal: { host: string; port: number } | undefined;
+  network = await startNetwork(() => principal);
+  const dialled = { principalServerAddress: '127.0.0.1', principalServerPort: String(network.port) };
+  await fleet.install({
+    ...guestbookValues,
+    gitOpsCluster: { ...guestbookValues.gitOpsCluster, ...dialled },
+  });
+  const service = await waitForObject(
+    hub,
+    services,
+    { namespace: argocd, name: 'argocd-agent-principal' },
+    (found) => (found?.status?.loadBalancer?.ingress?.length ?? 0) > 0,
+  );
+  principal = {
+    host: service?.status?.loadBalancer?.ingress?.[0]?.ip ?? '',
+    port: service?.spec?.ports?.[0]?.port ?? 0,
+  };
+  await enrollAutonomous(dialled);
+  await Promise.all(
+    ['gitops-cluster', 'autonomous'].map((name) =>
+      waitForObject(
+        hub,
+        gitOpsClusters,
+        { namespace: argocd, name },
+        (found) =>
+          found?.status?.connectedClusters === 1 &&
+          found.status.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
+        generous,
+      ),
+    ),
+  ).catch(async (error: unknown) => {
+    console.error(await programLogs(fleet));
+    throw error;
+  });
+});
+afterAll(async () => {
+  await fleet?.stop();
+  await network?.close();
+});
+beforeEach(() => onTestFailed(async () => console.error(await programLogs(fleet, 80))));
+
+/** A second GitOpsCluster, whose clusters own their Applications. */
+async function enrollAutonomous(server: object): Promise<void> {
+  const labelSelector = { matchLabels: autonomousClusters };
+  await hub.create(placements, {
+    metadata: { namespace: argocd, name: 'autonomous' },
+    spec: { predicates: [{ requiredClusterSelector: { labelSelector } }] },
+  });
+  await hub.create(gitOpsClusters, {
+    metadata: { namespace: argocd, name: 'autonomous' },
+    spec: {
+      placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name: 'autonomous' },
+      argoCDAgentAddon: { mode: 'autonomous', ...server },
+    },
+  });
+}
+
+describe('a managed cluster: the hub owns its Applications', () => {
+  const shop = { namespace: argocd, name: 'shop' };
+
+  test('what is created on the hub is deployed on the cluster, and its state shows on the hub', async () => {
+    await hub.create(applications, app(shop, { name: 'cluster1' }, automated));
+    const onHub = await becomes(hub, shop, isSyncedAndHealthy);
+    expect(onHub?.spec?.destination).toEqual({ name: 'cluster1', namespace: 'shop' });
+    expect(await deployed(managed, 'shop')).toBe('red');
+  });
+
+  test('a sync that the hub asks for runs once on the cluster, and its end shows on the hub', async () => {
+    await runsOnce({ from: hub, mirror: shop, on: managed, app: shop });
+  });
+
+  test('a sync that hangs is terminated from the hub', async () => {
+    await terminates({
+      name: 'stuck',
+      create: (name) =>
+        hub.create(applications, app({ namespace: argocd, name }, { name: 'cluster1' }, undefined, 'stuck')),
+      from: hub,
+      mirror: (name) => ({ namespace: argocd, name }),
+    });
+    await hub.delete(applications, { namespace: argocd, name: 'stuck' });
+    await becomes(managed, { namespace: argocd, name: 'stuck' }, (found) => found === undefined);
+  });
+
+  test('an edit on the cluster is undone, a deletion there too, and Argo CD goes on', async () => {
+    await managed.mergePatch(applications, shop, { spec: { source: { path: 'blue' }, project: 'nowhere' } });
+    await becomes(managed, shop, (a) => a?.spec?.source?.path === 'red' && a.spec.project === 'default');
+    await becomes(managed, shop, isSyncedAndHealthy);
+    const before = await managed.get(applications, shop);
+    await managed.delete(applications, shop);
+    await becomes(managed, shop, (a) => a !== undefined && a.metadata.uid !== before?.metadata.uid);
+    await becomes(managed, shop, isSyncedAndHealthy);
+    await becomes(hub, shop, isSyncedAndHealthy);
+  });
+
+  test('a project, its repository and the keys go to the clusters that they are for, and away again', async () => {
+    const project = { namespace: argocd, name: 'team' };
+    const repository = { namespace: argocd, name: 'team-repo' };
+    const keys = { namespace: argocd, name: 'argocd-gpg-keys-cm' };
+    await hub.create(appProjects, {
+      metadata: project,
+      spec: {
+        destinations: [{ name: 'cluster1', server: '*', namespace: '*' }],
+        sourceRepos: ['*'],
+      } as AppProject['spec'],
+    });
+    await hub.create(secrets, {
+      metadata: { ...repository, labels: { 'argocd.argoproj.io/secret-type': 'repository' } },
+      stringData: { project: 'team', type: 'git', url: 'https://example.com/team.git', password: 's3cret' },
+    });
+    await hub.apply(
+      configMaps,
+      { metadata: keys, data: { '4AEE18F83AFDEB23': 'a key' } },
+      { fieldManager: 'test', force: true },
+    );
+    const copy = await waitForObject(managed, appProjects, project, (p) => p !== undefined);
+    expect(copy?.spec.destinations).toEqual([
+      { name: 'in-cluster', server: 'https://kubernetes.default.svc', namespace: '*' },
+    ]);
+    await waitForObject(managed, secrets, repository, (s) => text(s?.data?.password) === 's3cret');
+    await waitForObject(managed, configMaps, keys, (c) => c?.data?.['4AEE18F83AFDEB23'] === 'a key');
+    expect(await autonomous.get(secrets, repository)).toBeUndefined();
+    expect(await autonomous.get(appProjects, project)).toBeUndefined();
+
+    await managed.mergePatch(secrets, repository, { data: { password: Buffer.from('guess').toString('base64') } });
+    await waitForObject(managed, secrets, repository, (s) => text(s?.data?.password) === 's3cret');
+    await hub.mergePatch(appProjects, project, {
+      spec: { destinations: [{ name: 'elsewhere', server: '*', namespace: '*' }] },
+    });
+    await waitForObject(managed, secrets, repository, (s) => s === undefined);
+    await waitForObject(managed, appProjects, project, (p) => p === undefined);
+  });
+});
+
+describe('an autonomous cluster: it owns its Applications, and the hub mirrors them', () => {
+  const web = { namespace: argocd, name: 'web' };
+  const mirror = { namespace: 'cluster2', name: 'web' };
+
+  test('what is created on the cluster is deployed there, and shows on the hub with its project', async () => {
+    await autonomous.apply(
+      appProjects,
+      {
+        metadata: { namespace: argocd, name: 'default' },
+        spec: {
+          sourceRepos: ['*'],
+          destinations: [{ server: '*', namespace: '*' }],
+          clusterResourceWhitelist: [{ group: '*', kind: '*' }],
+        } as AppProject['spec'],
+      },
+      { fieldManager: 'test', force: true },
+    );
+    const made = await autonomous.create(
+      applications,
+      app(web, { server: 'https://kubernetes.default.svc' }, automated),
+    );
+    const shown = await becomes(hub, mirror, isSyncedAndHealthy);
+    expect(shown?.spec).toMatchObject({
+      project: 'cluster2-default',
+      destination: { name: 'cluster2', namespace: 'web' },
+    });
+    expect(shown?.metadata.annotations).toMatchObject({ 'argocd.argoproj.io/source-uid': made.metadata.uid });
+    expect(await deployed(autonomous, 'web')).toBe('red');
+    const project = await waitForObject(
+      hub,
+      appProjects,
+      { namespace: argocd, name: 'cluster2-default' },
+      (p) => p !== undefined,
+    );
+    expect(project?.spec).toMatchObject({
+      sourceNamespaces: ['cluster2'],
+      destinations: [{ name: 'cluster2', server: '*', namespace: '*' }],
+    });
+  });
+
+  test('a sync that the hub asks for runs once on the cluster, and its end shows on the hub', async () => {
+    await runsOnce({ from: hub, mirror, on: autonomous, app: web });
+  });
+
+  test('a refresh from the hub finds a commit, and is over when it is done', async () => {
+    const revision = await fleet.git.commit('variants', { ...variantFiles, 'note.txt': 'news' }, 'News');
+    await hub.mergePatch(applications, mirror, refresh);
+    const done = await becomes(hub, mirror, (a) => a?.status?.sync?.revision === revision && isSyncedAndHealthy(a));
+    expect(Object.keys(done?.metadata.annotations ?? {})).not.toContain('argocd.argoproj.io/refresh');
+  });
+
+  test('a sync that hangs is terminated from the hub', async () => {
+    await terminates({
+      name: 'stuck',
+      create: (name) =>
+        autonomous.create(applications, app({ namespace: argocd, name }, { name: 'in-cluster' }, undefined, 'stuck')),
+      from: hub,
+      mirror: (name) => ({ namespace: 'cluster2', name }),
+    });
+    await autonomous.delete(applications, { namespace: argocd, name: 'stuck' });
+    await becomes(hub, { namespace: 'cluster2', name: 'stuck' }, (found) => found === undefined);
+  });
+
+  test('an edit on the hub is undone, a deletion there too, and the cluster is not touched', async () => {
+    const before = await autonomous.get(applications, web);
+    await hub.mergePatch(applications, mirror, {
+      spec: { source: { path: 'blue' }, destination: { namespace: 'else' } },
+    });
+    await becomes(hub, mirror, (a) => a?.spec?.source?.path === 'red' && a.spec.destination?.namespace === 'web');
+    const shown = await hub.get(applications, mirror);
+    await hub.delete(applications, mirror);
+    await becomes(
+      hub,
+      mirror,
+      (a) => a !== undefined && a.metadata.uid !== shown?.metadata.uid && isSyncedAndHealthy(a),
+    );
+    const finalizers = ['resources-finalizer.argocd.argoproj.io'];
+    await hub.mergePatch(applications, mirror, { metadata: { finalizers } });
+    await hub.delete(applications, mirror);
+    await becomes(
+      hub,
+      mirror,
+      (a) => a !== undefined && a.metadata.deletionTimestamp === undefined && isSyncedAndHealthy(a),
+    );
+    const after = await autonomous.get(applications, web);
+    expect({ uid: after?.metadata.uid, spec: after?.spec }).toEqual({ uid: before?.metadata.uid, spec: before?.spec });
+  });
+
+  test('an edit on the cluster shows on the hub; what is deleted there goes on the hub', async () => {
+    await autonomous.mergePatch(applications, web, { spec: { source: { path: 'green' } } });
+    await becomes(hub, mirror, (a) => a?.spec?.source?.path === 'green' && isSyncedAndHealthy(a));
+    await autonomous.delete(applications, web);
+    await becomes(hub, mirror, (a) => a === undefined);
+  });
+});
+
+describe('over a bad network', () => {
+  const on = (cluster: string, name: string) =>
+    cluster === 'cluster1'
+      ? {
+          client: hub,
+          key: { namespace: argocd, name },
+          far: managed,
+          farKey: { namespace: argocd, name },
+          to: { name: 'cluster1' },
+        }
+      : {
+          client: autonomous,
+          key: { namespace: argocd, name },
+          far: hub,
+          farKey: { namespace: 'cluster2', name },
+          to: { name: 'in-cluster' },
+        };
+  const both = ['cluster1', 'cluster2'];
+
+  test.each([
+    ['everything takes 300 ms on its way', async () => network.delay(300), async () => network.delay(0)],
+    ['the connection is cut', async () => network.cut(), async () => undefined],
+    ['nothing gets through, and nobody is told', async () => network.blackHole(), async () => network.heal()],
+    ['the principal cannot be reached', async () => network.refuse(), async () => network.heal()],
+  ])('%s: what is written meanwhile arrives, both ways', async (what, begin, end) => {
+    const name = `net-${what.length}`;
+    const places = both.map((cluster) => on(cluster, name));
+    for (const { client, key, to } of places) await client.create(applications, app(key, to, automated));
+    await Promise.all(places.map(({ far, farKey }) => becomes(far, farKey, isSyncedAndHealthy)));
+    await begin();
+    for (const { client, key } of places) {
+      await client.mergePatch(applications, key, { spec: { source: { path: 'blue' } } });
+      await client.create(
+        applications,
+        app({ ...key, name: `${name}-new` }, (await client.get(applications, key))?.spec?.destination ?? {}, automated),
+      );
+    }
+    await end();
+    for (const { far, farKey, client, key } of places) {
+      const news = { ...farKey, name: `${name}-new` };
+      await becomes(far, farKey, (a) => a?.spec?.source?.path === 'blue' && isSyncedAndHealthy(a));
+      await becomes(far, news, isSyncedAndHealthy);
+      await becomes(client, { ...key, name: `${name}-new` }, isSyncedAndHealthy);
+      for (const one of [name, `${name}-new`]) await client.delete(applications, { ...key, name: one });
+      await waitForObjects(far, applications, { namespace: farKey.namespace, ...generous }, (all) =>
+        all.every(({ metadata }) => !metadata.name.startsWith(name)),
+      );
+    }
+  });
+});
+
+/** A hook that never ends. */
+const endlessHook = `apiVersion: v1
+kind: Pod
+metadata: { name: endless, annotations: { argocd.argoproj.io/hook: PreSync } }
+spec:
+  restartPolicy: Never
+  containers: [{ name: wait, image: "registry.k8s.io/pause:3.10" }]
+`;
+
+function app(
+  key: { namespace: string; name: string },
+  destination: { name?: string; server?: string },
+  syncPolicy?: object,
+  path = 'red',
+): Application {
+  return {
+    metadata: key,
+    spec: {
+      project: 'default',
+      source: { repoURL, path, targetRevision: 'main' },
+      destination: { ...destination, namespace: key.name },
+      ...(syncPolicy && { syncPolicy }),
+    },
+  };
+}
+
+type Key = { namespace: string; name: string };
+
+const becomes = (client: KubeClient, key: Key, accept: (found: Application | undefined) => boolean) =>
+  waitForObject(client, applications, key, accept, generous);
+
+async function deployed(client: KubeClient, namespace: string): Promise<string | undefined> {
+  return (await client.get(configMaps, { namespace, name: 'variant' }))?.data?.text;
+}
+
+function operationOf(application: Application | undefined) {
+  return application?.status?.operationState as
+    | { phase?: string; startedAt?: string; message?: string; operation?: { info?: { name: string; value: string }[] } }
+    | undefined;
+}
+
+/** Sets an operation as Argo CD's API server does, and follows it to its end. */
+async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; app: Key }): Promise<void> {
+  const { from, mirror, on, app: key } = where;
+  const info = [{ name: 'asked', value: 'on the hub' }];
+  const isOurs = (found: Application | undefined) => operationOf(found)?.operation?.info?.[0]?.value === 'on the hub';
+  const starts = new Set<string>();
+  const stop = new AbortController();
+  const watching = waitForObject(
+    on,
+    applications,
+    key,
+    (found) => {
+      if (isOurs(found)) starts.add(operationOf(found)?.startedAt ?? '');
+      return false;
+    },
+    { signal: stop.signal, ...generous },
+  ).catch(() => undefined);
+  await from.mergePatch(applications, mirror, { operation: { info, sync: { revision: 'main' } } });
+  const done = await becomes(from, mirror, (found) => isOurs(found) && operationOf(found)?.phase === 'Succeeded');
+  expect(done?.operation).toBeUndefined();
+  stop.abort();
+  await watching;
+  expect([...starts]).toHaveLength(1);
+}
+
+/** Starts a sync that hangs in a hook, and terminates it from the hub as Argo CD's API server does. */
+async function terminates(where: {
+  name: string;
+  create: (name: string) => Promise<unknown>;
+  from: KubeClient;
+  mirror: (name: string) => Key;
+}): Promise<void> {
+  const key = where.mirror(where.name);
+  await where.create(where.name);
+  await becomes(where.from, key, (found) => found?.status?.sync?.status === 'OutOfSync');
+  const sync = { revision: 'main', syncOptions: ['CreateNamespace=true'] };
+  await where.from.mergePatch(applications, key, { operation: { sync } });
+  await becomes(where.from, key, (found) => operationOf(found)?.phase === 'Running');
+  await where.from.mergePatch(applications, key, { status: { operationState: { phase: 'Terminating' } } });
+  const ended = await becomes(where.from, key, (found) => operationOf(found)?.phase === 'Failed');
+  expect(operationOf(ended)?.message).toContain('terminated');
+}
+
+function text(data: string | undefined): string {
+  return Buffer.from(data ?? '', 'base64').toString();
+}
