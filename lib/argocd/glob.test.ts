@@ -29,3 +29,21 @@ test('no pattern matches nothing, one of several is enough', () => {
   expect(matchesAny([], 'x')).toBe(false);
   expect(matchesAny(['a', 'x'], 'x')).toBe(true);
 });
+
+test.each([
+  ['*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*ab', 'a'.repeat(250)],
+  [`${'{a,aa}'.repeat(100)}b`, 'a'.repeat(150)],
+  [`${'{*a,*b}'.repeat(50)}c`, 'ab'.repeat(100)],
+  ['{'.repeat(4_000), 'a'],
+  ['{a,'.repeat(1_000), 'a'],
+  ['/^(a+)+$/', `${'a'.repeat(60)}b`],
+  ['/(a|aa)+$/', `${'a'.repeat(60)}b`],
+  ['/^(?=(a+)+$)/', `${'a'.repeat(60)}b`],
+  [`/${'(a?'.repeat(10_000)}/`, 'a'],
+])('nobody stops the program with a pattern (%#)', (pattern, text) => {
+  const began = performance.now();
+  for (let round = 0; round < 100; round++) {
+    expect(matchesAny([pattern], text)).toBe(false);
+  }
+  expect(performance.now() - began).toBeLessThan(10_000);
+});

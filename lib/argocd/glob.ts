@@ -1,10 +1,17 @@
+import { matchesExpression } from './expression.ts';
+
 /**
  * Whether a text matches a glob of Argo CD (gobwas/glob without separators): `*` and `**` any characters, `?` one,
  * `[abc]`, `[a-z]`, `[!a]` one of a class, `{a,b}` alternatives, `\` takes the next character as it is. An invalid
- * pattern matches nothing.
+ * pattern matches nothing. Takes time in proportion to pattern and text, whoever wrote them.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
-  return compiled(pattern)?.test(text) ?? false;
+  const glob = compiled(pattern);
+  if (glob === undefined) {
+    return false;
+  }
+  const characters = Array.from(text);
+  return after(glob, characters, new Set([0])).has(characters.length);
 }
 
 /**
@@ -12,125 +19,146 @@ export function matchesGlob(pattern: string, text: string): boolean {
  * whole text; what does not match so is still tried as a glob.
  */
 export function matchesAny(entries: readonly string[], text: string): boolean {
-  return entries.some((entry) => matchesExpression(entry, text) || matchesGlob(entry, text));
+  return entries.some((entry) => matchesSlashed(entry, text) || matchesGlob(entry, text));
 }
 
-function matchesExpression(entry: string, text: string): boolean {
-  if (entry.length < 3 || !entry.startsWith('/') || !entry.endsWith('/')) {
-    return false;
+function matchesSlashed(entry: string, text: string): boolean {
+  return (
+    entry.length >= 3 && entry.startsWith('/') && entry.endsWith('/') && matchesExpression(entry.slice(1, -1), text)
+  );
+}
+
+type Part =
+  | { readonly is: 'any' }
+  | { readonly is: 'one'; readonly fits: (character: string) => boolean }
+  | { readonly is: 'either'; readonly sequences: readonly Sequence[] };
+type Sequence = readonly Part[];
+
+/** Where in the text one can be after a sequence, having begun at one of the places. */
+function after(sequence: Sequence, text: readonly string[], begin: ReadonlySet<number>): ReadonlySet<number> {
+  let places = begin;
+  for (const part of sequence) {
+    const next = new Set<number>();
+    if (part.is === 'any') {
+      for (let at = Math.min(...places); at <= text.length; at++) {
+        next.add(at);
+      }
+    } else if (part.is === 'one') {
+      for (const at of places) {
+        const character = text[at];
+        if (character !== undefined && part.fits(character)) {
+          next.add(at + 1);
+        }
+      }
+    } else {
+      for (const one of part.sequences) {
+        for (const at of after(one, text, places)) {
+          next.add(at);
+        }
+      }
+    }
+    if (next.size === 0) {
+      return next;
+    }
+    places = next;
   }
-  try {
-    return new RegExp(entry.slice(1, -1), 'u').test(text);
-  } catch {
-    return false; // as for Argo CD, an invalid expression matches nothing
-  }
+  return places;
 }
 
 // Patterns come from a few objects and are matched against every other object, so they are compiled once.
-const cache = new Map<string, RegExp | undefined>();
+const cache = new Map<string, Sequence | undefined>();
 const cacheSize = 1_000;
+const longestPattern = 4_096;
+const deepestPattern = 32;
 
-function compiled(pattern: string): RegExp | undefined {
+function compiled(pattern: string): Sequence | undefined {
   if (!cache.has(pattern)) {
     if (cache.size >= cacheSize) {
       cache.clear();
     }
-    cache.set(pattern, compile(pattern));
+    cache.set(pattern, pattern.length > longestPattern ? undefined : compile(pattern));
   }
   return cache.get(pattern);
 }
 
-function compile(pattern: string): RegExp | undefined {
-  const parser = { pattern, at: 0 };
-  const source = sequence(parser, 0);
-  return source === undefined || parser.at < pattern.length ? undefined : new RegExp(`^(?:${source})$`, 'su');
+function compile(pattern: string): Sequence | undefined {
+  const parser = { pattern: Array.from(pattern), at: 0 };
+  const glob = sequence(parser, 0);
+  return parser.at < parser.pattern.length ? undefined : glob;
 }
 
 interface Parser {
-  readonly pattern: string;
+  readonly pattern: readonly string[];
   at: number;
 }
 
-/** Translates up to the end, or inside braces up to the `,` or `}` that ends an alternative. */
-function sequence(parser: Parser, depth: number): string | undefined {
-  let source = '';
-  while (parser.at < parser.pattern.length) {
-    const char = String.fromCodePoint(parser.pattern.codePointAt(parser.at) ?? 0);
-    if (depth > 0 && (char === ',' || char === '}')) {
-      return source;
+/** Reads up to the end, or inside braces up to the `,` or `}` that ends an alternative. */
+function sequence(parser: Parser, depth: number): Sequence | undefined {
+  const parts: Part[] = [];
+  for (;;) {
+    const character = parser.pattern[parser.at];
+    if (character === undefined) {
+      return depth > 0 ? undefined : parts;
     }
-    parser.at += char.length;
-    const part = element(parser, char, depth);
+    if (depth > 0 && (character === ',' || character === '}')) {
+      return parts;
+    }
+    parser.at++;
+    const part = partAt(parser, character, depth);
     if (part === undefined) {
       return undefined;
     }
-    source += part;
+    if (part.is !== 'any' || parts.at(-1)?.is !== 'any') {
+      parts.push(part);
+    }
   }
-  return depth > 0 ? undefined : source;
 }
 
-function element(parser: Parser, char: string, depth: number): string | undefined {
-  switch (char) {
+function partAt(parser: Parser, character: string, depth: number): Part | undefined {
+  switch (character) {
     case '*':
-      while (parser.pattern[parser.at] === '*') {
-        parser.at++;
-      }
-      return '.*';
+      return { is: 'any' };
     case '?':
-      return '.';
+      return { is: 'one', fits: () => true };
     case '[':
       return characterClass(parser);
     case '{':
-      return alternatives(parser, depth + 1);
+      return depth < deepestPattern ? alternatives(parser, depth + 1) : undefined;
     case '\\': {
-      const next = parser.pattern.codePointAt(parser.at);
-      if (next === undefined) {
-        return undefined;
-      }
-      const escaped = String.fromCodePoint(next);
-      parser.at += escaped.length;
-      return literal(escaped);
+      const escaped = parser.pattern[parser.at++];
+      return escaped === undefined ? undefined : { is: 'one', fits: (one) => one === escaped };
     }
     default:
-      return literal(char);
+      return { is: 'one', fits: (one) => one === character };
   }
 }
 
-function alternatives(parser: Parser, depth: number): string | undefined {
-  const parts: string[] = [];
+function alternatives(parser: Parser, depth: number): Part | undefined {
+  const sequences: Sequence[] = [];
   for (;;) {
-    const part = sequence(parser, depth);
-    if (part === undefined) {
+    const one = sequence(parser, depth);
+    if (one === undefined) {
       return undefined;
     }
-    parts.push(part);
+    sequences.push(one);
     if (parser.pattern[parser.at++] === '}') {
-      return `(?:${parts.join('|')})`;
+      return { is: 'either', sequences };
     }
   }
 }
 
-function characterClass(parser: Parser): string | undefined {
+function characterClass(parser: Parser): Part | undefined {
   const end = parser.pattern.indexOf(']', parser.at + 1);
   if (end < 0) {
     return undefined;
   }
-  const text = parser.pattern.slice(parser.at, end);
+  const all = parser.pattern.slice(parser.at, end);
   parser.at = end + 1;
-  const negated = text.startsWith('!');
-  const body = negated ? text.slice(1) : text;
-  const range = /^(.)-(.)$/su.exec(body);
-  if (range !== null) {
-    const [, from = '', to = ''] = range;
-    return from > to ? undefined : `[${negated ? '^' : ''}${inClass(from)}-${inClass(to)}]`;
+  const isNegated = all[0] === '!';
+  const body = isNegated ? all.slice(1) : all;
+  const [from, dash, to] = body;
+  if (body.length === 3 && dash === '-' && from !== undefined && to !== undefined) {
+    return from > to ? undefined : { is: 'one', fits: (one) => (one >= from && one <= to) !== isNegated };
   }
-  return body === '' ? undefined : `[${negated ? '^' : ''}${Array.from(body, inClass).join('')}]`;
-}
-
-function literal(char: string): string {
-  return /[\\^$.*+?()[\]{}|/]/.test(char) ? `\\${char}` : char;
-}
-
-function inClass(char: string): string {
-  return char === '-' ? '\\-' : literal(char);
+  return body.length === 0 ? undefined : { is: 'one', fits: (one) => body.includes(one) !== isNegated };
 }
