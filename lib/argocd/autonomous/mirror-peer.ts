@@ -3,6 +3,7 @@ import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import type { CopyWriter } from '../managed/copy-writer.ts';
 import { Errands } from '../managed/errands.ts';
+import { Fights } from '../managed/fights.ts';
 import { displayName, type SyncLog } from '../managed/log.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../managed/messages.ts';
 import type { SyncStats } from '../managed/stats.ts';
@@ -74,6 +75,7 @@ export class MirrorPeer implements MirrorPart {
   readonly #requests: Requests;
   readonly #errands: Errands;
   readonly #troubles: Troubles;
+  readonly #fights: Fights;
   readonly #stop = new AbortController();
   #connection: PeerConnection | undefined;
 
@@ -86,6 +88,7 @@ export class MirrorPeer implements MirrorPart {
       sourceUid: (name) => this.#wanted.get(name)?.sourceUid,
     });
     this.#errands = new Errands(options);
+    this.#fights = new Fights({ clock, random, log, changed: () => undefined });
     this.#troubles = new Troubles({
       clock,
       random,
@@ -220,7 +223,7 @@ export class MirrorPeer implements MirrorPart {
       pending: this.#requests.pending + this.#errands.pending,
       inFlight: this.#requests.inFlight,
       queued: this.#inbox.queued,
-      retrying: this.#inbox.retrying + this.#troubles.size,
+      retrying: this.#inbox.retrying + this.#troubles.size + this.#fights.active,
     };
   }
 
@@ -234,6 +237,7 @@ export class MirrorPeer implements MirrorPart {
     this.#errands.close();
     this.#requests.close();
     this.#troubles.close();
+    this.#fights.close();
   }
 
   /** The hub's object of this name changed. */
@@ -247,7 +251,7 @@ export class MirrorPeer implements MirrorPart {
         this.#askIfUnknown(name);
       }
     } else if (now === undefined || this.#troubles.has(name) || (place !== undefined && isAstray(now, wanted, place))) {
-      this.#look(name);
+      this.#fights.whenDue(this.#ref(name), () => this.#look(name));
     }
   }
 
@@ -318,6 +322,7 @@ export class MirrorPeer implements MirrorPart {
       return 'retry';
     }
     const now = this.#options.today();
+    let writes = false;
     const plan = (mirror: Application | undefined) => {
       if (mirror !== undefined && isSkipped(mirror)) {
         return { action: 'none' } as const;
@@ -325,17 +330,22 @@ export class MirrorPeer implements MirrorPart {
       if (mirror !== undefined && report !== undefined) {
         this.#requests.expect(name, mirror, report.source);
       }
-      return planMirror(wanted, mirror, {
+      const next = planMirror(wanted, mirror, {
         name,
         place,
         adoptionPolicy,
         now,
         report: mirror && report && { source: report.source, context: this.#requests.context(mirror, report.heard) },
       });
+      writes ||= next.action === 'create' || next.action === 'update';
+      return next;
     };
     try {
       const result = await writer.run(this.#ref(name), plan, signal);
       this.#requests.follow(name, this.#mirror(name));
+      if (writes && report === undefined) {
+        this.#fights.putBack(this.#ref(name));
+      }
       switch (result.is) {
         case 'done':
           this.#troubles.solved(name);
@@ -375,7 +385,7 @@ export class MirrorPeer implements MirrorPart {
     this.#wanted.set(name, wanted);
     const now = this.#options.view.get(this.#ref(name));
     if (mirror !== undefined && place !== undefined && (now === undefined || isAstray(now, wanted, place))) {
-      this.#look(name);
+      this.#fights.whenDue(this.#ref(name), () => this.#look(name));
     }
   }
 
@@ -400,6 +410,7 @@ export class MirrorPeer implements MirrorPart {
     if (wanted?.sourceUid === sourceUid) {
       this.#wanted.delete(name);
       this.#troubles.solved(name);
+      this.#fights.forget(this.#ref(name));
     }
     this.#askIfUnknown(name);
     return 'done';

@@ -16,7 +16,7 @@ const unsuspicious = 10;
 /** Whoever fights changes what was put back at once; what is left alone for so long is settled. */
 const calmMs = 10_000;
 const foughtAbout =
-  'somebody on the managed cluster changes or deletes this Application again and again; it is put back, but ever more rarely';
+  'somebody changes or deletes this Application again and again; it is put back, but ever more rarely';
 const retreat: Backoff = { baseMs: 1_000, factor: 2, capMs: 60_000, jitter: 0.5 };
 
 interface Fight {
