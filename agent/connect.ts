@@ -15,6 +15,7 @@ import type { ClusterStatistics } from './cluster-info.ts';
 import type { AgentCredentials } from './credentials.ts';
 import type { AgentMetrics } from './metrics.ts';
 import type { AgentOptions } from './options.ts';
+import { ReportPace } from './pace.ts';
 
 /** What the agent's connection works with. */
 export interface ConnectionContext {
@@ -69,6 +70,7 @@ function onConnected(
     done: (type, seconds, outcome) => metrics.processed(type, outcome, seconds),
   });
   const logDetail = detailLog(context);
+  const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval']);
   const peer = peerOnStream({
     stream,
     source: agentSource,
@@ -78,7 +80,7 @@ function onConnected(
         logDetail?.('received', message);
         parts.receive(message);
       },
-      acknowledged: (ids) => parts.acknowledged(ids),
+      acknowledged: (ids) => pace.acknowledged(ids, () => parts.acknowledged(ids)),
       writable: () => parts.writable(),
     },
     received: (event) => {
@@ -89,7 +91,10 @@ function onConnected(
       metrics.eventSent();
       timer.sent(event);
     },
-    ...(logDetail && { messageSent: (message) => logDetail('sent', message) }),
+    messageSent: (message) => {
+      pace.sent(message);
+      logDetail?.('sent', message);
+    },
     other: (event) => {
       const about = { event_target: event.target, event_type: event.type };
       context.eventLogger.debug(about, 'event is not for this version');
@@ -105,6 +110,7 @@ function onConnected(
     event: peer.event,
     closed: () => {
       clearInterval(heartbeat);
+      pace.close();
       metrics.disconnected();
       context.state('not connected to the principal');
       statistics.disconnected();

@@ -50,13 +50,17 @@ export function agentParts(options: {
     store<Application>(applications, caches.Applications),
     store<AppProject>(appProjects, caches.AppProjects),
   ];
+  // Acknowledgements are passed on that much later.
+  const heldBackMs = flags['buffer-informer-event-interval'];
+  const resend =
+    heldBackMs > 0 ? { resend: { baseMs: 5_000 + heldBackMs, factor: 4, capMs: 120_000 + heldBackMs, jitter: 1 } } : {};
   if (options.mode === 'autonomous') {
     return new AgentParts({
       mode: 'autonomous',
       kinds: [
         // In this order: Argo CD on the hub refuses an Application whose project it does not know yet.
         publishOwnAppProjects({ store: projects, namespace, log }),
-        new AutonomousApplications({ applications: local, namespace, log }),
+        new AutonomousApplications({ applications: local, namespace, log, ...resend }),
       ],
       log,
     });
@@ -82,6 +86,7 @@ export function agentParts(options: {
         adoptionPolicy,
         onRecreate: flags['on-application-recreate'] as 'ignore' | 'clear-status' | 'resync',
         log,
+        ...resend,
       }),
     ],
     log,

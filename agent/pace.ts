@@ -1,0 +1,55 @@
+import type { Message } from '../lib/argocd/index.ts';
+
+interface Ids {
+  readonly resourceId: string;
+  readonly eventId: string;
+}
+
+/**
+ * Keeps reports about one Application apart (`--buffer-informer-event-interval`): the engine sends the next one, with the
+ * state of then, when the one before is acknowledged, so the acknowledgement is passed on when the time has come. The first
+ * report after a quiet time leaves at once; that an Application is there or gone is never held back.
+ */
+export class ReportPace {
+  readonly #intervalMs: number;
+  /** The last report about each Application, by `resourceid`. */
+  readonly #last = new Map<string, { readonly eventId: string; readonly at: number }>();
+  readonly #waiting = new Set<NodeJS.Timeout>();
+
+  /** `intervalMs`: 0 holds nothing back. */
+  constructor(intervalMs: number) {
+    this.#intervalMs = intervalMs;
+  }
+
+  /** A message was sent, or sent again. */
+  sent(message: Message): void {
+    if (this.#intervalMs <= 0 || message.target !== 'application') return;
+    if (message.type !== 'status-update' && message.type !== 'spec-update') return;
+    const { resourceId, eventId } = message;
+    if (this.#last.get(resourceId)?.eventId === eventId) return;
+    this.#last.set(resourceId, { eventId, at: performance.now() });
+  }
+
+  /** The principal acknowledged an event: calls `pass` at once or when the Application may be reported on again. */
+  acknowledged(ids: Ids, pass: () => void): void {
+    const last = this.#last.get(ids.resourceId);
+    const waitMs = last?.eventId === ids.eventId ? last.at + this.#intervalMs - performance.now() : 0;
+    if (last?.eventId === ids.eventId) this.#last.delete(ids.resourceId);
+    if (waitMs <= 0) {
+      pass();
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#waiting.delete(timer);
+      pass();
+    }, waitMs);
+    this.#waiting.add(timer);
+  }
+
+  /** The connection is gone: what was not passed on is unsaid. */
+  close(): void {
+    for (const timer of this.#waiting) clearTimeout(timer);
+    this.#waiting.clear();
+    this.#last.clear();
+  }
+}
