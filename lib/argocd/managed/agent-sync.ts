@@ -343,7 +343,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         : next;
     };
     const result = await this.#writer.run(ref, plan, signal);
-    if (putsBack && wrote) {
+    if (putsBack && wrote && result.is === 'done') {
       this.#fights.putBack(ref);
     }
     switch (result.is) {
@@ -414,11 +414,12 @@ export class AgentSync implements AgentKind<MirrorPart> {
   /** Tells the principal, which keeps its deleted object until it hears this. */
   #gone(ref: ObjectRef, sourceUid: string): void {
     this.#log.info({ application: displayName(ref) }, 'Application is gone');
-    const metadata = { ...ref, uid: sourceUid, annotations: { [annotations.sourceUid]: sourceUid } };
-    this.#errands.post(`gone-${placeOf(ref)}`, () => ({
+    const metadata = { ...ref, annotations: { [annotations.sourceUid]: sourceUid } };
+    // With a uid of its own: the hub's stands in the ids of the principal's events, the copy's in those of reports.
+    this.#errands.post(`gone-${placeOf(ref)}`, (uid) => ({
       target: 'application',
       type: 'delete',
-      object: this.#territory.asReported({ metadata, spec: {} }),
+      object: this.#territory.asReported({ metadata: { ...metadata, uid }, spec: {} }),
     }));
   }
 

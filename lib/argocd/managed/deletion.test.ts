@@ -97,15 +97,15 @@ test('a deletion waits for an agent that left the fleet, or is known from before
   expect(said('c'), 'it is no Application of an agent').toBeUndefined();
 });
 
-test('F.2 50: what the old cluster is still removing is told on the Application that went to another one, until it is through', async () => {
-  const lab = new Lab();
+/** An Application that goes from agent `one`, where Argo CD takes its time to remove what it deployed, to agent `two`. */
+async function moved(lab: Lab) {
   const principal = lab.principal({ agentOf: ({ spec }) => spec.destination?.name, namespaceOf: (_, at) => at });
-  const namespaces = {
-    namespace: 'argocd',
+  const everywhere = {
     mapping: () => ({ toLocal: (at: string) => at, toHub: (at: string) => at }),
+    isAllowed: () => true,
   };
-  const one = lab.agent({ ...namespaces, isAllowed: () => true });
-  const two = lab.agent({ ...namespaces, isAllowed: () => true });
+  const one = lab.agent(everywhere);
+  const two = lab.agent(everywhere);
   const part = lab.join(principal, one, 'one');
   lab.join(principal, two, 'two');
   lab.hub.objects.create(
@@ -115,29 +115,63 @@ test('F.2 50: what the old cluster is still removing is told on the Application 
   one.cluster.objects.patch(ref, { status: { health: { status: 'Healthy' } } });
   await lab.run(5_000);
   expect(lab.hub.objects.get(ref)?.status?.health?.status).toBe('Healthy');
-
   lab.hub.objects.patch(ref, { spec: { destination: { name: 'two' } } });
   await lab.run(5_000);
   expect(one.copy('shop', 'a')?.metadata.deletionTimestamp).toBeDefined();
   expect(two.copy('shop', 'a')?.metadata.deletionTimestamp).toBeUndefined();
-  const told = 'agent one is removing what was deployed there since 2026-01-02T03:04:05.000Z';
-  expect(notices(lab)).toEqual([told]);
+  expect(notices(lab)).toEqual(['agent one is removing what was deployed there since 2026-01-02T03:04:05.000Z']);
+  return { principal, one, two, part, everywhere };
+}
+
+test('F.2 50: what the old cluster is still removing is told on the Application that went to another one', async () => {
+  const lab = new Lab();
+  const { one, two } = await moved(lab);
+  let writes = 0;
+  lab.hub.objects.watch(() => writes++);
   one.cluster.objects.patch(ref, { status: { health: { status: 'Missing' } } });
   two.cluster.objects.patch(ref, { status: { health: { status: 'Progressing' } } });
   await lab.run(5_000);
   expect(lab.hub.objects.get(ref)?.status?.health, "the old cluster's word counts no more").toEqual({
     status: 'Progressing',
   });
-  expect(notices(lab), "a report of the new cluster does not take the principal's word away").toEqual([told]);
-
-  // It ends while nobody can hear it.
-  part();
+  expect(notices(lab)).toHaveLength(1);
+  expect(writes, "a report of the new cluster does not take the principal's word away").toBe(1);
   finish(one.cluster.objects, ref);
-  lab.join(principal, one, 'one');
-  await lab.run(20_000);
+  await lab.run(5_000);
   expect(notices(lab)).toEqual([]);
   expect(lab.log.map(({ message }) => message)).toContain('the agent has removed what the Application deployed there');
 });
+
+test.each(['while the connection is broken', 'while the agent is down', 'after the agent was down', 'for good'])(
+  'a removal on the old cluster that ends %s is told of to its end',
+  async (when) => {
+    const lab = new Lab();
+    const { principal, one, part, everywhere } = await moved(lab);
+    part();
+    let agent = one;
+    if (when === 'for good') {
+      principal.parts.forgetAgent('one');
+      await lab.run(5_000);
+      expect(notices(lab)).toEqual([]);
+      return;
+    }
+    if (when !== 'while the connection is broken') {
+      one.stop.abort();
+      if (when === 'while the agent is down') finish(one.cluster.objects, ref);
+      agent = lab.agent(everywhere, one.cluster);
+    } else {
+      finish(one.cluster.objects, ref);
+    }
+    lab.join(principal, agent, 'one');
+    await lab.run(20_000);
+    if (when === 'after the agent was down') {
+      expect(notices(lab)).toHaveLength(1);
+      finish(one.cluster.objects, ref);
+      await lab.run(20_000);
+    }
+    expect(notices(lab)).toEqual([]);
+  },
+);
 
 test('F.2 3: a deletion of an earlier incarnation, delivered late, does not touch the new one', async () => {
   const lab = new Lab();

@@ -152,6 +152,20 @@ test('a copy labelled out of synchronisation is left alone, said to be, and in s
   expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
 });
 
+test('an Application of the cluster that is labelled out of synchronisation is not taken over', async () => {
+  const lab = new Lab();
+  const cluster = new LabCluster('agent', lab.time);
+  cluster.isHidden = isSkipped;
+  const labels = { [skipSyncLabel]: 'true' };
+  cluster.objects.create(found({ labels }));
+  const agent = lab.agent({}, cluster);
+  agent.connect();
+  agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
+  await lab.run(60_000);
+  expect(agent.copy()).toMatchObject({ spec: { source: { path: 'own' } }, metadata: { labels } });
+  expect(errors(agent)).toHaveLength(1);
+});
+
 test('a label takes an Application of the hub out of synchronisation: the copy goes, with a word, and comes back', async () => {
   const lab = new Lab();
   lab.hub.isHidden = isSkipped;
