@@ -13,6 +13,7 @@ import { type Attribute, extensionOf, type GoEvent, payloadOf, targetOf } from '
  * | order of attributes, fields and keys | maps |
  * | fields with Go's zero value (`""`, `0`, `false`, `{}`, `[]`, `null`) | Go reads an absent field the same; the recorded ones come from typed objects |
  * | `kind`, `apiVersion` | receivers decode by target; the recorded ones have them or not, by chance of the informer |
+ * | `digest` and `complete` in resync messages | extensions of ours, which Go ignores as it does every unknown key |
  * | `metadata.managedFields`, `generation`, `creationTimestamp`, `selfLink` | the API server's own; receivers drop or ignore them |
  */
 export interface Meaning {
@@ -28,6 +29,8 @@ export interface Meaning {
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const sentAt = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,8}[1-9]|\.[1-9])?Z$/;
+/** Extensions of ours to the payloads of resync messages. */
+const ourKeys = ['digest', 'complete'];
 /** Owned by the API server of the sender. */
 const ownMetadata = ['managedFields', 'generation', 'creationTimestamp', 'selfLink'];
 
@@ -48,7 +51,7 @@ export function meaningOf(event: GoEvent): Meaning {
     target: targetOf(event),
     attributes: Object.fromEntries(attributes.sort(([a], [b]) => (a < b ? -1 : 1))),
     data: event.binaryData !== undefined ? 'binary' : event.textData !== undefined ? 'text' : 'none',
-    payload: isObject(payload) ? withoutZeros(objectMeaning(payload)) : payload,
+    payload: isObject(payload) ? withoutZeros(objectMeaning(payload)) : messageMeaning(targetOf(event), payload),
   };
 }
 
@@ -86,6 +89,11 @@ function resourceIdOf({ metadata }: ObjectPayload): string {
 
 function isObject(payload: unknown): payload is ObjectPayload {
   return typeof payload === 'object' && payload !== null && 'metadata' in payload;
+}
+
+function messageMeaning(target: string, payload: unknown): unknown {
+  if (target !== 'resourceResync' || typeof payload !== 'object' || payload === null) return payload;
+  return Object.fromEntries(Object.entries(payload).filter(([key]) => !ourKeys.includes(key)));
 }
 
 function objectMeaning(object: ObjectPayload): unknown {

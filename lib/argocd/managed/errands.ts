@@ -6,11 +6,17 @@ type Unaddressed<M> = M extends Message ? Omit<M, 'resourceId' | 'eventId'> : ne
 /** A message without the ids that delivery gives it. */
 export type Errand = Unaddressed<Message>;
 
-/** An errand that was sent: its name, and the ids that the outbox knows it by. */
-interface UnderWay {
-  readonly name: string;
+interface Ids {
   readonly resourceId: string;
   readonly eventId: string;
+}
+
+/** An errand that was sent: its name and id, the ids that the peer knows it by, and those that the outbox does. */
+interface UnderWay {
+  readonly name: string;
+  readonly id: string;
+  readonly ids: Ids;
+  readonly inOutbox: Ids;
 }
 
 /**
@@ -18,17 +24,17 @@ interface UnderWay {
  * acknowledged, across disconnections; one posted under the name of an earlier one replaces it.
  */
 export class Errands {
-  readonly #posted = new Map<string, Snapshot<() => Errand>>();
-  readonly #outbox: Outbox<() => Errand>;
+  readonly #posted = new Map<string, Snapshot<(id: string) => Errand>>();
+  readonly #outbox: Outbox<(id: string) => Errand>;
   readonly #waiting = new Set<() => void>();
-  /** What is under way, by its id on the wire, and that id by the errand's name: at most one for each name. */
+  /** What is under way, by its event id, and that id by the errand's name: at most one for each name. */
   readonly #underWay = new Map<string, UnderWay>();
   readonly #idOf = new Map<string, string>();
   readonly #newId: () => string;
 
   constructor(options: { clock: Clock; random: () => number; newId: () => string; resend?: Backoff | undefined }) {
     this.#newId = options.newId;
-    this.#outbox = new Outbox<() => Errand>({
+    this.#outbox = new Outbox<(id: string) => Errand>({
       source: { read: (key) => this.#posted.get(key.name) },
       clock: options.clock,
       random: options.random,
@@ -48,8 +54,8 @@ export class Errands {
     return this.#posted.has(name);
   }
 
-  /** Sends the errand, written anew each time it is sent, until the peer acknowledged it. */
-  post(name: string, write: () => Errand): void {
+  /** Sends the errand, written anew each time it is sent, until the peer acknowledged it. `write` gets its id, a UUID. */
+  post(name: string, write: (id: string) => Errand): void {
     this.#posted.set(name, { uid: this.#newId(), version: '', digest: '', object: write });
     this.#outbox.changed(keyOf(name));
   }
@@ -69,12 +75,12 @@ export class Errands {
         }
         const { key, snapshot, resourceId, eventId } = delivery;
         const { name } = key;
-        const id = snapshot.uid;
+        const errand = snapshot.object(snapshot.uid);
+        const ids = idsOf(errand, snapshot.uid);
         this.#underWay.delete(this.#idOf.get(name) ?? '');
-        this.#idOf.set(name, id);
-        this.#underWay.set(id, { name, resourceId, eventId });
-        // As argocd-agent does it: the same fresh UUID as both ids.
-        return connection.send({ ...snapshot.object(), resourceId: id, eventId: id } as Message);
+        this.#idOf.set(name, ids.eventId);
+        this.#underWay.set(ids.eventId, { name, id: snapshot.uid, ids, inOutbox: { resourceId, eventId } });
+        return connection.send({ ...errand, ...ids } as Message);
       },
     });
   }
@@ -91,16 +97,16 @@ export class Errands {
 
   /** True when an errand was waiting for this acknowledgement. */
   acknowledged(resourceId: string, eventId: string): boolean {
-    const errand = resourceId === eventId ? this.#underWay.get(resourceId) : undefined;
-    if (errand === undefined) {
+    const errand = this.#underWay.get(eventId);
+    if (errand?.ids.resourceId !== resourceId) {
       return false;
     }
-    this.#underWay.delete(resourceId);
+    this.#underWay.delete(eventId);
     this.#idOf.delete(errand.name);
-    if (this.#posted.get(errand.name)?.uid === resourceId) {
+    if (this.#posted.get(errand.name)?.uid === errand.id) {
       this.#posted.delete(errand.name);
     }
-    return this.#outbox.acknowledged(errand.resourceId, errand.eventId);
+    return this.#outbox.acknowledged(errand.inOutbox.resourceId, errand.inOutbox.eventId);
   }
 
   /** Resolves when every errand posted so far is acknowledged; rejects when aborted. */
@@ -133,6 +139,15 @@ export class Errands {
     }
     this.#waiting.clear();
   }
+}
+
+/** The ids of an errand, in argocd-agent's forms: the same UUID twice, or those of the object that it is about. */
+function idsOf(errand: Errand, id: string): Ids {
+  if (!('object' in errand)) {
+    return { resourceId: id, eventId: id };
+  }
+  const { name, uid = '', resourceVersion = '' } = errand.object.metadata;
+  return { resourceId: `${name}_${uid}`, eventId: `${name}_${uid}_${resourceVersion}` };
 }
 
 function keyOf(name: string): ResourceKey {

@@ -1,0 +1,373 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { configMaps, namespaces, secrets } from '../../lib/kube/index.ts';
+import { argoCdCrds, installCrds } from '../hub/index.ts';
+import {
+  type ArgoObject,
+  applications,
+  appProjects,
+  freeLowPort,
+  giveAgentCredentials,
+  namespace,
+  Program,
+} from '../pair/index.ts';
+import { type Cluster, startCluster } from '../testbed/index.ts';
+import { seededRandom } from './dice.ts';
+import { fastPace } from './event-writer.ts';
+import { acknowledgementOf, changed, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { GoPeer } from './go-peer.ts';
+import { GoPrincipal } from './go-principal.ts';
+import { type Material, makeMaterial } from './material.ts';
+import { meaningOf, withoutZeros } from './meaning.ts';
+import { hasRecordings } from './recordings.ts';
+import { aboutObject, type GoObject, goChecksum, recordedEvent } from './templates.ts';
+
+// Our agent, as a process on a real API server, and a principal of the original.
+
+vi.setConfig({ testTimeout: 30_000 });
+const agentName = 'agent-managed';
+const fromAgent = { dir: 'agent->principal', agent: agentName } as const;
+const sourceUid = 'argocd.argoproj.io/source-uid';
+
+describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only where ../shared is)', () => {
+  const random = seededRandom();
+  let go: GoPeer;
+  let cluster: Cluster;
+  let material: Material;
+  let principal: GoPrincipal;
+  let agent: Program;
+
+  beforeAll(async () => {
+    [go, cluster, material] = await Promise.all([GoPeer.start(), startCluster(), makeMaterial()]);
+    await cluster.client.create(namespaces, { metadata: { name: namespace } });
+    await installCrds(cluster.client, await argoCdCrds());
+    await giveAgentCredentials(cluster.client, material.authority, agentName);
+    principal = new GoPrincipal({ go, tls: material.server, pace: fastPace, random, agent: agentName });
+    await principal.start();
+    const [host = '', port = ''] = principal.address.split(':');
+    const [metrics, health] = await Promise.all([freeLowPort(), freeLowPort()]);
+    agent = new Program([
+      'agent',
+      `--kubeconfig=${cluster.kubeconfig}`,
+      `--namespace=${namespace}`,
+      '--agent-mode=managed',
+      '--creds=mtls:any',
+      `--server-address=${host}`,
+      `--server-port=${port}`,
+      `--metrics-port=${metrics}`,
+      `--healthz-port=${health}`,
+    ]);
+    agent.start();
+    await agent.says(/Connected to the principal/);
+  });
+  afterAll(async () => {
+    await agent?.stop('SIGKILL');
+    await principal?.stop();
+    await Promise.all([go?.stop(), cluster?.stop()]);
+  });
+
+  const details = () => `seed ${random.seed}\n${agent.output.slice(-4_000)}`;
+  const until = <T>(check: () => T | Promise<T>): Promise<T> =>
+    vi.waitFor(check, { timeout: 15_000, interval: 10 }).catch((error) => {
+      throw new Error(`${error instanceof Error ? error.message : error}\n${details()}`, { cause: error });
+    });
+  const local = (name: string): Promise<ArgoObject | undefined> =>
+    cluster.client.get(applications, { name, namespace });
+  const patch = (name: string, change: object) => cluster.client.mergePatch(applications, { name, namespace }, change);
+  const onHub = (name: string) => principal.hub.application.get(name);
+
+  /** The recorded object as a user would have made it, under another name. */
+  function asMade(event: GoEvent, name: string): GoObject {
+    const { metadata, spec } = payloadOf<GoObject>(event) as GoObject;
+    const { labels, annotations, finalizers } = metadata;
+    const kept = Object.entries({ labels, annotations, finalizers }).filter(([, value]) => value !== undefined);
+    return { metadata: { name, ...Object.fromEntries(kept) }, spec: spec ?? {} };
+  }
+
+  const creation = () =>
+    recordedEvent('app-managed', { dir: 'principal->agent', agent: agentName, target: 'application', type: 'create' });
+  const reports = (name: string) =>
+    principal.stream.events('application').filter((event) => payloadOf<GoObject>(event)?.metadata?.name === name);
+
+  async function deployed(name: string, object = asMade(creation(), name)): Promise<GoObject> {
+    const made = principal.create('application', object);
+    await until(async () => expect((await local(name))?.metadata.annotations?.[sourceUid]).toBe(made.metadata.uid));
+    return made;
+  }
+
+  /** Everything that the principal sent is acknowledged, each with all extensions of what it acknowledges. */
+  async function acknowledged(): Promise<void> {
+    await until(() => expect(principal.stream.writer.unacknowledged.map(typeOf)).toEqual([]));
+    await until(() => expect(principal.stream.writer.isIdle).toBe(true));
+    const acknowledgements = principal.stream.events('eventProcessed');
+    const ids = (event: GoEvent) =>
+      ['resourceid', 'eventid', 'sentat'].map((name) => extensionOf(event, name)).join(' ');
+    for (const event of principal.stream.sent.filter((each) => targetOf(each) !== 'eventProcessed')) {
+      const [ours] = acknowledgements.filter((each) => ids(each) === ids(event));
+      expect(ours).toEqual(acknowledgementOf(event, 'agent://agent-managed'));
+    }
+  }
+
+  /** A status report as the original would make one of the same object: its payload is the whole object. */
+  function expectReport(ours: GoEvent, object: ArgoObject): void {
+    const template = recordedEvent('app-managed', { ...fromAgent, target: 'application', type: 'status-update' });
+    expect(meaningOf(ours)).toEqual(meaningOf(sentLike(ours, aboutObject(template, object as unknown as GoObject))));
+  }
+
+  test('connect: takes over the version that the principal insists on, and tells what it holds', async () => {
+    const versions = principal.logins.map(({ version }) => version);
+    expect(versions.at(-1)).toBe(principal.version);
+    expect(principal.logins.at(-1)).toEqual({
+      method: 'mtls',
+      mode: 'managed',
+      version: principal.version,
+      agentNamespace: namespace,
+    });
+    const told = () => principal.stream.events('resourceResync');
+    await until(() => expect(told().map(typeOf)).toContain('request-synced-resource-list'));
+    const template = recordedEvent('app-managed', {
+      ...fromAgent,
+      target: 'resourceResync',
+      type: 'request-synced-resource-list',
+    });
+    // It holds nothing.
+    expect(told().map(meaningOf)).toEqual([{ ...meaningOf(template), payload: { checksum: null } }]);
+    await acknowledged();
+  });
+
+  test('create, status, spec-update, sync, terminate, delete', async () => {
+    const name = 'guestbook';
+    const hub = await deployed(name);
+    const made = await local(name);
+    expect(made?.metadata.annotations).toMatchObject({
+      [sourceUid]: hub.metadata.uid,
+      'argocd.argoproj.io/principal-uid': principal.uid,
+    });
+    expect(made?.spec).toEqual({ ...hub.spec, destination: { name: 'in-cluster', namespace: 'guestbook' } });
+
+    const recordedStatus = (fits: (object: GoObject) => boolean) =>
+      payloadOf<GoObject>(
+        recordedEvent('app-managed', { ...fromAgent, target: 'application', type: 'status-update', where: fits }),
+      )?.status;
+    const before = reports(name).length;
+    const reported = await patch(name, {
+      status: recordedStatus(({ status }) => status?.operationState === undefined),
+    });
+    await until(() => expect(onHub(name)?.status).toEqual(reported.status));
+    expectReport(reports(name).at(-1) as GoEvent, reported);
+    expect(reports(name).slice(before).map(typeOf)).not.toContain('delete');
+
+    principal.change('application', name, ({ spec }) =>
+      Object.assign(spec ?? {}, { info: [{ name: 'e2e', value: 'test' }] }),
+    );
+    await until(async () => expect((await local(name))?.spec.info).toEqual([{ name: 'e2e', value: 'test' }]));
+
+    const operation = payloadOf<GoObject>(
+      recordedEvent('app-managed', {
+        dir: 'principal->agent',
+        agent: agentName,
+        target: 'application',
+        type: 'set-operation',
+      }),
+    )?.operation;
+    principal.change('application', name, (object) => Object.assign(object, { operation }));
+    await until(async () => expect((await local(name))?.operation).toEqual(operation));
+    await acknowledged();
+    const running = await patch(name, {
+      status: recordedStatus(({ operation: requested }) => requested !== undefined),
+    });
+    await until(() => expect(onHub(name)?.status).toEqual(running.status));
+    expectReport(reports(name).at(-1) as GoEvent, running);
+    expect(onHub(name)?.operation).toEqual(operation);
+
+    principal.change('application', name, ({ status }) =>
+      Object.assign(status?.operationState ?? {}, { phase: 'Terminating' }),
+    );
+    await until(async () =>
+      expect((await local(name))?.status?.operationState).toMatchObject({ phase: 'Terminating' }),
+    );
+    // Argo CD ends the operation: it is gone here, and then on the hub.
+    const ended = await patch(name, { operation: null, status: { operationState: { phase: 'Failed' } } });
+    await until(() => expect(onHub(name)?.status).toEqual(ended.status));
+    await until(() => expect(onHub(name)?.operation).toBeUndefined());
+    expectReport(reports(name).at(-1) as GoEvent, ended);
+    await acknowledged();
+
+    principal.delete('application', name);
+    await until(async () => expect(await local(name)).toBeUndefined());
+    await acknowledged();
+    expect(principal.stream.refused).toEqual([]);
+  });
+
+  test('refresh: the wish arrives, and the principal hears when Argo CD has taken it up', async () => {
+    const wish = 'argocd.argoproj.io/refresh';
+    await deployed('refreshed');
+    principal.change('application', 'refreshed', ({ metadata }) => {
+      metadata.annotations = { ...metadata.annotations, [wish]: 'hard' };
+    });
+    await until(async () => expect((await local('refreshed'))?.metadata.annotations?.[wish]).toBe('hard'));
+    await patch('refreshed', { metadata: { annotations: { [wish]: null } }, status: { sync: { status: 'Synced' } } });
+    await until(() => expect(onHub('refreshed')?.status).toEqual({ sync: { status: 'Synced' } }));
+    await until(() => expect(onHub('refreshed')?.metadata.annotations?.[wish]).toBeUndefined());
+    await acknowledged();
+    expect((await local('refreshed'))?.metadata.annotations?.[wish]).toBeUndefined();
+  });
+
+  test('a deletion with finalizers is carried out here first, then the principal is told', async () => {
+    const finalizers = ['resources-finalizer.argocd.argoproj.io'];
+    const made = asMade(creation(), 'finalised');
+    await deployed('finalised', { ...made, metadata: { ...made.metadata, finalizers } });
+    principal.delete('application', 'finalised');
+    const deleting = await until(async () => {
+      const now = await local('finalised');
+      expect(now?.metadata.deletionTimestamp).toBeDefined();
+      return now;
+    });
+    expect(deleting?.metadata.finalizers).toEqual(expect.arrayContaining(finalizers));
+    await patch('finalised', { metadata: { finalizers: null } });
+    await until(() => expect(onHub('finalised')).toBeUndefined());
+    const recorded = recordedEvent('delete', { ...fromAgent, target: 'application', type: 'delete' });
+    const ours = reports('finalised').filter((event) => typeOf(event) === 'delete');
+    expect(identityOf(ours[0] as GoEvent)).toEqual(
+      identityOf(sentLike(ours[0] as GoEvent, aboutObject(recorded, deleting as unknown as GoObject))),
+    );
+    await acknowledged();
+  });
+
+  test('local changes and deletions are reverted without a word to the principal', async () => {
+    const hub = await deployed('guarded');
+    const before = reports('guarded').length;
+    await patch('guarded', { spec: { project: 'other' } });
+    await until(async () => expect((await local('guarded'))?.spec.project).toBe(hub.spec?.project));
+    await cluster.client.delete(applications, { name: 'guarded', namespace });
+    await until(async () => expect((await local('guarded'))?.metadata.annotations?.[sourceUid]).toBe(hub.metadata.uid));
+    await acknowledged();
+    expect(reports('guarded').slice(before).map(typeOf)).not.toContain('delete');
+    expect(onHub('guarded')).toBeDefined();
+  });
+
+  test('AppProjects, repositories and GPG keys arrive, change and go', async () => {
+    const told = (recording: string, target: string, type: string) =>
+      payloadOf<GoObject>(
+        recordedEvent(recording, { dir: 'principal->agent', agent: agentName, target, type }),
+      ) as GoObject;
+    for (const [target, recording] of copies) {
+      const name = target === 'gpgkey' ? 'argocd-gpg-keys-cm' : `sample-${target}`;
+      const { metadata, status: _, ...content } = told(recording, target, 'create');
+      const hub = principal.create(target, { ...content, metadata: { name, labels: metadata.labels ?? {} } });
+      await until(async () =>
+        expect(await copyOf(target, name)).toMatchObject({ from: hub.metadata.uid, content: contentOf(hub) }),
+      );
+      const { data, spec } = told(recording, target, 'spec-update');
+      principal.change(target, name, (object) => Object.assign(object, data ? { data } : { spec }));
+      await until(async () =>
+        expect(await copyOf(target, name)).toMatchObject({ content: contentOf(principal.object(target, name)) }),
+      );
+      await acknowledged();
+    }
+    expect(principal.stream.refused).toEqual([]);
+  });
+
+  test('the principal restarts: the agent tells what it holds, and both agree afterwards', async () => {
+    const stays = await deployed('stays');
+    await deployed('changes');
+    await deployed('goes');
+    await principal.stop();
+    principal.hub.application.delete('goes');
+    Object.assign(principal.object('application', 'changes').spec ?? {}, { info: [{ name: 'a', value: 'b' }] });
+    const written = (await local('stays'))?.metadata.resourceVersion;
+    await principal.restart();
+    await until(() => expect(principal.isConnected).toBe(true));
+    await until(async () => expect(await local('goes')).toBeUndefined());
+    await until(async () => expect((await local('changes'))?.spec.info).toEqual([{ name: 'a', value: 'b' }]));
+    await acknowledged();
+    const told = principal.stream.events('resourceResync').filter((event) => typeOf(event) === 'request-update');
+    const template = recordedEvent('resync', {
+      ...fromAgent,
+      target: 'resourceResync',
+      type: 'request-update',
+      where: ({ kind }) => kind === 'Application',
+    });
+    const [ours] = told.filter((event) => payloadOf(event)?.name === 'stays');
+    const payload = {
+      name: 'stays',
+      namespace,
+      uid: stays.metadata.uid,
+      kind: 'Application',
+      checksum: goChecksum(stays.spec),
+    };
+    expect({ ...meaningOf(ours as GoEvent), payload: { ...payloadOf(ours as GoEvent), ...free } }).toEqual({
+      ...meaningOf(template),
+      payload: { ...payload, ...free },
+    });
+    // Nothing had changed, so nothing is written.
+    expect((await local('stays'))?.metadata.resourceVersion).toBe(written);
+    for (const [target] of copies) {
+      const named = told.filter((event) => payloadOf(event)?.kind === kindNames[target]);
+      expect(named.length, target).toBeGreaterThan(0);
+    }
+  });
+
+  test('the agent restarts: it tells what it holds, and asks for what it does not hold', async () => {
+    await deployed('kept');
+    await acknowledged();
+    await agent.stop('SIGKILL');
+    principal.disconnect();
+    principal.delete('application', 'kept');
+    // What was queued for an agent that is away may be lost in the original; resync has to do.
+    principal.forgetQueue();
+    const fresh = { ...asMade(creation(), 'fresh') };
+    principal.create('application', fresh);
+    principal.forgetQueue();
+    agent.start();
+    await until(() => expect(principal.isConnected).toBe(true));
+    await until(async () => expect(await local('kept')).toBeUndefined());
+    await until(async () => expect(await local('fresh')).toBeDefined());
+    await acknowledged();
+    const told = principal.stream.events('resourceResync');
+    const list = told.filter((event) => typeOf(event) === 'request-synced-resource-list');
+    const template = recordedEvent('app-managed', {
+      ...fromAgent,
+      target: 'resourceResync',
+      type: 'request-synced-resource-list',
+    });
+    expect(list.map((event) => ({ ...meaningOf(event), payload: {} }))).toEqual([
+      { ...meaningOf(template), payload: {} },
+    ]);
+    const updates = told.filter((event) => typeOf(event) === 'request-update');
+    const missing = updates.map((event) => payloadOf(event)).filter((payload) => payload?.name === 'fresh');
+    // The namespace is free: a principal that maps agents to namespaces looks in the agent's, whatever is said here.
+    const held = { name: 'fresh', namespace: expect.any(String), uid: '', kind: 'Application', checksum: null };
+    expect(missing[0]).toMatchObject(held);
+  });
+
+  /** The event as if it had been sent at the time when ours was. */
+  function sentLike(ours: GoEvent, event: GoEvent): GoEvent {
+    return changed(event, { strings: { sentat: extensionOf(ours, 'sentat') } });
+  }
+
+  /** A deletion: receivers look at who it is. */
+  function identityOf(event: GoEvent) {
+    const { payload, ...rest } = meaningOf(event);
+    const { name, namespace: where, uid } = (payload as GoObject).metadata;
+    return { ...rest, payload: { name, namespace: where, uid } };
+  }
+
+  async function copyOf(target: (typeof copies)[number][0], name: string) {
+    const type = { appproject: appProjects, repository: secrets, gpgkey: configMaps }[target];
+    const object = (await cluster.client.get(type as typeof appProjects, { name, namespace })) as GoObject | undefined;
+    return object && { from: object.metadata.annotations?.[sourceUid], content: contentOf(object) };
+  }
+});
+
+const copies = [
+  ['appproject', 'appproject'],
+  ['repository', 'repository'],
+  ['gpgkey', 'gpgkey'],
+] as const;
+const kindNames = { appproject: 'AppProject', repository: 'Repository', gpgkey: 'GPGKey' } as const;
+/** Extensions of ours to the payloads of resync messages, which Go ignores. */
+const free = { digest: undefined };
+
+function contentOf({ spec, data }: GoObject) {
+  return spec === undefined ? data : withoutZeros(spec);
+}

@@ -1,0 +1,328 @@
+import { randomUUID } from 'node:crypto';
+import type { Pace } from './event-writer.ts';
+import type { GoServerCall } from './go-calls.ts';
+import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import type { GoPeer, GoServer, GoTls } from './go-peer.ts';
+import { GoStream } from './go-stream.ts';
+import { type Fields, readMessage, writeMessage } from './protobuf.ts';
+import { bytesOf, recordedLines } from './recordings.ts';
+import { authRequest, authResponse, methods, refreshTokenRequest, versionResponse } from './schemas.ts';
+import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
+import { movedToken } from './tokens.ts';
+
+const refresh = 'argocd.argoproj.io/refresh';
+const toAgent = { dir: 'principal->agent', agent: 'agent-managed' } as const;
+
+/** The kinds that a managed agent gets. */
+type Target = 'application' | 'appproject' | 'repository' | 'gpgkey';
+const kinds = {
+  application: 'Application',
+  appproject: 'AppProject',
+  repository: 'Repository',
+  gpgkey: 'GPGKey',
+} as const;
+/** Where each type of event is recorded. */
+const recordings = {
+  application: 'app-managed',
+  appproject: 'appproject',
+  repository: 'repository',
+  gpgkey: 'gpgkey',
+} as const;
+
+/**
+ * The original's principal with one managed agent, played from recordings: what it sends are recorded messages about other
+ * objects, what it does with what it gets are the original's rules, and its hub is a map. It takes only agents of its own
+ * version, loses its queues when it restarts, and sends again what it has sent when in doubt.
+ */
+export class GoPrincipal {
+  readonly agent: string;
+  readonly version = '99.9.9-unreleased';
+  readonly namespace = 'argocd-principal';
+  readonly uid = randomUUID();
+  readonly hub = {
+    application: new Map<string, GoObject>(),
+    appproject: new Map<string, GoObject>(),
+    repository: new Map<string, GoObject>(),
+    gpgkey: new Map<string, GoObject>(),
+  };
+  /** The calls that came, in order. */
+  readonly calls: GoServerCall[] = [];
+  /** The logins that came. */
+  readonly logins: Fields[] = [];
+  stream: GoStream;
+  readonly #options: { readonly go: GoPeer; readonly tls: GoTls; readonly pace: Pace; readonly random: () => number };
+  #server: GoServer | undefined;
+  #call: GoServerCall | undefined;
+  #resynced = false;
+  #version = 2_000;
+
+  constructor(options: { go: GoPeer; tls: GoTls; pace: Pace; random: () => number; agent: string }) {
+    this.#options = options;
+    this.agent = options.agent;
+    this.stream = this.#newStream();
+  }
+
+  /** Where it listens, `host:port`. */
+  get address(): string {
+    return this.#server?.address ?? '';
+  }
+
+  /** Whether the agent has an event stream. */
+  get isConnected(): boolean {
+    return this.#call !== undefined;
+  }
+
+  /** Listens; after `stop` on the same port. */
+  async start(): Promise<void> {
+    const { go, tls } = this.#options;
+    const address = this.address === '' ? {} : { address: this.address };
+    this.#server = await go.listen({ tls, ...address, accept: (call) => this.#accept(call) });
+  }
+
+  /** The process ends: queues and what it knew of agents are gone, the hub stays. */
+  async stop(): Promise<void> {
+    this.stream.writer.stop();
+    this.#call = undefined;
+    await this.#server?.stop();
+    this.#resynced = false;
+    this.stream = this.#newStream();
+  }
+
+  /** A new process on the same hub: every Application is news to it. */
+  async restart(): Promise<void> {
+    await this.stop();
+    for (const object of this.hub.application.values()) this.#tell('application', 'create', object);
+    await this.start();
+  }
+
+  /** Cuts the agent's stream; queues stay. */
+  disconnect(code = 'Unavailable', message = 'transport is closing'): void {
+    this.stream.writer.stop();
+    this.#call?.finish(code, message);
+    this.#call = undefined;
+  }
+
+  /** Everything that waits to be sent is lost, as the oldest entries are when a queue of the original is full. */
+  forgetQueue(): void {
+    this.stream = this.#newStream();
+  }
+
+  /** A user makes an object on the hub. */
+  create(target: Target, object: GoObject): GoObject {
+    const made = structuredClone(object);
+    const namespace = target === 'application' ? this.agent : this.namespace;
+    Object.assign(made.metadata, { namespace, uid: randomUUID(), resourceVersion: this.#nextVersion() });
+    this.hub[target].set(made.metadata.name, made);
+    this.#tell(target, 'create', made);
+    return made;
+  }
+
+  /** A user, or Argo CD's UI, changes an object on the hub. */
+  change(target: Target, name: string, edit: (object: GoObject) => void): GoObject {
+    const object = this.object(target, name);
+    const before = structuredClone(object);
+    edit(object);
+    object.metadata.resourceVersion = this.#nextVersion();
+    const phase = phaseOf(object);
+    if (phase === 'Terminating' && phaseOf(before) !== undefined && phaseOf(before) !== 'Terminating') {
+      this.#tell(target, 'terminate-operation', object);
+      return object;
+    }
+    const { operation, ...state } = object;
+    this.#tell(target, 'spec-update', state as GoObject);
+    if (operation !== undefined && before.operation === undefined) this.#tell(target, 'set-operation', object);
+    return object;
+  }
+
+  /** A user deletes an object on the hub. With finalizers it stays until the agent says that its copy is gone. */
+  delete(target: Target, name: string): void {
+    const object = this.object(target, name);
+    if (target === 'application' && (object.metadata.finalizers ?? []).length > 0) {
+      this.change(target, name, ({ metadata }) =>
+        Object.assign(metadata, { deletionTimestamp: new Date().toISOString() }),
+      );
+      return;
+    }
+    this.#gone(target, object);
+  }
+
+  /** The object of that name. */
+  object(target: Target, name: string): GoObject {
+    const object = this.hub[target].get(name);
+    if (object === undefined) throw new Error(`there is no ${target} ${name} on the hub`);
+    return object;
+  }
+
+  #gone(target: Target, object: GoObject): void {
+    this.hub[target].delete(object.metadata.name);
+    this.#tell(target, 'delete', object);
+  }
+
+  #newStream(): GoStream {
+    const { pace, random } = this.#options;
+    return new GoStream({ source: '', pace, random, handle: (event) => this.#handle(event) });
+  }
+
+  #accept(call: GoServerCall) {
+    this.calls.push(call);
+    if (call.method === methods.subscribe) return this.#subscribe(call);
+    return {
+      message: (bytes: Buffer) => {
+        if (call.method === methods.version) {
+          call.send(writeMessage(versionResponse, { version: `argocd-agent-${this.version}` }));
+        } else if (call.method === methods.authenticate) {
+          const request = readMessage(authRequest, bytes);
+          this.logins.push(request);
+          if (request.version !== this.version) {
+            call.finish('FailedPrecondition', 'version mismatch');
+            return;
+          }
+          call.send(writeMessage(authResponse, this.#tokens()));
+        } else {
+          readMessage(refreshTokenRequest, bytes);
+          call.send(writeMessage(authResponse, { accessToken: this.#tokens().accessToken }));
+        }
+        call.finish();
+      },
+    };
+  }
+
+  /** The recorded answer to a login, for this agent and as good as new. */
+  #tokens(): Fields {
+    const recorded = recordedLines('app-managed').find(
+      ({ rpc, dir, bytes }) => rpc === methods.authenticate && dir === 'principal->agent' && bytes !== undefined,
+    );
+    if (recorded === undefined) throw new Error('there is no recorded answer to a login');
+    const answer = readMessage(authResponse, bytesOf(recorded));
+    const identity = { clientID: this.agent, mode: 'managed' };
+    const moved = (token: unknown) => movedToken(String(token), new Date(), identity);
+    return { ...answer, accessToken: moved(answer.accessToken), refreshToken: moved(answer.refreshToken) };
+  }
+
+  #subscribe(call: GoServerCall) {
+    const { stream } = this;
+    this.#call = call;
+    stream.start(call);
+    void call.ended.then(() => {
+      if (this.#call === call) this.disconnect();
+    });
+    for (const target of ['appproject', 'repository', 'gpgkey'] as const) {
+      // What is told at every connection is not stamped.
+      for (const object of this.hub[target].values())
+        this.#tell(target, 'spec-update', object, { principaluid: undefined });
+    }
+    if (!this.#resynced) {
+      this.#resynced = true;
+      const template = recordedEvent('app-managed', {
+        ...toAgent,
+        target: 'resourceResync',
+        type: 'request-resource-resync',
+      });
+      stream.writer.add(withPayload(template));
+    }
+    return {
+      message: (bytes: Buffer) => {
+        if (this.stream === stream) stream.take(bytes);
+      },
+      halfClose: () => call.finish(),
+    };
+  }
+
+  #handle(event: GoEvent): string | undefined {
+    const type = typeOf(event);
+    switch (targetOf(event)) {
+      case 'application':
+        return this.#takeApplication(type, event);
+      case 'resourceResync':
+        return this.#takeResync(type, event);
+      case 'clusterCacheInfoUpdate':
+      case 'heartbeat':
+        return undefined;
+      default:
+        return `unknown target ${targetOf(event)}`;
+    }
+  }
+
+  #takeApplication(type: string, event: GoEvent): string | undefined {
+    if (type === 'error') return undefined;
+    const incoming = payloadOf<GoObject>(event);
+    if (incoming === undefined) return 'no object';
+    const hub = this.hub.application.get(incoming.metadata.name);
+    if (type === 'status-update') {
+      if (hub === undefined) return 'not found';
+      const { [refresh]: wish, ...annotations } = hub.metadata.annotations ?? {};
+      const theirs = incoming.metadata.annotations?.[refresh];
+      if (wish !== undefined || theirs !== undefined) {
+        hub.metadata.annotations = theirs === undefined ? annotations : { ...annotations, [refresh]: wish ?? theirs };
+      }
+      hub.status = incoming.status ?? {};
+      if (incoming.operation === undefined) delete hub.operation;
+      else hub.operation = incoming.operation;
+      // Its own write, of which it tells nobody.
+      hub.metadata.resourceVersion = this.#nextVersion();
+      return undefined;
+    }
+    if (type === 'delete') {
+      if (hub?.metadata.deletionTimestamp !== undefined) this.#gone('application', hub);
+      return undefined;
+    }
+    return `a managed agent may not send ${type}`;
+  }
+
+  #takeResync(type: string, event: GoEvent): string | undefined {
+    if (type === 'request-synced-resource-list') {
+      const keys = [...this.hub.application.values()].map(({ metadata }) => ({
+        kind: 'Application',
+        name: metadata.name,
+        uid: metadata.uid ?? '',
+      }));
+      const { checksum } = payloadOf<{ checksum: string | null }>(event) ?? { checksum: null };
+      if (keys.length === 0 || goListChecksum(keys) === checksum) return undefined;
+      const template = recordedEvent('resync', {
+        ...toAgent,
+        target: 'resourceResync',
+        type: 'response-synced-resource',
+      });
+      for (const { kind, name, uid } of keys) {
+        this.stream.writer.add(withPayload(template, { name, namespace: this.agent, uid, kind }));
+      }
+      return undefined;
+    }
+    if (type !== 'request-update') return `a managed agent may not send ${type}`;
+    const { kind, name, namespace, uid, checksum } = payloadOf<Record<string, string>>(event) ?? {};
+    const target = (Object.keys(kinds) as Target[]).find((each) => kinds[each] === kind);
+    if (target === undefined || name === undefined) return `unknown kind ${kind}`;
+    const object = this.hub[target].get(name);
+    if (object !== undefined && goChecksum(object.spec ?? object.data) === checksum) return undefined;
+    // The original cannot repair repositories.
+    if (target === 'repository') return 'unknown kind Repository';
+    const stamp = target === 'application' ? this.uid : undefined;
+    if (object !== undefined) {
+      this.#tell(target, 'spec-update', object, { principaluid: stamp });
+    } else {
+      // An object of nothing but its name, as Go writes an otherwise empty one.
+      const where = { dir: 'principal->agent', target, type: 'delete' } as const;
+      const isStub = ({ metadata }: GoObject) => metadata.resourceVersion === undefined;
+      const stub = payloadOf<GoObject>(recordedEvent('resync', { ...where, where: isStub })) as GoObject;
+      const metadata = { ...stub.metadata, name, uid: uid ?? '', ...(namespace === undefined ? {} : { namespace }) };
+      this.#tell(target, 'delete', { ...stub, metadata }, { principaluid: stamp });
+    }
+    return undefined;
+  }
+
+  #tell(target: Target, type: string, object: GoObject, strings: Record<string, string | undefined> = {}): void {
+    const recording = type === 'terminate-operation' ? 'terminate' : recordings[target];
+    const template = recordedEvent(recording, { ...toAgent, target, type });
+    const stamped = extensionOf(template, 'principaluid') === '' ? {} : { principaluid: this.uid };
+    this.stream.writer.add(aboutObject(template, structuredClone(object), { ...stamped, ...strings }));
+  }
+
+  #nextVersion(): string {
+    this.#version += 1;
+    return String(this.#version);
+  }
+}
+
+function phaseOf({ status }: GoObject): string | undefined {
+  return (status?.operationState as { phase?: string } | undefined)?.phase;
+}
