@@ -60,6 +60,24 @@ describe.each([
             events.push(objectEvent(targets.application, type, object, { source: agentSource }, ids));
           }
         }
+        // As if it were still removing what went to another agent; it never had this one, and cannot know its uid.
+        const guessed = { 'argocd.argoproj.io/source-uid': randomUUID() };
+        const leaving = {
+          ...metadata,
+          namespace: claimed,
+          annotations: guessed,
+          deletionTimestamp: '2026-01-01T00:00:00Z',
+        };
+        const ids = { resourceId: `${name}_${uid}`, eventId: randomUUID() };
+        events.push(
+          objectEvent(
+            targets.application,
+            eventTypes.statusUpdate,
+            { metadata: leaving, spec },
+            { source: agentSource },
+            ids,
+          ),
+        );
         const error = { resourceName: name, resourceNamespace: claimed, message: 'taken over' };
         events.push(event(targets.application, eventTypes.error, error));
         for (const kind of ['Application', 'AppProject', 'Repository', 'GPGKey']) {

@@ -7,8 +7,11 @@ import type { ClusterInfos } from './cluster-info.ts';
 import type { ConnectionRecords } from './connections.ts';
 import type { PrincipalMetrics } from './metrics.ts';
 
-/** What an agent may send ahead of what has been written to the API server. */
-const intake = { maxEvents: 5_000, maxBytes: 64 * 1024 * 1024 };
+/**
+ * What an agent may send ahead of what has been written to the API server. What is read takes up to thirty times its length
+ * in memory, for each agent that means no good.
+ */
+const intake = { maxEvents: 5_000, maxBytes: 16 * 1024 * 1024 };
 
 interface Current {
   readonly session: Session;

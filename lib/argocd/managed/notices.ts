@@ -1,6 +1,7 @@
 import { type Backoff, type Clock, Inbox, type ObjectRef } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { annotations } from '../names.ts';
+import { sourceUidOf } from './copy.ts';
 import type { HubWriter } from './hub-writer.ts';
 import { displayName, type SyncLog } from './log.ts';
 import { planNotice, planRelease } from './status.ts';
@@ -209,10 +210,11 @@ export class Notices {
     }
   }
 
+  /** Only an agent that once had the Application knows its UID; the word of any other one is not shown on it. */
   #removals(ref: ObjectRef, hub: Application): string[] {
     const agent = this.#options.agentOf(hub);
     return Array.from(this.#departures.get(idOf(ref)) ?? [])
-      .filter(([other]) => other !== agent)
+      .filter(([other, { sourceUid }]) => other !== agent && sourceUid === sourceUidOf(hub))
       .map(([other, { since }]) => `agent ${other} is removing what was deployed there since ${since.toISOString()}`);
   }
 
