@@ -1,10 +1,12 @@
+import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TokenAuthority } from '../auth/index.ts';
+import { clientKeepalive } from './client-keepalive.ts';
 import { createSigningKey } from './fixtures.ts';
 import { connectGrpc } from './grpc/client.ts';
 import { callUnary } from './grpc/client-call.ts';
-import { runWireClient, serveWire, type WireServer } from './index.ts';
+import { runWireClient, serveWire, type WireError, type WireServer } from './index.ts';
 import { paths } from './services.ts';
 
 // A network that goes silent without telling anybody.
@@ -114,4 +116,51 @@ describe('a connection that goes silent', () => {
     await transport.closed;
     expect(transport.failure?.message).toContain('does not answer any more');
   });
+});
+
+test.each([
+  ['grpc', 0, 1, { onSuspicionEveryMs: 305_000 }],
+  ['websocket', 0, 1, { intervalMs: 25_000 }],
+  ['grpc', 50_000, 1, { intervalMs: 50_000, timeoutMs: 20_000 }],
+  ['grpc', 1000, 1, { intervalMs: 10_000, timeoutMs: 20_000 }],
+  ['grpc', 50_000, 4, { intervalMs: 200_000, timeoutMs: 20_000 }],
+  ['websocket', 30_000, 1, { intervalMs: 30_000, timeoutMs: 20_000 }],
+] as const)('an agent over %s with interval %d and factor %d', (transport, intervalMs, factor, expected) => {
+  const timing = clientKeepalive(transport, { intervalMs, factor });
+  expect(timing).toMatchObject(expected);
+  // With an interval every silence is probed; by itself HTTP/2 is probed on suspicion only.
+  expect(timing.onSuspicionEveryMs === undefined).toBe(intervalMs > 0 || transport === 'websocket');
+});
+
+test('an agent is told when it pings too often for the principal', async () => {
+  const failures: WireError[] = [];
+  const principal = createHttp2Server();
+  principal.on('stream', (stream) => {
+    stream.on('error', () => undefined);
+    stream.session?.goaway(0xb, 0, Buffer.from('too_many_pings'));
+    stream.session?.destroy();
+  });
+  await new Promise<void>((resolve) => principal.listen(0, '127.0.0.1', resolve));
+  const abort = new AbortController();
+  const done = runWireClient({
+    server: `127.0.0.1:${(principal.address() as AddressInfo).port}`,
+    tls: () => 'plaintext',
+    credentials: () => ({ method: '', credentials: {} }),
+    mode: 'managed',
+    version: '1',
+    agentNamespace: '',
+    onConnected: () => ({ event: () => undefined, closed: () => undefined }),
+    onDisconnected: (error) => failures.push(error),
+    signal: abort.signal,
+    backoff: { initialMs: 10, maxMs: 10 },
+    logger: silent,
+  });
+  await until(() => expect(failures.length).toBeGreaterThan(0));
+  expect(failures[0]).toMatchObject({
+    message: expect.stringContaining('ping too often'),
+    hint: expect.stringContaining('--keepalive-min-interval'),
+  });
+  abort.abort();
+  await done;
+  principal.close();
 });

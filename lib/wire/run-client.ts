@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Backoff } from './backoff.ts';
 import { CertificateWatch } from './certificate-watch.ts';
+import { clientKeepalive } from './client-keepalive.ts';
 import type { ClientTls, PrincipalInfo, WireClientOptions } from './client-options.ts';
 import { WireError } from './errors.ts';
 import { CallEventStream } from './event-stream.ts';
@@ -23,13 +24,6 @@ const acceptedAfterMs = 250;
 const defaultBackoff = { initialMs: 200, maxMs: 10_000 };
 /** A stream that lasted this long was a good one: the next attempt starts with the shortest wait again. */
 const goodAfterMs = 5000;
-/** grpc-go's lower bound for pings, and its patience. */
-const minPingIntervalMs = 10_000;
-const pingTimeoutMs = 20_000;
-/** Idle connections are left to TCP keep-alive; one that swallows what we send is pinged, as rarely as originals allow. */
-const defaultKeepalive = { intervalMs: 10_000, timeoutMs: 10_000, onSuspicionEveryMs: 5 * 60_000 + 5000 };
-/** Proxies close WebSockets on which nothing passes, many after a minute. */
-const webSocketKeepalive = { intervalMs: 25_000, timeoutMs: 20_000 };
 /** How long the reason of a broken connection may come after the failure that it caused. */
 const reasonDelayMs = 250;
 
@@ -177,10 +171,9 @@ async function connect(
   learned: Learned,
 ): Promise<GrpcTransport> {
   const { host, port } = parseServer(options.server);
-  const isWebSocket = options.transport === 'websocket';
+  const { transport: kind = 'grpc' } = options;
   // grpc-go asks for the proxy of https whatever it speaks, Go's HTTP client for that of the scheme.
-  const scheme = isWebSocket && tls === 'plaintext' ? 'http' : 'https';
-  const interval = Math.max(options.keepalivePingIntervalMs ?? 0, minPingIntervalMs) * learned.pingFactor;
+  const scheme = kind === 'websocket' && tls === 'plaintext' ? 'http' : 'https';
   const transport = {
     host,
     port,
@@ -189,11 +182,13 @@ async function connect(
     timeoutMs: connectTimeoutMs,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     compression: options.compression ?? false,
+    keepalive: clientKeepalive(kind, {
+      intervalMs: options.keepalivePingIntervalMs ?? 0,
+      factor: learned.pingFactor,
+    }),
     signal: options.signal,
   };
-  const pings = options.keepalivePingIntervalMs ? { intervalMs: interval, timeoutMs: pingTimeoutMs } : undefined;
-  if (isWebSocket) return webSocketTransport({ ...transport, keepalive: pings ?? webSocketKeepalive });
-  return connectGrpc({ ...transport, keepalive: pings ?? defaultKeepalive });
+  return kind === 'websocket' ? webSocketTransport(transport) : connectGrpc(transport);
 }
 
 function parseServer(server: string): { host: string; port: number } {

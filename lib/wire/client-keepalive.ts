@@ -1,0 +1,32 @@
+import type { KeepaliveTiming } from './grpc/keepalive.ts';
+
+/** grpc-go's lower bound for pings, and its patience. */
+const minPingIntervalMs = 10_000;
+const pingTimeoutMs = 20_000;
+/**
+ * Idle connections are left to TCP keep-alive; one that swallows what we send is pinged, as rarely as originals allow: once
+ * in 5 minutes.
+ */
+const onSuspicion: KeepaliveTiming = {
+  intervalMs: 10_000,
+  timeoutMs: 10_000,
+  onSuspicionEveryMs: 5 * 60_000 + 5000,
+};
+/** Proxies close WebSockets on which nothing passes, many after a minute; no principal minds pings there. */
+const overWebSocket: KeepaliveTiming = { intervalMs: 25_000, timeoutMs: 20_000 };
+
+/**
+ * When an agent pings.
+ *
+ * @param intervalMs what `--keep-alive-ping-interval` says; 0 for nothing
+ * @param factor how much rarer it has to be, since principals have complained
+ */
+export function clientKeepalive(
+  transport: 'grpc' | 'websocket',
+  { intervalMs, factor }: { readonly intervalMs: number; readonly factor: number },
+): KeepaliveTiming {
+  if (intervalMs > 0) {
+    return { intervalMs: Math.max(intervalMs, minPingIntervalMs) * factor, timeoutMs: pingTimeoutMs };
+  }
+  return transport === 'websocket' ? overWebSocket : onSuspicion;
+}
