@@ -23,6 +23,9 @@ export class MirrorResync implements Resync {
 
   constructor(context: ResyncContext<MirrorPart>) {
     this.#context = context;
+    for (const part of context.parts) {
+      part.onDoubt?.((ref) => this.#tell(part, ref));
+    }
   }
 
   connected(): void {

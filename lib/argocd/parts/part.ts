@@ -84,6 +84,8 @@ export interface MirrorPart extends Part {
   holding(ref: ObjectRef): RequestUpdate;
   /** What this side calls an object of the source. */
   localRef(told: { readonly name: string; readonly namespace: string }): ObjectRef;
+  /** Has the source told of an object though it did not ask: it may not know what it said of it earlier. */
+  onDoubt?(tellSource: (ref: ObjectRef) => void): void;
   /** The source started anew and knows nothing of what it was told: it has to hear all of it again. */
   sourceRestarted(): void;
   close(): void;

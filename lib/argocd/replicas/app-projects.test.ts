@@ -121,7 +121,10 @@ test('what an API server makes of a project is not fought over', async () => {
   };
   managed.patch = async (ref, change) => patch(ref, JSON.parse(JSON.stringify({ ...change, spec: {} })));
   await settled();
-  expect(managed.writes).toEqual(['create']);
+  expect(managed.writes).toEqual(['create', 'patch']);
+  managed.edit('team', { spec: { sourceRepos: ['mine'] } });
+  await settled();
+  expect(managed.writes).toEqual(['create', 'patch', 'patch', 'patch']);
 });
 
 test('a write that fails is repeated', async () => {

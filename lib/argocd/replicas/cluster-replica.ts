@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, type Store, systemClock, View } from '../../sync/index.ts';
+import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../sync/index.ts';
 import type { SyncLog } from '../managed/log.ts';
 import type { PeerConnection } from '../managed/messages.ts';
 import type { AgentKind, MirrorPart, ObjectMessage } from '../parts/part.ts';
@@ -26,6 +26,7 @@ export function clusterReplica<T extends ReplicaObject>(
 ): AgentKind<MirrorPart> {
   const { store, namespace, log, clock = systemClock, random = Math.random, newId = randomUUID } = options;
   let replica: Replica<T> | undefined;
+  let tellSource: (ref: ObjectRef) => void = () => undefined;
   const view = new View<T>({
     clock,
     changed: (ref, change) => replica?.localChange(ref, change),
@@ -47,6 +48,7 @@ export function clusterReplica<T extends ReplicaObject>(
         { kind, rules, store, view, namespace, peer: {}, log, clock, random, newId, concurrency },
         signal,
       );
+      replica.onDoubt((ref) => tellSource(ref));
       replica.adoptFound();
     },
     connected: (connection: PeerConnection) => started().connected(connection),
@@ -57,6 +59,9 @@ export function clusterReplica<T extends ReplicaObject>(
     copies: () => started().copies(),
     holding: (ref) => started().holding(ref),
     localRef: (told) => started().localRef(told),
+    onDoubt: (listener) => {
+      tellSource = listener;
+    },
     sourceRestarted: () => started().sourceRestarted(),
     stats: () => started().stats(),
     close: () => replica?.close(),

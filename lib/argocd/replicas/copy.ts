@@ -26,7 +26,14 @@ const ofCluster: ReadonlySet<string> = new Set(['foregroundDeletion', 'orphan'])
  * collector would therefore remove the copy; kubectl's annotation would tell of another state.
  */
 export function forTransfer<T extends ReplicaObject>(object: T): T {
-  const { ownerReferences: _, managedFields: __, annotations: all, ...metadata } = object.metadata;
+  const {
+    ownerReferences: _owners,
+    managedFields: _fields,
+    deletionTimestamp: _at,
+    deletionGracePeriodSeconds: _grace,
+    annotations: all,
+    ...metadata
+  } = object.metadata;
   const { status: _status, ...rest } = object as T & { status?: unknown };
   const shared = Object.entries(all ?? {}).filter(([key]) => !own.has(key));
   return {

@@ -135,6 +135,9 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
           return skipped;
         }
         const owner = ownerOfMirror(local);
+        if (owner === agent) {
+          return undefined;
+        }
         return owner === undefined
           ? 'the hub has a project of its own of that name'
           : `the project of that name on the hub is the mirror of agent ${owner}'s`;

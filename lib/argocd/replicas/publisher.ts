@@ -256,8 +256,9 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
 
   #snapshot(object: T, agent: string, withdrawals: number | undefined): Snapshot<T> | undefined {
     const { forAgent, asHeld, kind } = this.#options;
-    const { uid = '', resourceVersion: version = '', deletionTimestamp } = object.metadata;
-    const sent = deletionTimestamp === undefined ? forAgent(object, agent) : undefined;
+    const { uid = '', resourceVersion: version = '' } = object.metadata;
+    // One that is being deleted is there until its finalizers are answered, and so are its copies.
+    const sent = forAgent(object, agent);
     if (sent === undefined) {
       return undefined;
     }

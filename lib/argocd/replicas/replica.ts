@@ -1,6 +1,4 @@
 import {
-  type Backoff,
-  backoffDelay,
   type Clock,
   failureOf,
   Inbox,
@@ -10,6 +8,7 @@ import {
   type StoreChange,
   type View,
 } from '../../sync/index.ts';
+import { Troubles } from '../autonomous/troubles.ts';
 import { canonicalJson } from '../canonical-json.ts';
 import type { SyncLog } from '../managed/log.ts';
 import type { PeerConnection, RequestUpdate } from '../managed/messages.ts';
@@ -80,20 +79,13 @@ interface Wanted<T> {
   copyUid: string | undefined;
 }
 
-interface Problem {
-  readonly message: string;
-  readonly attempt: number;
-  readonly cancelRetry: (() => void) | undefined;
-}
-
 type Work =
-  | { readonly is: 'message'; readonly name: string; readonly message: ReplicaMessage }
+  | { readonly is: 'message'; readonly name: string; readonly message: ReplicaMessage; readonly connection: number }
   | { readonly is: 'look'; readonly name: string; readonly id: string; readonly doubtful: boolean };
 
 const maxSteps = 6;
-const retryRefused: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
 /** Objects that a source may have refused. What comes beyond is told again by the source's next resync. */
-const mostProblems = 1_000;
+const mostTroubles = 1_000;
 
 /**
  * Makes the copies of one source's objects what the source says, puts back what others change, and takes away what the
@@ -104,10 +96,12 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
   readonly kind;
   readonly #options: ReplicaOptions<T>;
   readonly #wanted = new Map<string, Wanted<T>>();
-  readonly #problems = new Map<string, Problem>();
+  readonly #troubles: Troubles;
   readonly #inbox: Inbox<Work>;
   readonly #warnings: Warnings;
   #connection: PeerConnection | undefined;
+  #connections = 0;
+  #tellSource: (ref: ObjectRef) => void = () => undefined;
 
   /** @param signal ends all work */
   constructor(options: ReplicaOptions<T>, signal: AbortSignal) {
@@ -115,6 +109,12 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     this.#options = options;
     const { kind, log, peer, clock, random, concurrency } = options;
     this.#warnings = new Warnings(log, clock);
+    this.#troubles = new Troubles({
+      clock,
+      random,
+      told: (name, message) =>
+        this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} cannot be had here: ${message}`),
+    });
     this.#inbox = new Inbox<Work>(
       {
         apply: (work, aborted) => this.#apply(work, aborted),
@@ -156,6 +156,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
 
   connected(connection: PeerConnection): void {
     this.#connection = connection;
+    this.#connections++;
     this.#inbox.reconnected();
   }
 
@@ -176,7 +177,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
       return false;
     }
     const name = this.#options.rules.localName(message.object.metadata.name);
-    this.#inbox.receive({ is: 'message', name, message });
+    this.#inbox.receive({ is: 'message', name, message, connection: this.#connections });
     return true;
   }
 
@@ -193,12 +194,17 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     this.#inbox.receive({ is: 'look', name, id: this.#options.newId(), doubtful });
   }
 
+  /** Also what is yet to become a copy: if the source knows nothing of it any more, nobody else could take it back. */
   *copies(): Iterable<Copy> {
     const { view, rules } = this.#options;
+    const copy = (name: string, uid: string) => ({ ref: this.#refOf(name), name: rules.sourceName(name), uid });
+    for (const [name, { sourceUid }] of this.#wanted) {
+      yield copy(name, sourceUid);
+    }
     for (const local of view.values()) {
-      if (this.#isCopy(local)) {
-        const { name } = local.metadata;
-        yield { ref: this.#refOf(name), name: rules.sourceName(name), uid: copiedFrom(local) };
+      const { name } = local.metadata;
+      if (this.#isCopy(local) && !this.#wanted.has(name)) {
+        yield copy(name, copiedFrom(local));
       }
     }
   }
@@ -207,21 +213,25 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     const { kind, view, rules } = this.#options;
     const { name, namespace } = ref;
     const told = { kind: kind.kind, name, namespace };
+    const wanted = this.#wanted.get(name);
     const local = view.get(ref);
     if (local === undefined || !this.#isCopy(local)) {
-      return { ...told, uid: '', checksum: null, digest: '' };
+      return { ...told, uid: wanted?.sourceUid ?? '', checksum: null, digest: '' };
     }
-    const wanted = this.#wanted.get(name);
-    const isUnderWay = this.#inbox.isBusy(name) || this.#problems.has(name);
+    const isUnderWay = this.#inbox.isBusy(name) || this.#troubles.has(name);
     const isSettled = local.metadata.deletionTimestamp === undefined && !isUnderWay;
     const isAsTold = wanted !== undefined && wanted.settled === this.#state(local);
     return {
       ...told,
-      uid: copiedFrom(local),
+      uid: wanted?.sourceUid ?? copiedFrom(local),
       checksum: rules.checksum?.(local) ?? kind.checksum(local),
       // Empty, which is no digest of anything, lets the source say what it wants.
       digest: isSettled ? replicaDigest(kind, isAsTold ? wanted.object : local) : '',
     };
+  }
+
+  onDoubt(tellSource: (ref: ObjectRef) => void): void {
+    this.#tellSource = tellSource;
   }
 
   localRef({ name }: { readonly name: string }): ObjectRef {
@@ -233,19 +243,17 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
   }
 
   stats(): SyncStats {
-    let retrying = this.#inbox.retrying;
-    for (const { cancelRetry } of this.#problems.values()) {
-      retrying += cancelRetry === undefined ? 0 : 1;
-    }
-    return { pending: 0, inFlight: 0, queued: this.#inbox.queued, retrying };
+    return {
+      pending: 0,
+      inFlight: 0,
+      queued: this.#inbox.queued,
+      retrying: this.#inbox.retrying + this.#troubles.size,
+    };
   }
 
   close(): void {
     this.#connection = undefined;
-    for (const { cancelRetry } of this.#problems.values()) {
-      cancelRetry?.();
-    }
-    this.#problems.clear();
+    this.#troubles.close();
   }
 
   async #apply(work: Work, signal: AbortSignal): Promise<'done' | 'retry'> {
@@ -255,7 +263,11 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
       }
       return this.#bringInStep(work.name, signal);
     }
-    const { name, message } = work;
+    const { name, message, connection } = work;
+    if (connection !== this.#connections) {
+      // The source may have lost its memory since it said this, and then it cannot know that it did.
+      this.#tellSource(this.#refOf(name));
+    }
     if (message.type === 'delete') {
       return this.#remove(name, message.object.metadata.uid ?? '', signal);
     }
@@ -276,7 +288,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
       if (!(error instanceof Unacceptable)) {
         throw error;
       }
-      this.#problem(name, error.message, false);
+      this.#trouble(name, error.message);
       return false;
     }
   }
@@ -285,6 +297,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
   async #bringInStep(name: string, signal: AbortSignal): Promise<'done' | 'retry'> {
     const { store, view, kind, rules, log, peer } = this.#options;
     const ref = this.#refOf(name);
+    let result: string | undefined;
     for (let step = 0; step < maxSteps; step++) {
       const wanted = this.#wanted.get(name);
       if (wanted === undefined) {
@@ -293,7 +306,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
       const local = view.get(ref);
       const objection = local === undefined ? undefined : this.#objection(local, wanted);
       if (objection !== undefined) {
-        this.#problem(name, objection, false);
+        this.#trouble(name, objection);
         return 'done';
       }
       const plan = this.#plan(local, wanted);
@@ -309,15 +322,21 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
         }
         const now = view.get(ref);
         if (now !== undefined && now.metadata.deletionTimestamp === undefined) {
-          wanted.settled = this.#state(now);
+          const state = this.#state(now);
+          if (local !== now && state !== result && patchForCopy(kind, wanted.object, now, wanted.marks) !== undefined) {
+            // Somebody wrote too, which the cache had not shown; or it is what the API server makes of it, and stays so.
+            result = state;
+            continue;
+          }
+          wanted.settled = state;
           wanted.copyUid = now.metadata.uid;
         }
-        this.#solved(name);
+        this.#troubles.solved(name);
         return 'done';
       } catch (error) {
         if (failureOf(error) === 'rejected') {
           // It may be taken later: rights are given, policies change, another version of the source is accepted.
-          this.#problem(name, (error as Error).message, true);
+          this.#trouble(name, (error as Error).message, () => this.look(name));
           return 'done';
         }
         await this.#again(error, name, signal);
@@ -344,18 +363,17 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     const { store, view, kind, log, peer } = this.#options;
     const ref = this.#refOf(name);
     const wanted = this.#wanted.get(name);
-    if (wanted?.sourceUid === sourceUid) {
+    if (wanted === undefined || wanted.sourceUid === sourceUid) {
       this.#wanted.delete(name);
-      this.#solved(name);
+      this.#troubles.solved(name);
     }
     for (let step = 0; step < maxSteps; step++) {
       const local = view.get(ref);
+      // When what is wanted goes, what was there before it and has not become it yet goes too.
       const isOurs =
-        local !== undefined && this.#isCopy(local)
-          ? copiedFrom(local) === sourceUid
-          : wanted?.sourceUid === sourceUid &&
-            local?.metadata.uid !== undefined &&
-            local.metadata.uid === wanted.copyUid;
+        local !== undefined &&
+        ((this.#isCopy(local) && (copiedFrom(local) === sourceUid || wanted?.sourceUid === sourceUid)) ||
+          (wanted?.sourceUid === sourceUid && local.metadata.uid === wanted.copyUid));
       if (local === undefined || !isOurs) {
         return 'done';
       }
@@ -426,30 +444,15 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     return { namespace: this.#options.namespace, name };
   }
 
-  /** Something stands in the way that a repetition alone does not mend. */
-  #problem(name: string, message: string, retry: boolean): void {
-    const { kind, peer, clock, random } = this.#options;
-    const before = this.#problems.get(name);
-    before?.cancelRetry?.();
-    const fields = { ...peer, [kind.field]: name };
-    if (before === undefined && this.#problems.size >= mostProblems) {
+  /** Something stands in the way that only time or people mend. */
+  #trouble(name: string, message: string, again?: () => void): void {
+    const { kind, peer } = this.#options;
+    if (this.#troubles.size >= mostTroubles && !this.#troubles.has(name)) {
       this.#wanted.delete(name);
-      this.#warnings.warn(fields, `${kind.noun} cannot be had here, and nor can too many others: ${message}`);
+      this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} is one too many of those that cannot be had`);
       return;
     }
-    const attempt = (before?.attempt ?? 0) + 1;
-    const cancelRetry = retry
-      ? clock.after(backoffDelay(retryRefused, attempt, random()), () => this.look(name))
-      : undefined;
-    this.#problems.set(name, { message, attempt, cancelRetry });
-    if (before?.message !== message) {
-      this.#warnings.warn(fields, `${kind.noun} cannot be had here: ${message}`);
-    }
-  }
-
-  #solved(name: string): void {
-    this.#problems.get(name)?.cancelRetry?.();
-    this.#problems.delete(name);
+    this.#troubles.met(name, message, again);
   }
 }
 

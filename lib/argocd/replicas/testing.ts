@@ -158,12 +158,12 @@ export function pair({ managed = [], autonomous = [], agent: own }: Sides) {
     principal.disconnected('one', toAgent);
     agent.disconnected(toPrincipal);
   };
-  /** All is said and done. */
+  /** All is said and done that can be. */
   const settled = async () => {
     for (let quiet = 0; quiet < 5; ) {
       await new Promise((resolve) => setImmediate(resolve));
-      const all = [...Object.values(principal.stats('one')), ...Object.values(agent.stats())];
-      quiet = all.every((count) => count === 0) ? quiet + 1 : 0;
+      const isBusy = [principal.stats('one'), agent.stats()].some((stats) => stats.pending > 0 || stats.queued > 0);
+      quiet = isBusy ? 0 : quiet + 1;
     }
   };
   connect();
