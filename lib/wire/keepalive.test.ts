@@ -6,6 +6,8 @@ import { clientKeepalive } from './client-keepalive.ts';
 import { createSigningKey } from './fixtures.ts';
 import { connectGrpc } from './grpc/client.ts';
 import { callUnary } from './grpc/client-call.ts';
+import type { GrpcError } from './grpc/status.ts';
+import { webSocketTransport } from './grpc/websocket-client.ts';
 import { runWireClient, serveWire, type WireError, type WireServer } from './index.ts';
 import { paths } from './services.ts';
 
@@ -63,6 +65,7 @@ describe('a connection that goes silent', () => {
         return { event: () => undefined, closed: (error) => closed.push(error) };
       },
       keepalive: { intervalMs: 30, timeoutMs: 100 },
+      webSocket: true,
       logger: silent,
     });
     proxy = await startProxy(server.port);
@@ -74,8 +77,9 @@ describe('a connection that goes silent', () => {
     await server.close();
   });
 
-  test('is noticed by the principal', async () => {
+  test.each(['grpc', 'websocket'] as const)('is noticed by the principal (%s)', async (transport) => {
     const done = runWireClient({
+      transport,
       server: `127.0.0.1:${proxy.port}`,
       tls: () => 'plaintext',
       credentials: () => ({ method: '', credentials: {} }),
@@ -115,6 +119,31 @@ describe('a connection that goes silent', () => {
     await expect(lost).rejects.toMatchObject({ isConnectionLoss: true });
     await transport.closed;
     expect(transport.failure?.message).toContain('does not answer any more');
+  });
+
+  test('is noticed by the agent over WebSocket', async () => {
+    const { signal } = abort.controller;
+    const transport = webSocketTransport({
+      host: '127.0.0.1',
+      port: proxy.port,
+      tls: 'plaintext',
+      timeoutMs: 1000,
+      maxMessageBytes: 1000,
+      compression: false,
+      keepalive: { intervalMs: 30, timeoutMs: 100 },
+      signal,
+    });
+    await callUnary(transport.call(paths.version), Buffer.alloc(0), signal);
+    // A call that the principal has not got all of yet.
+    const call = transport.call(paths.authenticate);
+    const { promise: opened, resolve: open } = Promise.withResolvers<void>();
+    const { promise: ended, resolve: end } = Promise.withResolvers<GrpcError | undefined>();
+    call.listen({ opened: open, message: () => undefined, end });
+    await opened;
+    proxy.goSilent();
+    expect(await ended).toMatchObject({ isConnectionLoss: true });
+    expect(transport.failure?.message).toContain('does not answer any more');
+    transport.destroy();
   });
 });
 
