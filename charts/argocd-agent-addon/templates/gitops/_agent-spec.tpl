@@ -36,7 +36,7 @@ spec:
         mode: {{ .Values.gitOpsCluster.mode }}
         enableWebSocket: false
         enableCompression: false
-        keepAliveInterval: 50s
+        keepAliveInterval: 15s
       tls:
         secretName: argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert
         rootCASecretName: argocd-agent-ca
