@@ -362,3 +362,17 @@ test('live data that nobody asked for is refused so that agents go on', async ()
   }
   expect((await call(session, '/replicationapi.Replication/Subscribe').status).code).toBe('12');
 });
+
+test('a stranger may have few calls open, an agent many', async () => {
+  const { session } = await start();
+  const held = Array.from({ length: 12 }, () => call(session, '/authapi.Authentication/Authenticate'));
+  await until(() => expect(held.filter(({ stream }) => stream.closed)).toHaveLength(4));
+  expect(held.slice(8).map(({ stream }) => stream.rstCode)).toEqual(Array(4).fill(constants.NGHTTP2_REFUSED_STREAM));
+  for (const { stream } of held) stream.close();
+  const events = await subscribe(session);
+  await until(() => expect(session.remoteSettings.maxConcurrentStreams).toBe(256));
+  const { accessToken: authorization } = await tokens.issue({ agent: 'one', mode: 'managed' });
+  const pings = Array.from({ length: 100 }, () => call(session, '/eventstreamapi.EventStream/Ping', { authorization }));
+  expect(new Set(await Promise.all(pings.map(async ({ status }) => (await status).code)))).toEqual(new Set(['12']));
+  expect(events.stream.closed).toBe(false);
+});

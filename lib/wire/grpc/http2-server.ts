@@ -16,8 +16,10 @@ import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from
 
 /** Calls that a client may have open at once: its events, its renewals, and live logs and terminals of many users. */
 const maxConcurrentStreams = 256;
+/** The same before anybody has proved who it is: enough to log in. Every call may cost as much memory as its headers. */
+const maxConcurrentStreamsOfStrangers = 8;
 /** Headers of a request: a token and what proxies add. */
-const maxHeaderListBytes = 64 * 1024;
+const maxHeaderListBytes = 32 * 1024;
 /** How long a connection that is asked to end may take. */
 const shutdownGraceMs = 1000;
 /** How long a client may go on sending after its call has ended. */
@@ -47,7 +49,11 @@ export function serveHttp2(
 ): Http2Connection {
   const { logger } = options;
   const session = performServerHandshake(socket, {
-    settings: { initialWindowSize: streamWindowBytes, maxConcurrentStreams, maxHeaderListSize: maxHeaderListBytes },
+    settings: {
+      initialWindowSize: streamWindowBytes,
+      maxConcurrentStreams: maxConcurrentStreamsOfStrangers,
+      maxHeaderListSize: maxHeaderListBytes,
+    },
     maxSessionMemory: sessionMemoryMegabytes,
   });
   let isTrusted = false;
@@ -59,6 +65,7 @@ export function serveHttp2(
       isTrusted = true;
       // What strangers may send ahead stays at the small default of HTTP/2.
       session.setLocalWindowSize(connectionWindowBytes);
+      session.settings({ maxConcurrentStreams });
       options.trusted();
     },
   };
