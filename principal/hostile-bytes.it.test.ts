@@ -210,6 +210,7 @@ test(`10,000 spoilt messages (SEED=${seed})`, async () => {
   const random = new Random(seed);
   const messages = [...recorded(), ...made()];
   expect(messages.length).toBeGreaterThan(10);
+  const refused = await stage.metric('argocd_principal_refused_events_total');
   let call = await stage.agent();
   for (let count = 0; count < 10_000; count++) {
     if (call.isOver) call = await stage.agent();
@@ -218,6 +219,7 @@ test(`10,000 spoilt messages (SEED=${seed})`, async () => {
     await call.write(frame(bytes, random.chance(0.002) ? random.integer(0, 255) : 0, lie));
   }
   await Promise.race([call.end, call.settle()]);
+  expect(await stage.metric('argocd_principal_refused_events_total')).toBeGreaterThan(refused + 1_000);
 });
 
 /** What a Go agent sent, where recordings are at hand; they are no part of the project. */

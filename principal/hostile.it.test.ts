@@ -69,15 +69,8 @@ describe.each([
           deletionTimestamp: '2026-01-01T00:00:00Z',
         };
         const ids = { resourceId: `${name}_${uid}`, eventId: randomUUID() };
-        events.push(
-          objectEvent(
-            targets.application,
-            eventTypes.statusUpdate,
-            { metadata: leaving, spec },
-            { source: agentSource },
-            ids,
-          ),
-        );
+        const reported = { metadata: leaving, spec };
+        events.push(objectEvent(targets.application, eventTypes.statusUpdate, reported, { source: agentSource }, ids));
         const error = { resourceName: name, resourceNamespace: claimed, message: 'taken over' };
         events.push(event(targets.application, eventTypes.error, error));
         for (const kind of ['Application', 'AppProject', 'Repository', 'GPGKey']) {
@@ -113,10 +106,15 @@ test('what a managed agent may not send is refused, whoever it is about', async 
       ),
     );
   events.push(event('', eventTypes.create, object), event('__proto__', eventTypes.create, object));
+  const refused = await stage.metric('argocd_principal_refused_events_total');
   await call.sendAll(events);
+  expect(await stage.metric('argocd_principal_refused_events_total')).toBeGreaterThan(refused + events.length / 2);
+  expect(stage.hub.principal.output).toMatch(/the peer sent what it may not send.*agent=evil/);
 });
 
 test('only a token of this principal, for this use, in force and with its own certificate opens a stream', async () => {
+  const refused = await stage.metric('argocd_principal_refused_logins_total');
+  const said = stage.hub.principal.output.length;
   const evilOne = await stage.attacker();
   const { accessToken, refreshToken } = await evilOne.login();
   const [header = '', payload = '', signature = ''] = accessToken.split('.');
@@ -176,6 +174,8 @@ test('only a token of this principal, for this use, in force and with its own ce
   const nobody = await stage.attacker({ name: undefined });
   expect((await nobody.login()).code, 'no certificate').toBe(16);
   expect((await nobody.subscribe(accessToken).end).code, 'a token without a certificate').toBe(16);
+  expect(await stage.metric('argocd_principal_refused_logins_total')).toBe(refused + Object.keys(tokens).length + 5);
+  expect(stage.hub.principal.output.slice(said)).toMatch(/An agent is refused.*the client certificate of/);
   // It is the tokens that were wrong, not the way they were shown.
   const good = evilOne.subscribe(await signed(claims, stage.hub.jwtKey));
   await good.settle();

@@ -50,6 +50,7 @@ test("a forgotten agent's series go, others stay", async () => {
   const { registry, metrics } = start();
   for (const agent of ['gone', 'stays']) {
     metrics.connected(agent);
+    metrics.refusedEvent(agent, 'application');
     metrics.processed(agent, 'application', 'success', 0.1);
     metrics.processed(agent, 'appproject', 'failure', 0.1);
   }
@@ -58,5 +59,6 @@ test("a forgotten agent's series go, others stay", async () => {
   const text = await registry.metrics();
   expect(text).not.toContain('gone');
   expect(text).toContain('argocd_principal_agent_connections_total{agent_name="stays"} 1');
+  expect(text).toContain('argocd_principal_refused_events_total{agent_name="stays",resource_type="application"} 1');
   expect(text).toContain('principal_errors{resource_type="appproject"} 2');
 });

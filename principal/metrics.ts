@@ -1,5 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { EventOutcome } from '../lib/bridge/index.ts';
+import { targets } from '../lib/wire/index.ts';
+
+/** What events are about, as far as it counts: the protocol's targets, and what is none. */
+const resourceTypes = [...Object.values(targets), 'unknown'];
 
 /** What the hub's changes are counted of. */
 export type CountedKind = 'applications' | 'app_projects' | 'repositories';
@@ -28,6 +32,8 @@ export interface PrincipalMetrics {
   /** An event of an agent has been processed. */
   processed(agent: string, resourceType: string, status: EventOutcome, seconds: number): void;
   refusedLogin(reason: string): void;
+  /** An agent sent what cannot be read, or what it may not send. */
+  refusedEvent(agent: string, resourceType: string): void;
   /** Changes of kinds seen on the hub. */
   changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;
   /** The agent has left the fleet. */
@@ -116,6 +122,12 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     labelNames: ['reason'],
     registers,
   });
+  const refusedEvents = new Counter({
+    name: 'argocd_principal_refused_events_total',
+    help: 'Messages of agents that could not be read, or that they may not send, by what they are about',
+    labelNames: ['agent_name', 'resource_type'],
+    registers,
+  });
   const processedBy = new Map<string, Set<string>>();
   return {
     connected: (agent) => connections.inc({ agent_name: agent }),
@@ -131,9 +143,11 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
       processing.observe({ status, agent_name: agent, resource_type: type }, seconds);
     },
     refusedLogin: (reason) => refused.inc({ reason }),
+    refusedEvent: (agent, type) => refusedEvents.inc({ agent_name: agent, resource_type: type }),
     changed: (kind, change) => changes.get(`${kind}_${change}`)?.inc(),
     forgetAgent: (agent) => {
       connections.remove({ agent_name: agent });
+      for (const resource_type of resourceTypes) refusedEvents.remove({ agent_name: agent, resource_type });
       for (const labels of processedBy.get(agent) ?? []) {
         const [status = '', resource_type = ''] = labels.split('\n');
         processing.remove({ status, agent_name: agent, resource_type });

@@ -41,6 +41,8 @@ export function principalParts(options: {
   /** What the hub's Argo CD calls the agent's cluster, undefined while it has none. */
   clusterOf: (agent: string) => string | undefined;
   namespaceCreation: NamespaceCreation | undefined;
+  /** Hears of what an agent sent and may not send. */
+  refused: (agent: string, resourceType: string) => void;
   /** Hears what of an autonomous agent's cannot be shown on the hub. */
   onTrouble: (trouble: MirrorTrouble) => void;
   detail: Detail;
@@ -93,6 +95,7 @@ export function principalParts(options: {
         log,
       }),
     ],
+    refused: (agent, { target }) => options.refused(agent, target),
     autonomous: [new ProjectMirrors({ store: projects, namespace, concurrency, log }), mirrors],
     log,
   });

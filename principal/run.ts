@@ -96,6 +96,7 @@ export async function runPrincipal(
     agentNamespace: (agent) => sessions.namespaceOf(agent),
     clusterOf: (agent) => agents.clustersOf(agent)[0]?.name,
     namespaceCreation: settings.namespaceCreation,
+    refused: (agent, resourceType) => metrics.refusedEvent(agent, resourceType),
     onTrouble: (trouble) => operators.cannotMirror(trouble),
     detail: loggers.detail,
     logger,

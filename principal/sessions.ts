@@ -1,6 +1,6 @@
 import { type Message, type PrincipalParts, Warnings } from '../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
-import { EventTimer, type Peer, peerOnStream } from '../lib/bridge/index.ts';
+import { EventTimer, type Peer, peerOnStream, resourceTypeOf } from '../lib/bridge/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
 import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../lib/wire/index.ts';
 import type { ClusterInfos } from './cluster-info.ts';
@@ -138,7 +138,9 @@ export class Sessions {
       },
       messageSent: (message) => this.#logSent(agent, message),
       other: (event) => {
-        if (!this.#takeOther(agent, event, warnings)) timer.failed(event);
+        if (this.#takeOther(agent, event, warnings)) return;
+        timer.failed(event);
+        metrics.refusedEvent(agent, resourceTypeOf(event));
       },
       intake,
     });
@@ -158,6 +160,7 @@ export class Sessions {
     }
     return {
       event: peer.event,
+      unreadable: () => metrics.refusedEvent(agent, 'unknown'),
       closed: () => {
         parts.disconnected(agent, peer.connection);
         if (this.#current.get(agent) !== current) return;

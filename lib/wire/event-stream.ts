@@ -124,6 +124,7 @@ export class CallEventStream implements EventStream {
         { ...this.#about, code: error.code, bytes: bytes.length },
         `A message was left out: ${error.message}`,
       );
+      this.#handlers?.unreadable?.();
       return;
     }
     if (this.#handlers === undefined) this.#waiting.push(event);

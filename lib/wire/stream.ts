@@ -31,6 +31,8 @@ export interface EventStream {
 export interface SessionHandlers {
   /** An event from the peer, in the order of arrival, acknowledgements included. Called synchronously: keep it short. */
   event(event: WireEvent): void;
+  /** A message that is no event came and was left out. */
+  unreadable?(): void;
   /** The stream has ended; nothing follows. `error` is absent when it ended in order. Called exactly once. */
   closed(error?: Error): void;
 }

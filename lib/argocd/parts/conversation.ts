@@ -36,6 +36,8 @@ export interface ConversationOptions {
   readonly random: () => number;
   readonly newId: () => string;
   readonly resend?: Backoff | undefined;
+  /** Hears of each message that the peer may not send in this mode. */
+  readonly refused?: ((message: Message) => void) | undefined;
 }
 
 /** Resync messages of a connection that are remembered. A forgotten one that comes again costs a comparison. */
@@ -55,6 +57,7 @@ export class Conversation<P extends SourcePart | MirrorPart> {
   readonly #errands: Errands;
   readonly #warnings: Warnings;
   readonly #peer: object;
+  readonly #refused: ((message: Message) => void) | undefined;
   /** Resync messages of this connection: a repeated one would speak of what was, not of what is. */
   readonly #heard = new Set<string>();
   /** Those that are acknowledged later: a copy is acknowledged with the first. */
@@ -65,6 +68,7 @@ export class Conversation<P extends SourcePart | MirrorPart> {
     const { clock = systemClock, random, newId, resend } = options;
     this.#parts = parts;
     this.#peer = options.peer;
+    this.#refused = options.refused;
     this.#errands = new Errands({ clock, random, newId, resend });
     this.#warnings = new Warnings(options.log, clock);
     this.#resync = resync({
@@ -188,6 +192,7 @@ export class Conversation<P extends SourcePart | MirrorPart> {
   #refuse(message: Message): void {
     const { target, type } = message;
     this.#warnings.warn({ ...this.#peer, target, type }, 'the peer sent what it may not send in this mode');
+    this.#refused?.(message);
     this.#connection?.acknowledge(message);
   }
 

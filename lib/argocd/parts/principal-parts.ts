@@ -14,6 +14,8 @@ export interface PrincipalPartsOptions {
   readonly managed: readonly PrincipalKind<SourcePart>[];
   /** What autonomous agents have mirrored. */
   readonly autonomous?: readonly PrincipalKind<MirrorPart>[];
+  /** Hears of each message that an agent may not send in its mode. */
+  readonly refused?: (agent: string, message: Message) => void;
   readonly log: SyncLog;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -114,7 +116,8 @@ export class PrincipalParts {
 
   #conversation(agent: string, mode: AgentMode): Agent['conversation'] {
     const { managed, autonomous = [], log, clock, random = Math.random, newId = randomUUID, resend } = this.#options;
-    const options = { log, peer: { agent, mode }, clock, random, newId, resend };
+    const refused = (message: Message) => this.#options.refused?.(agent, message);
+    const options = { log, peer: { agent, mode }, clock, random, newId, resend, refused };
     return mode === 'managed'
       ? new Conversation(
           managed.map((kind) => kind.part(agent)),
