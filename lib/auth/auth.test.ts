@@ -27,6 +27,7 @@ import {
   userpassMethod,
 } from './index.ts';
 import { PasswordChecker } from './password-checker.ts';
+import { userFile } from './user-file.ts';
 
 const request: AuthRequest = {
   method: 'mtls',
@@ -195,6 +196,40 @@ describe('names and passwords', () => {
       await expect(createAuthMethod({ method: 'userpass', file: join(folder, 'none') })).rejects.toEqual(
         refusal('configuration'),
       );
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test('a user database that changes is read anew, and one that is gone is remembered', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'users-'));
+    try {
+      const file = join(folder, 'users');
+      await writeFile(file, `cluster1:${good}\n`);
+      const warnings: string[] = [];
+      let time = 0;
+      const users = await userFile(
+        file,
+        (message) => warnings.push(message),
+        () => time,
+      );
+      const method = userpassMethod(users);
+      const login = (clientid: string, clientsecret = 'secret') =>
+        method.authenticate({ ...request, credentials: { clientid, clientsecret } }, peer());
+      expect(await login('cluster1')).toBe('cluster1');
+      const other = await hash('other', 4);
+      await writeFile(file, `cluster1:${other}\ncluster2:${good}\nnonsense\n`);
+      expect(await login('cluster1')).toBe('cluster1');
+      await expect(login('cluster2')).rejects.toEqual(refusal('bad-credentials'));
+      time = 5000;
+      expect(await login('cluster2')).toBe('cluster2');
+      await expect(login('cluster1')).rejects.toEqual(refusal('bad-credentials'));
+      expect(await login('cluster1', 'other')).toBe('cluster1');
+      expect(warnings).toEqual([expect.stringContaining('line 3 has no colon')]);
+      await rm(file);
+      for (time of [10_000, 20_000]) expect(await login('cluster2')).toBe('cluster2');
+      expect(warnings).toHaveLength(2);
+      expect(warnings[1]).toContain('the users stay as they were');
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -1,11 +1,11 @@
-import { readFile } from 'node:fs/promises';
 import type { AuthChoice } from './choice.ts';
 import { AuthError } from './errors.ts';
 import { headerMethod } from './header.ts';
 import type { AgentIdentity, AuthRequest, PeerInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import { mtlsMethod } from './mtls.ts';
-import { parseUserDatabase, userpassMethod } from './userpass.ts';
+import { userFile } from './user-file.ts';
+import { userpassMethod } from './userpass.ts';
 
 /**
  * Sets up the method that `--auth` asks for.
@@ -25,12 +25,7 @@ export async function createAuthMethod(
     case 'header':
       return headerMethod(choice);
     case 'userpass': {
-      const { file } = choice;
-      const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-        throw new AuthError('configuration', `The user database ${file} cannot be read`, { cause });
-      });
-      const users = parseUserDatabase(text);
-      for (const warning of users.warnings) options.warn?.(`User database ${file}: ${warning}`);
+      const users = await userFile(choice.file, options.warn);
       return userpassMethod(users);
     }
   }

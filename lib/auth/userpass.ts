@@ -46,9 +46,11 @@ export function parseUserDatabase(text: string): UserDatabase {
  * A login that succeeded is remembered (by a keyed hash, in memory only), so agents that come back cost nothing. Everything
  * else takes a comparison, and for an unknown name one that takes as long as that of some known name.
  */
-export function userpassMethod(users: UserDatabase, checker = new PasswordChecker()): AuthMethod {
+export function userpassMethod(
+  users: UserDatabase | (() => Promise<UserDatabase>),
+  checker = new PasswordChecker(),
+): AuthMethod {
   const key = randomBytes(32);
-  const hashes = [...users.hashes.values()];
   const digest = (...parts: string[]) => createHmac('sha256', key).update(JSON.stringify(parts)).digest();
   const proved = new Map<string, Buffer>();
   return {
@@ -58,12 +60,14 @@ export function userpassMethod(users: UserDatabase, checker = new PasswordChecke
       if (clientid === undefined || clientsecret === undefined) {
         throw new AuthError('no-credentials', 'The request has no clientid or no clientsecret');
       }
-      const known = users.hashes.get(clientid);
-      const proof = digest(clientid, clientsecret);
+      const { hashes } = typeof users === 'function' ? await users() : users;
+      const known = hashes.get(clientid);
+      // With the hash: a password that was changed is no longer the one that was proved.
+      const proof = digest(clientid, clientsecret, known ?? '');
       const earlier = proved.get(clientid);
-      if (earlier !== undefined && timingSafeEqual(earlier, proof)) return clientid;
+      if (known !== undefined && earlier !== undefined && timingSafeEqual(earlier, proof)) return clientid;
       // Always the same one for the same name, or else trying twice would tell.
-      const hash = known ?? hashes[digest(clientid).readUInt32BE(0) % hashes.length] ?? dummyHash;
+      const hash = known ?? [...hashes.values()][digest(clientid).readUInt32BE(0) % hashes.size] ?? dummyHash;
       const isRight = await checker.compare({ password: clientsecret, hash }, address, () => isGone?.() !== true);
       if (known === undefined || !isRight) {
         throw new AuthError('bad-credentials', `The name "${clientid.slice(0, 64)}" or its password is wrong`);

@@ -1,0 +1,49 @@
+import { readFile, stat } from 'node:fs/promises';
+import { AuthError } from './errors.ts';
+import { parseUserDatabase, type UserDatabase } from './userpass.ts';
+
+/** How often, at most, the file is looked at. */
+const lookMs = 5000;
+
+/**
+ * The user database in a file, read anew when the file has changed, so that nobody has to restart the principal for a new
+ * agent. A file that cannot be read any more leaves the users as they were.
+ *
+ * @param warn takes what is wrong with the file
+ * @throws AuthError `configuration` when the file cannot be read at first
+ */
+export async function userFile(
+  path: string,
+  warn: (message: string) => void = () => undefined,
+  now: () => number = () => performance.now(),
+): Promise<() => Promise<UserDatabase>> {
+  const read = async () => {
+    const { mtimeMs, size, ino } = await stat(path);
+    const users = parseUserDatabase(await readFile(path, 'utf8'));
+    for (const warning of users.warnings) warn(`User database ${path}: ${warning}`);
+    return { users, version: `${ino} ${mtimeMs} ${size}` };
+  };
+  let current: Awaited<ReturnType<typeof read>>;
+  try {
+    current = await read();
+  } catch (cause) {
+    throw new AuthError('configuration', `The user database ${path} cannot be read`, { cause });
+  }
+  let lookedAt = now();
+  let problem = '';
+  return async () => {
+    if (now() - lookedAt < lookMs) return current.users;
+    lookedAt = now();
+    try {
+      const { mtimeMs, size, ino } = await stat(path);
+      if (`${ino} ${mtimeMs} ${size}` !== current.version) current = await read();
+      problem = '';
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (message !== problem)
+        warn(`User database ${path} cannot be read any more, the users stay as they were: ${message}`);
+      problem = message;
+    }
+    return current.users;
+  };
+}
