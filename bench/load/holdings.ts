@@ -76,6 +76,21 @@ export class Holdings {
     return made;
   }
 
+  /** The payload of the `request-update` that answers a `response-synced-resource`. */
+  answerTo(event: WireEvent): object {
+    const told = JSON.parse(Buffer.from(event.data).toString('utf8')) as {
+      kind: string;
+      name: string;
+      namespace?: string;
+    };
+    const { kind, name, namespace = '' } = told;
+    for (const [target, one] of Object.entries(kinds)) {
+      const holding = one === kind ? this.#held.get(`${target}/${namespace}/${name}`) : undefined;
+      if (holding !== undefined) return requestUpdateOf(holding);
+    }
+    return { kind, name, namespace, uid: '', checksum: null };
+  }
+
   /** Forgets what a `delete` says; what has another source stays. */
   drop(event: WireEvent): void {
     const place = placeOf(event);

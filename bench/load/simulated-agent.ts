@@ -186,7 +186,9 @@ export class SimulatedAgent {
       this.#hasIntroducedItself = true;
       this.#announce();
       const list = Array.from(this.#holdings.values(), ({ kind, name, sourceUid: uid }) => ({ kind, name, uid }));
-      this.#ask(eventTypes.requestSyncedResourceList, { checksum: resourceListChecksum(list) });
+      // `complete`: all of it was told before. This project's agents say so; others leave the word out of what they read.
+      const checksum = resourceListChecksum(list);
+      this.#ask(eventTypes.requestSyncedResourceList, { checksum, complete: true });
     }
     this.#options.listener.connected(this);
   }
@@ -246,6 +248,8 @@ export class SimulatedAgent {
       if (event.type === eventTypes.requestResourceResync) {
         this.#isCompared = true;
         this.#announce();
+      } else if (event.type === eventTypes.responseSyncedResource) {
+        this.#ask(eventTypes.requestUpdate, this.#holdings.answerTo(event));
       }
       return;
     }

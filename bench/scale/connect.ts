@@ -1,9 +1,10 @@
 import { percentile } from '../figures.ts';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
-import { startHub } from './hub.ts';
+import { type Hub, startHub } from './hub.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
+import { usageOf } from './process-meter.ts';
 import { megabytes, print, seconds, table } from './table.ts';
 
 const help = `Usage: npm run bench -- connect [--agents N] [--applications N]
@@ -34,12 +35,12 @@ export async function benchConnect(args: string[]): Promise<void> {
     const rows: string[][] = [];
     principal = await startPrincipal(hub);
     generator = await Generator.start({ server: principal.server, pki: hub.pki, agents, applications: perAgent });
-    rows.push(await measured('new, have nothing', principal, generator, generator.connect()));
+    rows.push(await measured('new, have nothing', hub, principal, generator, generator.connect()));
     await principal.stop();
     const { port } = new URL(`tcp://${principal.server}`);
     principal = await startPrincipal(hub, [`--listen-port=${port}`]);
     const began = performance.timeOrigin + performance.now();
-    rows.push(await measured('come back, principal restarted', principal, generator, began));
+    rows.push(await measured('come back, principal restarted', hub, principal, generator, began));
     print(
       table(
         [
@@ -50,6 +51,7 @@ export async function benchConnect(args: string[]): Promise<void> {
           'all',
           'principal CPU',
           'generator CPU',
+          'API server CPU',
           'peak RSS',
           'lost',
         ],
@@ -63,16 +65,24 @@ export async function benchConnect(args: string[]): Promise<void> {
   }
 }
 
-async function measured(what: string, principal: Principal, generator: Generator, began: number): Promise<string[]> {
-  const before = await generator.count();
+async function measured(
+  what: string,
+  hub: Hub,
+  principal: Principal,
+  generator: Generator,
+  began: number,
+): Promise<string[]> {
+  const apiServer = hub.cluster.apiServer.pid;
+  const [before, apiBefore] = await Promise.all([generator.count(), usageOf(apiServer)]);
   await generator.allInSync(began);
   const times = [...generator.inSync.values()].map((at) => at - began);
-  const [usage, after] = await Promise.all([principal.usage(), generator.count()]);
+  const [usage, after, apiAfter] = await Promise.all([principal.usage(), generator.count(), usageOf(apiServer)]);
   return [
     what,
     ...[0, 50, 99, 100].map((percent) => seconds(percentile(times, percent) / 1000)),
     seconds(usage.cpuSeconds - principal.atStart.cpuSeconds),
     seconds(after.cpuSeconds - before.cpuSeconds),
+    seconds(apiAfter.cpuSeconds - apiBefore.cpuSeconds),
     megabytes(usage.peakRssBytes),
     String(after.losses - before.losses),
   ];
