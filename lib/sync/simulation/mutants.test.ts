@@ -137,6 +137,45 @@ const mutants: Mutant[] = [
     ...strayed,
     seed: 2_272,
   },
+  {
+    invariant: 'what is yet to become a copy is told of, so that it can be taken back',
+    file: 'argocd/replicas/replica.ts',
+    from: '      yield copy(name, sourceUid);',
+    to: '      void copy(name, sourceUid);',
+  },
+  {
+    invariant: 'a difference that a write did not mend is looked at again',
+    file: 'argocd/replicas/replica.ts',
+    from: '            continue;\n',
+    to: '',
+    seed: 4_330,
+  },
+  {
+    invariant: 'what is taken away and comes back unchanged is no copy of an earlier message',
+    file: 'argocd/replicas/publisher.ts',
+    from: 'withdrawals.set(uid, (withdrawals.get(uid) ?? 0) + 1);',
+    to: '',
+    seed: 3_560,
+  },
+  {
+    invariant: 'a repository follows its project',
+    file: 'argocd/replicas/repositories.ts',
+    from: 'publisher.reconsider(',
+    to: 'void (',
+  },
+  {
+    invariant: "the hub's own project is not an agent's to change",
+    file: 'argocd/replicas/project-mirrors.ts',
+    from: '        return owner === undefined\n',
+    to: '        return undefined; return owner === undefined\n',
+  },
+  {
+    invariant: 'a mirror that is deleted comes back whatever its finalizers',
+    file: 'argocd/replicas/project-mirrors.ts',
+    from: 'dropsFinalizers: true',
+    to: 'dropsFinalizers: false',
+    seed: 275,
+  },
 ];
 
 let folder = '';
