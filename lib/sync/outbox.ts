@@ -129,6 +129,16 @@ export class Outbox<T> {
     return this.#queue.size + this.#flights.size;
   }
 
+  /** Resources of which something is known, be they in step or not. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Whether anything is known of a resource: that the peer has it, may have it, or is to be told of it. */
+  knows(key: ResourceKey): boolean {
+    return this.#entries.has(keyString(key));
+  }
+
   /** Resources with an unacknowledged event. */
   get inFlight(): number {
     return this.#flights.size;
@@ -233,7 +243,7 @@ export class Outbox<T> {
     const entry = this.#entry(key);
     if (entry.flight === undefined || entry.flight.outcome.is === 'intent') {
       this.#forget(entry);
-      entry.held = copy?.digest === undefined ? undefined : copy;
+      entry.held = copy;
       entry.copies.clear();
     }
     if (copy !== undefined && !entry.copies.has(copy.uid)) {

@@ -27,6 +27,11 @@ export class Assignments {
     }
   }
 
+  /** How many an agent has. */
+  count(agent: string): number {
+    return this.#keys.get(agent)?.size ?? 0;
+  }
+
   /** All that an agent has, in no particular order. */
   of(agent: string): Iterable<ResourceKey> {
     return this.#keys.get(agent)?.values() ?? [];

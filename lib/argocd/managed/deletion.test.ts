@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Application, annotations } from '../index.ts';
+import { type Application, annotations, type Message } from '../index.ts';
 import { hubApplication, Lab, type LabPrincipal, told } from './testing/lab.ts';
 
 const resources = 'resources-finalizer.argocd.argoproj.io';
@@ -274,4 +274,29 @@ test('nothing is remembered of an agent that says it has what it should not have
   await lab.run();
   expect(told(principal, 'delete')).toHaveLength(1_000);
   expect(principal.parts.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
+});
+
+test('an agent that names things without end, and deletes none, is remembered with a bounded part of them', async () => {
+  const lab = new Lab();
+  const principal = lab.principal();
+  const send = (message: Message) => principal.said.push(message) > 0;
+  const connection = { send, acknowledge: () => undefined };
+  principal.parts.connected('a', 'managed', connection);
+  const name = (i: number, uid: string) =>
+    principal.parts.receive('a', {
+      target: 'resourceResync',
+      type: 'request-update',
+      resourceId: `r${i}`,
+      eventId: `e${i}-${uid}`,
+      payload: { kind: 'Application', name: `made-up-${i}`, namespace: 'argocd', uid, checksum: null },
+    });
+  for (let i = 0; i < 12_000; i++) {
+    name(i, '');
+    name(i, 'u');
+  }
+  expect(principal.parts.stats('a').pending).toBeLessThanOrEqual(10_001);
+  expect(lab.log.filter(({ message }) => message.includes('too many'))).toHaveLength(1);
+  lab.hub.objects.create(hubApplication());
+  await lab.run(600_000);
+  expect(told(principal, 'create'), 'what it should have is told all the same').not.toEqual([]);
 });

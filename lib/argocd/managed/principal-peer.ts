@@ -52,6 +52,8 @@ export interface PrincipalPeerOptions {
   readonly read: (key: ResourceKey) => Snapshot<Application> | undefined;
   /** All that the agent should have. */
   readonly keys: () => Iterable<ResourceKey>;
+  /** How many these are. */
+  readonly count: () => number;
   /** What the agent has got of the requests on the hub's object. */
   readonly delivered: (key: ResourceKey) => Delivered;
   readonly apply: (report: Report, signal: AbortSignal) => Promise<InboxOutcome>;
@@ -67,6 +69,9 @@ export interface PrincipalPeerOptions {
   readonly resend: Backoff | undefined;
 }
 
+/** How many Applications that an agent should not have are remembered until it has deleted them. */
+const mostStrangers = 10_000;
+
 /** One agent as the principal sees it: what to send, what came, and the connection if there is one. */
 export class PrincipalPeer implements SourcePart {
   readonly kind = 'Application';
@@ -76,6 +81,8 @@ export class PrincipalPeer implements SourcePart {
   readonly #stop = new AbortController();
   #connection: PeerConnection | undefined;
   #isOpen = false;
+  /** On this connection. */
+  #isToldOff = false;
 
   constructor(options: PrincipalPeerOptions) {
     this.#options = options;
@@ -109,6 +116,7 @@ export class PrincipalPeer implements SourcePart {
 
   connected(connection: PeerConnection): void {
     this.#connection = connection;
+    this.#isToldOff = false;
     this.#options.attendance(true);
     this.#inbox.reconnected();
     this.#outbox.disconnected();
@@ -182,24 +190,26 @@ export class PrincipalPeer implements SourcePart {
 
   /** The agent let it be known what it has. */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
-    this.#outbox.peerHolds(key, copy);
+    if (!this.#isStranger(key) || (copy !== undefined && this.#admitsStrangers())) {
+      this.#outbox.peerHolds(key, copy);
+    }
   }
 
   holds({ name, uid, checksum, digest, namespace = '' }: RequestUpdate): string | undefined {
     const key = this.#options.hubKey({ name, namespace, remapped: false });
     if (uid === '') {
-      this.#outbox.peerHolds(key, undefined);
+      this.peerHolds(key, undefined);
     } else if (digest !== undefined) {
-      this.#outbox.peerHolds(key, { uid, digest: `${digest}|` });
+      this.peerHolds(key, { uid, digest: `${digest}|` });
     } else if (this.#outbox.held(key)?.uid !== uid || !this.#hasSpec(key, checksum)) {
-      this.#outbox.peerHolds(key, { uid, digest: this.#digestAt(key, uid, checksum) });
+      this.peerHolds(key, { uid, digest: this.#digestAt(key, uid, checksum) });
     }
     return this.#options.read(key) === undefined ? undefined : idOf(key);
   }
 
   lacks(id: string): void {
     const [namespace = '', name = ''] = id.split('/');
-    this.#outbox.peerHolds({ kind: 'Application', namespace, name }, undefined);
+    this.peerHolds({ kind: 'Application', namespace, name }, undefined);
   }
 
   list(): Listed[] {
@@ -221,6 +231,24 @@ export class PrincipalPeer implements SourcePart {
   close(): void {
     this.#stop.abort();
     this.#outbox.close();
+  }
+
+  /** Neither should the agent have it, nor is anything known of it. */
+  #isStranger(key: ResourceKey): boolean {
+    return this.#options.read(key) === undefined && !this.#outbox.knows(key);
+  }
+
+  /** An agent can name anything: what it should not have is told of once more, when it has deleted the others. */
+  #admitsStrangers(): boolean {
+    const { agent, count, log } = this.#options;
+    if (this.#outbox.size < count() + mostStrangers) {
+      return true;
+    }
+    if (!this.#isToldOff) {
+      log.warn({ agent, most: mostStrangers }, 'the agent has too many Applications that it should not have');
+      this.#isToldOff = true;
+    }
+    return false;
   }
 
   #send(connection: PeerConnection): void {

@@ -123,6 +123,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       principalUid: this.#options.principalUid,
       read: (key) => this.#snapshot(agent, key),
       keys: () => this.#assignments.of(agent),
+      count: () => this.#assignments.count(agent),
       delivered: (key) => this.#delivered(agent, key),
       apply: (report, signal) => this.#apply(agent, report, signal),
       hubKey: (told) => this.#hubKey(agent, told),
