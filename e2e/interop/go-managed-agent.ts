@@ -11,6 +11,7 @@ import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, 
 
 const sourceUid = 'argocd.argoproj.io/source-uid';
 const principalUid = 'argocd.argoproj.io/principal-uid';
+const adoptionPolicy = 'argocd.argoproj.io/adoption-policy';
 const refresh = 'argocd.argoproj.io/refresh';
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
@@ -190,6 +191,10 @@ export class GoManagedAgent {
       case 'create':
       case 'spec-update': {
         if (existing === undefined) return this.#create(incoming, identity, stamp);
+        if (from === undefined && existing.metadata.annotations?.[adoptionPolicy] === 'never') {
+          this.#refuseToAdopt(name);
+          return undefined;
+        }
         const known = existing.metadata.annotations?.[principalUid];
         const isOtherPrincipal = stamp !== '' && known !== undefined && stamp !== known;
         const adopts =
@@ -219,6 +224,12 @@ export class GoManagedAgent {
       default:
         return `unknown event type ${type}`;
     }
+  }
+
+  #refuseToAdopt(name: string): void {
+    const template = recordedEvent('errors', { ...fromAgent, target: 'application', type: 'error' });
+    const told = { ...payloadOf(template), resourceName: name, resourceNamespace: this.namespace };
+    this.stream.writer.add(withPayload(template, told));
   }
 
   #create(incoming: GoObject, identity: string, stamp: string): string | undefined {

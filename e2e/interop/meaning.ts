@@ -121,3 +121,21 @@ export function withoutZeros(value: unknown): unknown {
     .filter(([, each]) => each !== undefined);
   return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
+
+/**
+ * What a request for an operation says: of the object only who it is and what is requested, since receivers of the originals
+ * look at nothing else (`set-operation`, `terminate-operation`).
+ */
+export function requestOf(event: GoEvent): unknown {
+  const { payload, ...rest } = meaningOf(event);
+  const { metadata, operation } = payload as { metadata: Record<string, unknown>; operation?: unknown };
+  const { name, namespace, uid } = metadata;
+  return { ...rest, payload: { name, namespace, uid, operation } };
+}
+
+/** What a deletion says: who it is. The originals send the last object they saw, or nothing but its name; ours the latter. */
+export function deletionOf(event: GoEvent): unknown {
+  const { payload, ...rest } = meaningOf(event);
+  const { name, namespace, uid } = (payload as { metadata: Record<string, unknown> }).metadata;
+  return { ...rest, payload: { name, namespace, uid } };
+}

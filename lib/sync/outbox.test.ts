@@ -322,14 +322,16 @@ test('after a restart only differences to what the peer holds are sent', () => {
   const f = new Fixture();
   f.source.set('same', { uid: 'u', version: '1', digest: 'd', object: '' });
   f.source.set('other', { uid: 'u', version: '1', digest: 'd', object: '' });
+  f.source.set('unsaid', { uid: 'u', version: '1', digest: 'd', object: '' });
   f.source.set('older', { uid: 'u2', version: '1', digest: 'd', object: '' });
   f.outbox.peerHolds(key('same'), { uid: 'u', digest: 'd' });
   f.outbox.peerHolds(key('other'), { uid: 'u', digest: 'x' });
+  f.outbox.peerHolds(key('unsaid'), { uid: 'u' });
   f.outbox.peerHolds(key('older'), { uid: 'u1', digest: 'd' });
   f.outbox.peerHolds(key('gone'), { uid: 'u', digest: 'd' });
   f.connect();
   const sent = f.sent.map(({ type, key: { name } }) => `${type} ${name}`);
-  expect(sent).toEqual(['update other', 'create older', 'delete gone']);
+  expect(sent).toEqual(['update other', 'update unsaid', 'create older', 'delete gone']);
 });
 
 test('the word of the peer does not override the acknowledgement that is under way', () => {

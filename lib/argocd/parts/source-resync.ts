@@ -5,6 +5,11 @@ import type { Listed, SourcePart } from './part.ts';
 
 /** How long a peer that is new to this process may say nothing of what it holds, before it is told everything. */
 const introductionMs = 2_000;
+/**
+ * How long a peer may go on telling after it has acknowledged the question. Agents of the original send what they have to
+ * send in any order, 100 ms apart; ours acknowledge when they have told everything.
+ */
+const shuffleMs = 250;
 
 /**
  * The resync conversation of the side that owns the objects. A peer that is new to this process is asked what it holds
@@ -17,6 +22,10 @@ export class SourceResync implements Resync {
   /** What the peer said to hold on this connection. */
   readonly #reported = new Set<string>();
   #introduced = false;
+  /** The peer acknowledged the question what it holds. */
+  #answered = false;
+  /** The peer speaks as the originals do not: its acknowledgement comes last. */
+  #acknowledgesLast = false;
   #cancelIntroduction: (() => void) | undefined;
 
   constructor(context: ResyncContext<SourcePart>) {
@@ -25,6 +34,7 @@ export class SourceResync implements Resync {
 
   connected(): void {
     this.#reported.clear();
+    this.#answered = false;
     if (this.#introduced) {
       return;
     }
@@ -41,8 +51,14 @@ export class SourceResync implements Resync {
   }
 
   delivered(): void {
-    if (!this.#introduced && !this.#context.errands.has('introduction')) {
+    if (this.#introduced || this.#answered || this.#context.errands.has('introduction')) {
+      return;
+    }
+    this.#answered = true;
+    if (this.#acknowledgesLast) {
       this.#introduce();
+    } else {
+      this.#waitForIntroduction();
     }
   }
 
@@ -64,6 +80,7 @@ export class SourceResync implements Resync {
   }
 
   #hear(update: RequestUpdate): void {
+    this.#acknowledgesLast ||= update.digest !== undefined;
     if (!this.#introduced) {
       this.#waitForIntroduction();
     }
@@ -102,7 +119,9 @@ export class SourceResync implements Resync {
 
   #waitForIntroduction(): void {
     this.#cancelIntroduction?.();
-    this.#cancelIntroduction = this.#context.clock.after(introductionMs, () => this.#introduce());
+    this.#cancelIntroduction = this.#context.clock.after(this.#answered ? shuffleMs : introductionMs, () =>
+      this.#introduce(),
+    );
   }
 
   #introduce(): void {

@@ -1,0 +1,53 @@
+import { expect, vi } from 'vitest';
+import { acknowledgementOf, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import type { GoStream } from './go-stream.ts';
+import type { GoObject } from './templates.ts';
+
+/** Asks until there is no objection; then the objection, with what helps to understand it. */
+export type Until = <T>(check: () => T | Promise<T>) => Promise<T>;
+
+/** A way to wait, whose complaints end with `details`. */
+export function untilWith(details: () => string): Until {
+  return (check) =>
+    vi.waitFor(check, { timeout: 15_000, interval: 10 }).catch((error) => {
+      throw new Error(`${error instanceof Error ? error.message : error}\n${details()}`, { cause: error });
+    });
+}
+
+const keyOf = (event: GoEvent) => ['resourceid', 'eventid', 'sentat'].map((name) => extensionOf(event, name)).join(' ');
+
+/** Waits until everything that the stream sent is acknowledged, each with all extensions of what it acknowledges. */
+export async function allAcknowledged(stream: GoStream, source: string, until: Until): Promise<void> {
+  await until(() =>
+    expect(stream.writer.unacknowledged.map((event) => `${targetOf(event)} ${typeOf(event)}`)).toEqual([]),
+  );
+  await until(() => expect(stream.writer.isIdle).toBe(true));
+  await until(() => {
+    const acknowledgements = new Map(stream.events('eventProcessed').map((event) => [keyOf(event), event]));
+    for (const event of stream.sent.filter((each) => targetOf(each) !== 'eventProcessed')) {
+      expect(acknowledgements.get(keyOf(event)), typeOf(event)).toEqual(acknowledgementOf(event, source));
+    }
+  });
+}
+
+/** The events about one object that arrived from a moment on, each once however often it was sent. */
+export function eventsAbout(stream: GoStream, name: string, from = 0): GoEvent[] {
+  const events = new Map<string, GoEvent>();
+  for (const event of stream.received.slice(from)) {
+    if (targetOf(event) === 'eventProcessed' || payloadOf<GoObject>(event)?.metadata?.name !== name) continue;
+    const key = `${typeOf(event)} ${keyOf(event)}`;
+    if (!events.has(key)) events.set(key, event);
+  }
+  return [...events.values()];
+}
+
+/** The recorded object as a user makes it, under another name and perhaps in a namespace. */
+export function asMade(recorded: GoObject | undefined, name: string, namespace?: string): GoObject {
+  if (recorded === undefined) throw new Error('there is no recorded object');
+  const { metadata, status: _, operation: __, kind: ___, apiVersion: ____, ...content } = structuredClone(recorded);
+  const { labels, annotations, finalizers } = metadata;
+  const kept = Object.entries({ namespace, labels, annotations, finalizers }).filter(
+    ([, value]) => value !== undefined,
+  );
+  return { ...content, metadata: { name, ...Object.fromEntries(kept) } };
+}
