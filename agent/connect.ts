@@ -1,6 +1,7 @@
 import type { AgentParts, Message } from '../lib/argocd/index.ts';
-import { EventTimer, peerOnStream } from '../lib/bridge/index.ts';
+import { EventTimer, EventTracer, peerOnStream } from '../lib/bridge/index.ts';
 import { type Detail, detailOf, FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
+import type { Tracer } from '../lib/tracing/index.ts';
 import {
   agentSource,
   type ClientTls,
@@ -24,6 +25,7 @@ export interface ConnectionContext {
   readonly parts: AgentParts;
   readonly statistics: ClusterStatistics;
   readonly metrics: AgentMetrics;
+  readonly tracer: Tracer | undefined;
   readonly detail: Detail;
   readonly logger: Logger;
   /** For each event that comes and goes. */
@@ -69,6 +71,7 @@ function onConnected(
     arrived: (type, seconds) => metrics.arrived(type, seconds),
     done: (type, seconds, outcome) => metrics.processed(type, outcome, seconds),
   });
+  const traces = context.tracer && new EventTracer(context.tracer, { 'argocd.agent.mode': context.settings.mode });
   const logDetail = detailLog(context);
   const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval']);
   const peer = peerOnStream({
@@ -86,11 +89,14 @@ function onConnected(
     received: (event) => {
       metrics.eventReceived();
       timer.received(event);
+      traces?.received(event);
     },
     sent: (event) => {
       metrics.eventSent();
       timer.sent(event);
+      traces?.sent(event);
     },
+    ...(traces && { outgoing: (event) => traces.outgoing(event) }),
     messageSent: (message) => {
       pace.sent(message);
       logDetail?.('sent', message);
@@ -99,6 +105,7 @@ function onConnected(
       const about = { event_target: event.target, event_type: event.type };
       context.eventLogger.debug(about, 'event is not for this version');
       timer.failed(event);
+      traces?.failed(event, 'it cannot be made use of');
     },
   });
   metrics.connected();
@@ -111,6 +118,7 @@ function onConnected(
     closed: () => {
       clearInterval(heartbeat);
       pace.close();
+      traces?.close();
       metrics.disconnected();
       context.state('not connected to the principal');
       statistics.disconnected();

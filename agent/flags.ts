@@ -2,7 +2,6 @@ import {
   between,
   boolFlag,
   commonFlags,
-  commonUnsupported,
   durationFlag,
   type FlagValues,
   intFlag,
@@ -157,6 +156,3 @@ export const agentFlags = {
 
 /** What `argocd-agent agent` was started with. */
 export type AgentFlags = FlagValues<typeof agentFlags>;
-
-/** Flags of the original for features that this version does not have, with their environment variables. */
-export const unsupportedAgentFlags: Readonly<Record<string, string | undefined>> = commonUnsupported(program);

@@ -1,5 +1,5 @@
 import { command } from '../lib/ops/index.ts';
-import { agentFlags, unsupportedAgentFlags } from './flags.ts';
+import { agentFlags } from './flags.ts';
 import { runAgent } from './run.ts';
 
 /** `argocd-agent agent`: the managed cluster's side. */
@@ -7,6 +7,5 @@ export const agentCommand = command({
   name: 'agent',
   summary: "Run the agent: a managed cluster's side, which connects to the principal",
   flags: agentFlags,
-  unsupported: unsupportedAgentFlags,
   run: runAgent,
 });

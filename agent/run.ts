@@ -10,6 +10,7 @@ import {
   versionInfo,
 } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
+import { startTracing } from '../lib/tracing/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
 import { agentCaches, cachesFilled } from './caches.ts';
 import { ClusterStatistics } from './cluster-info.ts';
@@ -40,6 +41,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const principal = `${flags['server-address']}:${flags['server-port']}`;
   logger.info({ version: versionInfo().version, namespace, mode: settings.mode, principal }, 'agent starts');
 
+  const tracing = startTracing(flags, `agent-${settings.mode}`, logger);
   let unwell: string | undefined = 'waiting for the API server';
   const waiting = (what: string) => {
     unwell = `waiting for ${what}`;
@@ -77,6 +79,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     parts,
     statistics,
     metrics,
+    tracer: tracing?.tracer,
     detail: loggers.detail,
     logger,
     eventLogger: loggers.component('grpc-event'),
@@ -86,7 +89,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     },
   }).catch(shared.failed);
   logger.info('agent stops');
-  await Promise.all([informing, ...endpoints.map((endpoint) => endpoint.close())]);
+  await Promise.all([informing, tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 

@@ -2,7 +2,6 @@ import {
   between,
   boolFlag,
   commonFlags,
-  commonUnsupported,
   durationFlag,
   type FlagValues,
   intFlag,
@@ -162,7 +161,6 @@ const prefixed = (names: Readonly<Record<string, string>>): Record<string, strin
 
 /** Flags of the original for features that this version does not have, with their environment variables. */
 export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefined>> = {
-  ...commonUnsupported(program),
   ...prefixed({
     'resource-proxy-secret-name': 'RESOURCE_PROXY_SECRET_NAME',
     'resource-proxy-cert-path': 'RESOURCE_PROXY_TLS_CERT_PATH',

@@ -4,10 +4,12 @@ import {
   application,
   applications,
   appProjects,
+  type Collector,
   namespace,
   type Pair,
   put,
   type Redis,
+  startCollector,
   startPair,
   startRedis,
   until,
@@ -27,6 +29,7 @@ let pair: Pair;
 let edge: AgentCluster;
 let hubRedis: Redis;
 let localRedis: Redis;
+let collector: Collector;
 const stop = new AbortController();
 const links: Promise<void>[] = [];
 const mode = 'argocd-agent.argoproj-labs.io/agent-mode';
@@ -36,14 +39,18 @@ const logs = () => ({
 
 beforeAll(async () => {
   [hubRedis, localRedis] = await Promise.all([startRedis({ args: ['--requirepass', 'secret'] }), startRedis()]);
+  collector = await startCollector();
+  const traced = [`--otlp-address=${collector.address}`, '--otlp-insecure'];
   pair = await startPair({
     principalArgs: [
+      ...traced,
       '--namespace-create-enable',
       '--namespace-create-labels=team=edge',
       `--redis-server-address=127.0.0.1:${hubRedis.port}`,
       '--redis-password=secret',
     ],
     agentArgs: [
+      ...traced,
       `--redis-addr=127.0.0.1:${localRedis.port}`,
       '--heartbeat-interval=50ms',
       '--cache-refresh-interval=50ms',
@@ -56,7 +63,7 @@ afterAll(async () => {
   stop.abort();
   await Promise.all(links);
   await pair?.stop();
-  await Promise.all([hubRedis?.stop(), localRedis?.stop()]);
+  await Promise.all([hubRedis?.stop(), localRedis?.stop(), collector?.stop()]);
 });
 
 async function linkTo({ port }: Redis, password = ''): Promise<RedisLink> {
@@ -179,6 +186,28 @@ describe('a managed agent beside it', () => {
     );
     expect(keys.data).toEqual({ ABCDEF: 'a key' });
     expect(await edge.cluster.client.get(secrets, { name: 'repo-store', namespace })).toBeUndefined();
+  });
+
+  test('shows in a trace what it does about what the hub sends', async () => {
+    const { spans } = collector;
+    await pair.hub.client.create(applications, application({ name: 'traced', namespace: pair.name }));
+    const made = await until(
+      'the hub traces it',
+      async () =>
+        spans.find(
+          ({ service, name, attributes }) =>
+            service === 'principal' &&
+            name === 'Application.create' &&
+            attributes['k8s.resource.name'] === `${pair.name}/traced`,
+        ),
+      logs(),
+    );
+    expect(made.attributes).toMatchObject({ 'argocd.agent.name': pair.name, 'argocd.agent.mode': 'managed' });
+    await until(
+      'the agent traces it',
+      async () => spans.find(({ service, parentId }) => service === 'agent-managed' && parentId === made.spanId),
+      logs(),
+    );
   });
 
   test('gives signs of life', async () => {

@@ -15,6 +15,7 @@ import {
   versionInfo,
 } from '../lib/ops/index.ts';
 import { type Compression, redisLink } from '../lib/redis/index.ts';
+import { startTracing } from '../lib/tracing/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
 import { MappedAgents } from './agents.ts';
 import { Blocklist } from './blocklist.ts';
@@ -53,6 +54,7 @@ export async function runPrincipal(
   const shared = { client, logger, signal, failed: (error: unknown) => failure.abort(error) };
   logger.info({ version: versionInfo().version, namespace, server: client.server }, 'principal starts');
 
+  const tracing = startTracing(flags, 'principal', logger);
   let waitingFor: string | undefined = 'the API server';
   const endpoints: Endpoint[] = [
     await serveHealth({
@@ -88,11 +90,13 @@ export async function runPrincipal(
 
   const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
   const operators = new OperatorEvents({ agents, events });
+  const records = new ConnectionRecords({ client, namespace, identity, informer: caches.Leases, logger });
   const { parts, clusterChanged } = principalParts({
     flags,
     client,
     caches,
     principalUid,
+    lastSeen: (agent) => records.managedLastSeen(agent),
     agentNamespace: (agent) => sessions.namespaceOf(agent),
     clusterOf: (agent) => agents.clustersOf(agent)[0]?.name,
     namespaceCreation: settings.namespaceCreation,
@@ -102,7 +106,6 @@ export async function runPrincipal(
     logger,
   });
   parts.start(signal);
-  const records = new ConnectionRecords({ client, namespace, identity, informer: caches.Leases, logger });
   const compression = flags['redis-compression-type'] as Compression;
   const clusterInfos = new ClusterInfos({ agents, link, compression, logger });
   const registry = createRegistry();
@@ -122,6 +125,7 @@ export async function runPrincipal(
     records,
     clusterInfos,
     metrics,
+    tracer: tracing?.tracer,
     detail: loggers.detail,
     logger,
     eventLogger: loggers.component('grpc-event'),
@@ -163,7 +167,7 @@ export async function runPrincipal(
   const closed = server.close();
   await Promise.all([recording, informing]);
   await records.close();
-  await Promise.all([closed, events.close(), ...endpoints.map((endpoint) => endpoint.close())]);
+  await Promise.all([closed, events.close(), tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
   if (failure.signal.aborted) throw failure.signal.reason;
 }
 

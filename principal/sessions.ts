@@ -1,7 +1,8 @@
 import { type Message, type PrincipalParts, Warnings } from '../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
-import { EventTimer, type Peer, peerOnStream, resourceTypeOf } from '../lib/bridge/index.ts';
+import { EventTimer, EventTracer, type Peer, peerOnStream, resourceTypeOf } from '../lib/bridge/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
+import type { Tracer } from '../lib/tracing/index.ts';
 import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../lib/wire/index.ts';
 import type { ClusterInfos } from './cluster-info.ts';
 import type { ConnectionRecords } from './connections.ts';
@@ -30,6 +31,7 @@ export interface SessionsOptions {
   readonly records: ConnectionRecords;
   readonly clusterInfos: ClusterInfos;
   readonly metrics: PrincipalMetrics;
+  readonly tracer: Tracer | undefined;
   readonly detail: Detail;
   readonly logger: Logger;
   /** For each event that comes and goes. */
@@ -116,6 +118,8 @@ export class Sessions {
       arrived: (type, seconds) => metrics.arrived(type, seconds),
       done: (type, seconds, outcome) => metrics.processed(agent, type, outcome, seconds),
     });
+    const { tracer } = this.#options;
+    const traces = tracer && new EventTracer(tracer, { 'argocd.agent.name': agent, 'argocd.agent.mode': mode });
     const peer: Peer = peerOnStream({
       stream,
       source: principalSource,
@@ -131,15 +135,19 @@ export class Sessions {
       received: (event) => {
         metrics.eventReceived();
         timer.received(event);
+        traces?.received(event);
       },
       sent: (event) => {
         metrics.eventSent();
         timer.sent(event);
+        traces?.sent(event);
       },
+      ...(traces && { outgoing: (event: WireEvent) => traces.outgoing(event) }),
       messageSent: (message) => this.#logSent(agent, message),
       other: (event) => {
         if (this.#takeOther(agent, event, warnings)) return;
         timer.failed(event);
+        traces?.failed(event, 'it cannot be made use of');
         metrics.refusedEvent(agent, resourceTypeOf(event));
       },
       intake,
@@ -162,6 +170,7 @@ export class Sessions {
       event: peer.event,
       unreadable: () => metrics.refusedEvent(agent, 'unknown'),
       closed: () => {
+        traces?.close();
         parts.disconnected(agent, peer.connection);
         if (this.#current.get(agent) !== current) return;
         this.#current.delete(agent);

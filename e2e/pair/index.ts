@@ -7,6 +7,7 @@ import { giveAgentCredentials, mapAgent, namespace, put, putTls } from './materi
 import { freeLowPort } from './ports.ts';
 import { Program } from './program.ts';
 
+export { type CollectedSpan, type Collector, startCollector } from './collector.ts';
 export { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
 export { freeLowPort } from './ports.ts';
 export { Program } from './program.ts';

@@ -1,5 +1,6 @@
 export { applications, appProjects, syncSelector } from './argo-kinds.ts';
 export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';
+export { EventTracer } from './event-tracer.ts';
 export type { IntakeLimits } from './intake.ts';
 export { kubeClient, startInformer } from './kube-access.ts';
 export { loggedStore, type StoreDetail } from './logged-store.ts';
@@ -8,3 +9,4 @@ export { type Peer, type PeerListener, peerOnStream } from './peer.ts';
 export { persistently } from './persist.ts';
 export { kubeStore } from './store.ts';
 export { allSynced } from './synced.ts';
+export { refusalOf, Unserved } from './unserved.ts';

@@ -46,6 +46,8 @@ export function peerOnStream(options: {
    * acknowledged whatever comes of it.
    */
   other?(event: WireEvent): void;
+  /** Adds to an event that carries a message, just before it is sent. */
+  outgoing?(event: WireEvent): WireEvent;
   /** Hears of each message that is sent, repetitions included. */
   messageSent?(message: Message): void;
   intake?: IntakeLimits;
@@ -98,7 +100,8 @@ export function peerOnStream(options: {
       send: (message) => {
         if (full) return false;
         try {
-          send(eventOf(message, source));
+          const event = eventOf(message, source);
+          send(options.outgoing?.(event) ?? event);
           options.messageSent?.(message);
         } catch (error) {
           if (!(error instanceof WireError) || error.code !== 'too-large') throw error;

@@ -71,6 +71,11 @@ export function commonFlags(program: CommonDefaults) {
       ...env('GRPC_MAX_MESSAGE_SIZE'),
       check: positive,
     }),
+    'otlp-address': stringFlag({
+      usage: 'host:port of an OpenTelemetry collector (OTLP over gRPC) that gets traces; empty for none',
+      ...env('OTLP_ADDRESS'),
+    }),
+    'otlp-insecure': boolFlag({ usage: 'send traces without TLS', ...env('OTLP_INSECURE') }),
     'redis-password': stringFlag({ usage: 'password of Redis', env: 'REDIS_PASSWORD' }),
     'redis-creds-dir-path': stringFlag({
       usage: 'folder with the password of Redis in file auth, and a user name in file auth_username',
@@ -83,13 +88,5 @@ export function commonFlags(program: CommonDefaults) {
     }),
     kubeconfig: stringFlag({ usage: 'path of a kubeconfig file; without it the in-cluster configuration is used' }),
     kubecontext: stringFlag({ usage: 'context of the kubeconfig file' }),
-  };
-}
-
-/** Flags of both originals that this version refuses by name, with their environment variables. */
-export function commonUnsupported({ prefix }: Pick<CommonDefaults, 'prefix'>): Record<string, string> {
-  return {
-    'otlp-address': `${prefix}_OTLP_ADDRESS`,
-    'otlp-insecure': `${prefix}_OTLP_INSECURE`,
   };
 }

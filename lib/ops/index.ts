@@ -9,7 +9,7 @@ export {
   executableHelp,
   runExecutable,
 } from './command.ts';
-export { type CommonDefaults, commonFlags, commonUnsupported } from './common-flags.ts';
+export { type CommonDefaults, commonFlags } from './common-flags.ts';
 export { type Detail, type DetailCategory, detailOf, parseDetail } from './detail.ts';
 export { formatDuration, parseDuration } from './duration.ts';
 export { FatalError, UsageError } from './errors.ts';

@@ -1,0 +1,113 @@
+import { type AttributeValue, parseTraceparent, type Span, type Tracer, traceparentOf } from '../tracing/index.ts';
+import { eventTypes, isAcknowledgement, type WireEvent } from '../wire/index.ts';
+import { resourceTypeOf } from './event-timer.ts';
+
+/** Spans that are open at the same time; older ones end as they are. */
+const maxOpen = 10_000;
+
+/** What argocd-agent calls the kinds in the names of its spans. */
+const kinds: Readonly<Record<string, string>> = {
+  application: 'Application',
+  appproject: 'AppProject',
+  repository: 'Repository',
+  gpgkey: 'GPGKey',
+};
+const operations: Readonly<Record<string, string>> = {
+  [eventTypes.create]: 'create',
+  [eventTypes.delete]: 'delete',
+};
+
+/**
+ * Traces the events of one connection. An event that is sent is a span until the peer has acknowledged it; extension
+ * `traceparent` names it, so that what the peer does about it becomes part of the trace. An event that is received is a
+ * span until it is acknowledged, under the peer's. Names and attributes are argocd-agent's.
+ */
+export class EventTracer {
+  readonly #tracer: Tracer;
+  readonly #attributes: Readonly<Record<string, AttributeValue>>;
+  readonly #sent = new Map<string, Span>();
+  readonly #received = new Map<string, Span>();
+
+  /** `attributes`: of every span of this connection. */
+  constructor(tracer: Tracer, attributes: Readonly<Record<string, AttributeValue>>) {
+    this.#tracer = tracer;
+    this.#attributes = attributes;
+  }
+
+  /** The event as it is to be sent: with the context of its span. A repetition keeps the first one's. */
+  outgoing(event: WireEvent): WireEvent {
+    const key = keyOf(event);
+    let span = this.#sent.get(key);
+    if (span === undefined) {
+      const kind = kinds[event.target];
+      const name =
+        kind === undefined ? `${event.target}.${event.type}` : `${kind}.${operations[event.type] ?? 'update'}`;
+      const attributes = { ...this.#describe(event), ...(kind === undefined ? {} : { 'k8s.resource.kind': kind }) };
+      span = this.#tracer.start(name, { kind: 'producer', attributes });
+      this.#keep(this.#sent, key, span);
+    }
+    return { ...event, extensions: { ...event.extensions, traceparent: traceparentOf(span.context) } };
+  }
+
+  received(event: WireEvent): void {
+    const key = keyOf(event);
+    if (isAcknowledgement(event)) {
+      this.#end(this.#sent, key);
+      return;
+    }
+    if (this.#received.has(key)) return;
+    const { traceparent, tracestate } = event.extensions;
+    const span = this.#tracer.start(`${resourceTypeOf(event)}.${event.type.slice(0, 100)}`, {
+      kind: 'consumer',
+      parent: parseTraceparent(traceparent, tracestate),
+      attributes: this.#describe(event),
+    });
+    this.#keep(this.#received, key, span);
+  }
+
+  /** The event could not be processed. */
+  failed(event: WireEvent, error: string): void {
+    this.#end(this.#received, keyOf(event), error);
+  }
+
+  /** Hears of everything that is sent: an acknowledgement ends the work on an event. */
+  sent(event: WireEvent): void {
+    if (isAcknowledgement(event)) this.#end(this.#received, keyOf(event));
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    for (const spans of [this.#sent, this.#received]) {
+      for (const key of [...spans.keys()]) this.#end(spans, key, 'the connection has ended');
+    }
+  }
+
+  #describe(event: WireEvent): Record<string, AttributeValue> {
+    return {
+      ...this.#attributes,
+      'argocd.event.type': event.type.slice(0, 100),
+      'argocd.event.target': resourceTypeOf(event),
+      'argocd.event.id': event.eventId.slice(0, 300),
+      'k8s.resource.uid': event.resourceId.slice(0, 300),
+      ...(event.subject === undefined ? {} : { 'k8s.resource.name': event.subject.slice(0, 300) }),
+    };
+  }
+
+  #keep(spans: Map<string, Span>, key: string, span: Span): void {
+    spans.set(key, span);
+    if (spans.size <= maxOpen) return;
+    for (const oldest of spans.keys()) {
+      this.#end(spans, oldest, 'too many open spans');
+      break;
+    }
+  }
+
+  #end(spans: Map<string, Span>, key: string, error?: string): void {
+    spans.get(key)?.end(error);
+    spans.delete(key);
+  }
+}
+
+function keyOf({ resourceId, eventId }: WireEvent): string {
+  return `${resourceId}\n${eventId}`;
+}

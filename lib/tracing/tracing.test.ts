@@ -1,0 +1,90 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { type Collector, startCollector } from '../../e2e/pair/collector.ts';
+import { parseTraceparent, SpanExporter, Tracer, traceparentOf } from './index.ts';
+
+const clean: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+async function collect(port?: number): Promise<Collector> {
+  const collector = await startCollector(port);
+  clean.push(() => collector.stop());
+  return collector;
+}
+
+function start(address: string) {
+  const lines: object[] = [];
+  const log = (fields: object) => void lines.push(fields);
+  const exporter = new SpanExporter({
+    address,
+    insecure: true,
+    service: 'principal',
+    logger: { info: log, warn: log },
+  });
+  clean.push(() => exporter.close());
+  return { exporter, lines, tracer: new Tracer({ finished: (span) => exporter.add(span), common: { side: 'hub' } }) };
+}
+
+test('the context of a span goes to a peer and back', () => {
+  const { context } = new Tracer({ finished: () => undefined }).start('a', { kind: 'producer' });
+  const text = traceparentOf(context);
+  expect(text).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+  expect(parseTraceparent(text)).toEqual(context);
+  expect(parseTraceparent(text, 'vendor=1')?.traceState).toBe('vendor=1');
+});
+
+test.each([
+  undefined,
+  '',
+  'x'.repeat(55),
+  `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`,
+  `00-${'1'.repeat(32)}-${'0'.repeat(16)}-01`,
+  `ff-${'1'.repeat(32)}-${'1'.repeat(16)}-01`,
+  `00-${'A'.repeat(32)}-${'1'.repeat(16)}-01`,
+])('%s is no context', (text) => {
+  expect(parseTraceparent(text)).toBeUndefined();
+});
+
+test('spans reach the collector with their trace, attributes and outcome', async () => {
+  const collector = await collect();
+  const { tracer, exporter } = start(collector.address);
+  const parent = tracer.start('Application.create', { kind: 'producer', attributes: { what: 'it' } });
+  tracer.start('application.create', { kind: 'consumer', parent: parent.context }).end('it failed');
+  parent.end();
+  parent.end('said too late');
+  await exporter.close();
+  const [child, root] = collector.spans;
+  expect(collector.spans).toHaveLength(2);
+  expect(root).toEqual({
+    service: 'principal',
+    name: 'Application.create',
+    traceId: parent.context.traceId,
+    spanId: parent.context.spanId,
+    parentId: '',
+    attributes: { side: 'hub', what: 'it' },
+    error: undefined,
+  });
+  expect(child).toMatchObject({ traceId: root?.traceId, parentId: root?.spanId, error: 'it failed' });
+});
+
+test('a collector that is away or refuses is told of once, and gets the spans when it takes them', async () => {
+  const collector = await startCollector();
+  const { tracer, lines } = start(collector.address);
+  collector.answer(14, 'later');
+  tracer.start('one', { kind: 'internal' }).end();
+  await vi.waitUntil(() => lines.length === 1, { interval: 5, timeout: 10_000 });
+  expect(lines[0]).toMatchObject({ reason: 'the collector refuses: later' });
+  await collector.stop();
+  await vi.waitUntil(() => lines.length === 2, { interval: 5, timeout: 10_000 });
+  const again = await collect(Number(collector.address.split(':')[1]));
+  await vi.waitUntil(() => again.spans.length === 1, { interval: 5, timeout: 10_000 });
+  expect(again.spans[0]?.name).toBe('one');
+});
+
+test('spans that nobody takes cost bounded memory', async () => {
+  const { tracer, exporter, lines } = start('127.0.0.1:1');
+  for (let n = 0; n < 10_000; n++) tracer.start(`${n}`, { kind: 'internal' }).end();
+  await vi.waitUntil(() => lines.length > 0, { interval: 5, timeout: 10_000 });
+  expect(exporter.dropped).toBeGreaterThanOrEqual(10_000 - 2_048 - 512);
+});
