@@ -50,10 +50,11 @@ interface Intent {
 }
 
 /**
- * How long after an incarnation was replaced at the principal it is told once more: a Go principal takes a creation for
- * done while the one before is still being deleted.
+ * A Go principal takes a creation for done while what was there before is still being deleted. One that follows a deletion
+ * so soon is therefore told once more a little later.
  */
-const replacedAgainMs = 5_000;
+const soonMs = 30_000;
+const againMs = 5_000;
 
 /**
  * The agent's side of autonomous mode: the cluster owns its Applications, and the principal is told of each as it is now.
@@ -76,6 +77,8 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
    * a restart loses none.
    */
   readonly #deferred = new Map<string, ApplicationMessage>();
+  /** Applications whose deletion the principal was told a moment ago. */
+  readonly #justDeleted = new Set<string>();
   #inbox: Inbox<Intent> | undefined;
   #connection: PeerConnection | undefined;
   #isOpen = false;
@@ -240,7 +243,10 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     this.#outbox.connected({
       send: (delivery) => {
         const isTaken = connection.send(messageFor(delivery));
-        if (isTaken && delivery.type === 'delete' && this.#local(delivery.key) !== undefined) {
+        if (isTaken && delivery.type === 'delete') {
+          this.#justDeleted.add(delivery.key.name);
+          this.#clock.after(soonMs, () => this.#justDeleted.delete(delivery.key.name));
+        } else if (isTaken && this.#justDeleted.delete(delivery.key.name)) {
           this.#tellAgain(delivery.key);
         }
         return isTaken;
@@ -249,7 +255,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
   }
 
   #tellAgain(key: ResourceKey): void {
-    this.#clock.after(replacedAgainMs, () => {
+    this.#clock.after(againMs, () => {
       if (!this.#isClosed && this.#local(key) !== undefined) {
         this.#outbox.repeat(key);
       }

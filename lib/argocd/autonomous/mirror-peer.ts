@@ -78,6 +78,7 @@ export class MirrorPeer implements MirrorPart {
   readonly #fights: Fights;
   readonly #stop = new AbortController();
   #connection: PeerConnection | undefined;
+  #cluster: string | undefined;
 
   constructor(options: MirrorPeerOptions) {
     this.#options = options;
@@ -119,7 +120,8 @@ export class MirrorPeer implements MirrorPart {
 
   /** Takes up what is there. Called once. */
   begin(): void {
-    const { agent } = this.#options;
+    const { agent, cluster } = this.#options;
+    this.#cluster = cluster();
     for (const name of this.#options.names()) {
       const mirror = this.#mirror(name);
       if (mirror !== undefined && isMarked(mirror)) {
@@ -127,7 +129,7 @@ export class MirrorPeer implements MirrorPart {
       }
       this.#requests.follow(name, mirror);
     }
-    this.lookAtAll();
+    this.#lookAtAll();
   }
 
   connected(connection: PeerConnection): void {
@@ -260,10 +262,30 @@ export class MirrorPeer implements MirrorPart {
     this.#inbox.receive({ is: 'doubt', name, id: this.#options.newId() });
   }
 
+  /** What the hub calls the agent's cluster may have changed. */
+  clusterChanged(): void {
+    const cluster = this.#options.cluster();
+    if (cluster !== this.#cluster) {
+      this.#cluster = cluster;
+      for (const [name, wanted] of this.#wanted) {
+        this.#wanted.set(name, { ...wanted, settledSpec: undefined });
+      }
+      this.#lookAtAll();
+    }
+  }
+
   /** Puts right what is not as the agent said. */
-  lookAtAll(): void {
-    for (const name of this.#wanted.keys()) {
-      this.#look(name);
+  #lookAtAll(): void {
+    const place = this.#place();
+    for (const [name, wanted] of this.#wanted) {
+      const mirror = this.#options.view.get(this.#ref(name));
+      if (
+        mirror === undefined ||
+        this.#troubles.has(name) ||
+        (place !== undefined && isAstray(mirror, wanted, place))
+      ) {
+        this.#look(name);
+      }
     }
   }
 

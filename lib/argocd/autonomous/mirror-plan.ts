@@ -183,7 +183,8 @@ function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOption
     ),
     ...(isEqual(mirror.metadata.finalizers ?? [], fields.finalizers) ? {} : { finalizers: fields.finalizers }),
   };
-  const spec = mergePatchBetween(mirror.spec, mirrorSpec(fields, place));
+  const isAsMade = wanted.settledSpec !== undefined && digestOf(mirror.spec) === wanted.settledSpec;
+  const spec = isAsMade ? undefined : mergePatchBetween(mirror.spec, mirrorSpec(fields, place));
   if (Object.keys(metadata).length === 0 && spec === undefined && answer === undefined && status === undefined) {
     return undefined;
   }

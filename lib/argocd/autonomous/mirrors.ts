@@ -120,7 +120,7 @@ export class Mirrors implements PrincipalKind<MirrorPart> {
 
   /** What the hub calls the agent's cluster may have changed. */
   clusterChanged(agent: string): void {
-    this.#peers.get(agent)?.lookAtAll();
+    this.#peers.get(agent)?.clusterChanged();
   }
 
   /** What cannot be mirrored at present. */
