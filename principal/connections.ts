@@ -91,6 +91,14 @@ export class ConnectionRecords {
       : undefined;
   }
 
+  /** When a managed agent that is not connected was last, to this process or a former one; undefined when it never was. */
+  managedLastSeen(agent: string): Date | undefined {
+    if (this.modeOf(agent) !== 'managed') return undefined;
+    const { spec } = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) }) ?? {};
+    const at = spec?.renewTime ?? spec?.acquireTime;
+    return at === undefined ? undefined : new Date(at);
+  }
+
   /** The agent has left the fleet: the mode of its last connection is not remembered. */
   forget(agent: string): void {
     if (this.modeOf(agent) === undefined) return;

@@ -36,6 +36,8 @@ export function principalParts(options: {
   client: KubeClient;
   caches: PrincipalCaches;
   principalUid: string;
+  /** When a managed agent that is not connected was last, if that is known. */
+  lastSeen: (agent: string) => Date | undefined;
   /** Namespace of Argo CD on an agent's cluster, as the agent said. */
   agentNamespace: (agent: string) => string | undefined;
   /** What the hub's Argo CD calls the agent's cluster, undefined while it has none. */
@@ -91,6 +93,7 @@ export function principalParts(options: {
                 sameNamespaces(namespace, options.agentNamespace(agent) ?? '').toHub(local),
             }
           : {}),
+        lastSeen: options.lastSeen,
         concurrency,
         log,
       }),

@@ -37,7 +37,7 @@ export interface PrincipalSyncOptions {
   readonly agentOf: (application: Application) => string | undefined;
   /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
   readonly namespaceOf?: (agent: string, local: string) => string;
-  /** When an agent that is not connected was last, if that is known. An agent of which it is known was one. */
+  /** When a managed agent that is not connected was last, if that is known. An agent of which it is known was one. */
   readonly lastSeen?: (agent: string) => Date | undefined;
   readonly log: SyncLog;
   readonly clock?: Clock;
