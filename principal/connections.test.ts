@@ -147,3 +147,18 @@ test('the mode of an agent that left the fleet is forgotten, also when it left w
   records.connected('one', { mode: 'autonomous', version: '1.0.0' });
   expect(records.modeOf('one')).toBe('autonomous');
 });
+
+test('a former process left word of when a managed agent was here last', () => {
+  const seen = (agent: string, mode: string): Lease => {
+    const lease = left(agent, 'false');
+    const annotations = { ...lease.metadata.annotations, 'argocd-agent.argoproj-labs.io/agent-mode': mode };
+    return {
+      ...lease,
+      metadata: { ...lease.metadata, annotations },
+      spec: { renewTime: '2026-01-02T03:04:05.000000Z' },
+    };
+  };
+  const { records } = start([seen('one', 'managed'), seen('two', 'autonomous'), left('three', 'false')]);
+  expect(records.managedLastSeen('one')).toEqual(new Date('2026-01-02T03:04:05Z'));
+  for (const other of ['two', 'three', 'four']) expect(records.managedLastSeen(other)).toBeUndefined();
+});
