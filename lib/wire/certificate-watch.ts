@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto';
-import type { ClientTls } from './client-options.ts';
+import type { ClientTls } from './tls.ts';
 
 /** How often a renewed certificate is looked for. */
 const lookMs = 60_000;

@@ -1,17 +1,7 @@
 import type { AgentMode } from '../auth/index.ts';
 import type { WireError } from './errors.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
-import type { TlsSettings } from './tls-settings.ts';
-
-/** The client's TLS material, all in PEM form, and what of TLS is allowed (lowest version by default TLS 1.2). */
-export interface ClientTls extends TlsSettings {
-  /** The CAs that the principal's certificate must come from. Default: the system's. */
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-  /** Accepts any server certificate. */
-  readonly insecure?: boolean;
-}
+import type { ClientTls } from './tls.ts';
 
 /** What an agent's connection needs to know. */
 export interface WireClientOptions {

@@ -1,4 +1,4 @@
-export type { ClientTls, PrincipalInfo, WireClientOptions } from './client-options.ts';
+export type { PrincipalInfo, WireClientOptions } from './client-options.ts';
 export { type CloudEvent, decodeEvent, encodeEvent } from './codec.ts';
 export { WireError, type WireErrorCode } from './errors.ts';
 export {
@@ -24,8 +24,9 @@ export {
 } from './make.ts';
 export { runWireClient } from './run-client.ts';
 export { serveWire } from './serve.ts';
-export type { Refusal, ServerTls, Session, WireServer, WireServerOptions } from './server-options.ts';
+export type { Refusal, Session, WireServer, WireServerOptions } from './server-options.ts';
 export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './stream.ts';
+export type { ClientTls, ServerTls } from './tls.ts';
 export {
   asksForCipherSuites,
   cipherSuiteCatalogue,

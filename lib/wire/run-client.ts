@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Backoff } from './backoff.ts';
 import { CertificateWatch } from './certificate-watch.ts';
 import { clientKeepalive } from './client-keepalive.ts';
-import type { ClientTls, PrincipalInfo, WireClientOptions } from './client-options.ts';
+import type { PrincipalInfo, WireClientOptions } from './client-options.ts';
 import { WireError } from './errors.ts';
 import { CallEventStream } from './event-stream.ts';
 import { explainFailure } from './failures.ts';
@@ -14,6 +14,7 @@ import { webSocketTransport } from './grpc/websocket-client.ts';
 import { logIn } from './login.ts';
 import { paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
+import type { ClientTls } from './tls.ts';
 
 const connectTimeoutMs = 15_000;
 /** How long a principal that can be reached may take to answer the login. */

@@ -2,17 +2,7 @@ import type { AgentIdentity, AgentMode, AuthErrorCode, AuthRequest, PeerInfo, To
 import type { ConnectionLimits } from './grpc/admission.ts';
 import type { DoorRefusal } from './grpc/door.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
-import type { TlsSettings } from './tls-settings.ts';
-
-/** The server's TLS material, all in PEM form, and what of TLS is allowed (lowest version by default TLS 1.2). */
-export interface ServerTls extends TlsSettings {
-  readonly cert: string;
-  readonly key: string;
-  /** The CAs that client certificates must come from. Without one no client certificate is asked for. */
-  readonly clientCa?: string;
-  /** Whether an agent without a verified certificate is turned away (with an answer that says why). */
-  readonly requireClientCertificate?: boolean;
-}
+import type { ServerTls } from './tls.ts';
 
 /** An agent on a stream of its own. */
 export interface Session {

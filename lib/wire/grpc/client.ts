@@ -1,6 +1,6 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { isIP } from 'node:net';
-import type { ClientTls } from '../client-options.ts';
+import type { ClientTls } from '../tls.ts';
 import { ClientCall } from './client-call.ts';
 import { Http2ClientChannel } from './client-channel.ts';
 import { type KeepaliveTiming, watchSession } from './keepalive.ts';

@@ -1,7 +1,7 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import type { ServerTls } from '../server-options.ts';
 import type { WireLogger } from '../stream.ts';
+import type { ServerTls } from '../tls.ts';
 import { type ConnectionLimits, ConnectionRate } from './admission.ts';
 import { addressOf } from './connection.ts';
 import { secureContextOptions } from './tls-options.ts';

@@ -1,5 +1,5 @@
-import type { ServerTls } from '../server-options.ts';
 import type { WireLogger } from '../stream.ts';
+import type { ServerTls } from '../tls.ts';
 import type { ConnectionLimits } from './admission.ts';
 import type { ServerConnection } from './connection.ts';
 import { type DoorRefusal, openDoor } from './door.ts';

@@ -1,6 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import type { ClientTls } from '../client-options.ts';
+import type { ClientTls } from '../tls.ts';
 import { connectThroughProxy } from './proxy.ts';
 
 /** When the kernel starts probing an idle TCP connection; ten lost probes, one a second, end it. */

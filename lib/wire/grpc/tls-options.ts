@@ -1,6 +1,6 @@
 import { constants } from 'node:crypto';
 import type { SecureContextOptions } from 'node:tls';
-import type { ServerTls } from '../server-options.ts';
+import type { ServerTls } from '../tls.ts';
 
 /**
  * Options of the TLS context of a server. Session tickets are off: a resumed session would skip the check of a client

@@ -1,0 +1,21 @@
+import type { TlsSettings } from './tls-settings.ts';
+
+/** The client's TLS material, all in PEM form, and what of TLS is allowed (lowest version by default TLS 1.2). */
+export interface ClientTls extends TlsSettings {
+  /** The CAs that the principal's certificate must come from. Default: the system's. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** Accepts any server certificate. */
+  readonly insecure?: boolean;
+}
+
+/** The server's TLS material, all in PEM form, and what of TLS is allowed (lowest version by default TLS 1.2). */
+export interface ServerTls extends TlsSettings {
+  readonly cert: string;
+  readonly key: string;
+  /** The CAs that client certificates must come from. Without one no client certificate is asked for. */
+  readonly clientCa?: string;
+  /** Whether an agent without a verified certificate is turned away (with an answer that says why). */
+  readonly requireClientCertificate?: boolean;
+}
