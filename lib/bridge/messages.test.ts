@@ -8,6 +8,7 @@ const object = {
   metadata: { name: 'app', namespace: 'ns', uid: '1', resourceVersion: '2' },
   spec: { project: 'default' },
 };
+const secret = { metadata: object.metadata, data: { url: 'aHR0cHM6Ly9naXQ=' } };
 const messages: Message[] = [
   { target: 'application', type: 'create', principalUid: 'p', ...ids, object },
   { target: 'application', type: 'status-update', ...ids, object },
@@ -24,7 +25,17 @@ const messages: Message[] = [
     ...ids,
     payload: { kind: 'Application', name: 'app', namespace: 'ns', uid: '1', checksum: null },
   },
+  { target: 'appproject', type: 'delete', ...ids, object: { ...object, spec: {} } },
+  { target: 'repository', type: 'create', principalUid: 'p', ...ids, object: { ...secret, type: 'Opaque' } },
+  { target: 'repository', type: 'delete', ...ids, object: secret },
+  { target: 'gpgkey', type: 'spec-update', ...ids, object: { ...secret, data: { '4AEE18F83AFDEB23': '-----BEGIN' } } },
   { target: 'resourceResync', type: 'request-synced-resource-list', ...ids, payload: { checksum: 'YQ==' } },
+  {
+    target: 'resourceResync',
+    type: 'request-synced-resource-list',
+    ...ids,
+    payload: { checksum: null, complete: true },
+  },
 ];
 
 test.each(messages)('$target $type survives the way over the wire', (message) => {
@@ -47,6 +58,10 @@ test('events about other things are no messages; bad payloads are errors', () =>
   expect(messageOf(heartbeatEvent({ source: '' }))).toBeUndefined();
   const event = eventOf(messages[0] as Message, '');
   expect(messageOf({ ...event, type: 'GET' })).toBeUndefined();
+  expect(messageOf({ ...event, target: 'repository', type: eventTypes.statusUpdate })).toBeUndefined();
+  expect(messageOf({ ...event, target: 'applicationset' })).toBeUndefined();
+  const numbers = { ...event, target: 'gpgkey', data: Buffer.from('{"metadata":{"name":"x"},"data":{"a":1}}') };
+  expect(() => messageOf(numbers)).toThrow(/does not have the expected form/);
   expect(() => messageOf({ ...event, data: Buffer.from('{"metadata":{}}') })).toThrow(
     /does not have the expected form/,
   );
