@@ -73,3 +73,4 @@ export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/project-m
 export { publishRepositories, type RepositoryReplicaOptions, replicateRepositories } from './replicas/repositories.ts';
 export { isRepository, projectOfRepository, type Secret, secretSchema } from './repository.ts';
 export { applicationRouter, isSkipped, type RoutingOptions } from './routing.ts';
+export { type LabelTest, labelSelector } from './selector.ts';
