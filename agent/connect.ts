@@ -1,5 +1,5 @@
 import type { AgentParts, Message } from '../lib/argocd/index.ts';
-import { EventTimer, EventTracer, peerOnStream } from '../lib/bridge/index.ts';
+import { EventTimer, EventTracer, peerOnStream, refusalOf, Unserved } from '../lib/bridge/index.ts';
 import { type Detail, detailOf, FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
 import type { Tracer } from '../lib/tracing/index.ts';
 import {
@@ -74,6 +74,7 @@ function onConnected(
   const traces = context.tracer && new EventTracer(context.tracer, { 'argocd.agent.mode': context.settings.mode });
   const logDetail = detailLog(context);
   const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval']);
+  const unserved = new Unserved(context.eventLogger);
   const peer = peerOnStream({
     stream,
     source: agentSource,
@@ -102,8 +103,9 @@ function onConnected(
       logDetail?.('sent', message);
     },
     other: (event) => {
-      const about = { event_target: event.target, event_type: event.type };
-      context.eventLogger.debug(about, 'event is not for this version');
+      unserved.met(event);
+      const answer = refusalOf(event, agentSource);
+      if (answer !== undefined) stream.send(answer);
       timer.failed(event);
       traces?.failed(event, 'it cannot be made use of');
     },

@@ -1,6 +1,6 @@
 import { type Message, type PrincipalParts, Warnings } from '../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
-import { EventTimer, EventTracer, type Peer, peerOnStream, resourceTypeOf } from '../lib/bridge/index.ts';
+import { EventTimer, EventTracer, type Peer, peerOnStream, resourceTypeOf, Unserved } from '../lib/bridge/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
 import type { Tracer } from '../lib/tracing/index.ts';
 import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../lib/wire/index.ts';
@@ -114,6 +114,7 @@ export class Sessions {
     const { parts, metrics, records, clusterInfos, logger } = this.#options;
     const version = this.#introductions.get(agent)?.version ?? '';
     const warnings = new Warnings(logger);
+    const unserved = new Unserved(this.#options.eventLogger.child({ agent }));
     const timer = new EventTimer({
       arrived: (type, seconds) => metrics.arrived(type, seconds),
       done: (type, seconds, outcome) => metrics.processed(agent, type, outcome, seconds),
@@ -145,7 +146,7 @@ export class Sessions {
       ...(traces && { outgoing: (event: WireEvent) => traces.outgoing(event) }),
       messageSent: (message) => this.#logSent(agent, message),
       other: (event) => {
-        if (this.#takeOther(agent, event, warnings)) return;
+        if (this.#takeOther(agent, event, { warnings, unserved })) return;
         timer.failed(event);
         traces?.failed(event, 'it cannot be made use of');
         metrics.refusedEvent(agent, resourceTypeOf(event));
@@ -194,7 +195,11 @@ export class Sessions {
   }
 
   /** What is not about resources that are kept in step. Returns whether it could be made use of. */
-  #takeOther(agent: string, event: WireEvent, warnings: Warnings): boolean {
+  #takeOther(
+    agent: string,
+    event: WireEvent,
+    { warnings, unserved }: { readonly warnings: Warnings; readonly unserved: Unserved },
+  ): boolean {
     switch (event.target) {
       case targets.heartbeat:
         return true;
@@ -207,10 +212,7 @@ export class Sessions {
           return false;
         }
       default:
-        this.#options.eventLogger.debug(
-          { agent, event_target: event.target, event_type: event.type },
-          'event is not for this version',
-        );
+        unserved.met(event);
         return false;
     }
   }
