@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
-import type { GoClientCall, GoConnection, GoStatus } from './go-calls.ts';
+import type { GoStatus } from './go-calls.ts';
+import { GoDialer } from './go-dialer.ts';
 import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import { GoStream } from './go-stream.ts';
-import { readMessage, writeMessage } from './protobuf.ts';
-import { bytesOf, recordedLines } from './recordings.ts';
-import { authRequest, authResponse, methods } from './schemas.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
 
 const sourceUid = 'argocd.argoproj.io/source-uid';
@@ -41,52 +39,30 @@ export class GoManagedAgent {
     repository: new Map<string, GoObject>(),
     gpgkey: new Map<string, GoObject>(),
   };
-  /** What the principal answered to the login. */
-  login: Record<string, unknown> = {};
   stream: GoStream;
-  readonly #options: { readonly go: GoPeer; readonly address: string; readonly tls: GoTls; readonly pace: Pace };
-  readonly #random: () => number;
+  readonly #options: { readonly pace: Pace; readonly random: () => number };
+  readonly #dialer: GoDialer;
   /** Applications that the agent handles, in memory only. */
   #managed = new Set<string>();
   #resynced = false;
-  #connection: GoConnection | undefined;
-  #call: GoClientCall | undefined;
   #version = 4_000;
 
   constructor(options: { go: GoPeer; address: string; tls: GoTls; name: string; pace: Pace; random: () => number }) {
     this.name = options.name;
     this.#options = options;
-    this.#random = options.random;
+    this.#dialer = new GoDialer({ ...options, mode: 'managed', namespace: this.namespace });
     this.stream = this.#newStream();
   }
 
   /** How the current event stream ended. */
   get ended(): Promise<GoStatus> {
-    return this.#call?.ended ?? Promise.reject(new Error('there was no stream'));
+    return this.#dialer.call.ended;
   }
 
   /** Logs in, asks for the version, opens the event stream, and says what it holds when the process is new. */
   async connect(): Promise<void> {
-    const { go, address, tls } = this.#options;
-    this.#connection = go.dial({ address, tls });
-    const recorded = recordedLines('app-managed').find(
-      ({ rpc, decoded }) => rpc === methods.authenticate && decoded?.mode === 'managed',
-    );
-    if (recorded === undefined) throw new Error('there is no recorded login');
-    const request = { ...readMessage(authRequest, bytesOf(recorded)), agentNamespace: this.namespace };
-    const answer = await this.#connection.unary(methods.authenticate, writeMessage(authRequest, request));
-    if (answer.code !== 'OK') throw new Error(`login: ${answer.code}: ${answer.message}`);
-    this.login = readMessage(authResponse, answer.bytes);
-    const authorization = String(this.login.accessToken);
-    const version = await this.#connection.unary(methods.version, Buffer.alloc(0), { authorization });
-    if (version.code !== 'OK') throw new Error(`version: ${version.code}: ${version.message}`);
     const { stream } = this;
-    this.#call = this.#connection.open(
-      methods.subscribe,
-      { authorization },
-      { message: (bytes) => stream.take(bytes) },
-    );
-    stream.start(this.#call);
+    await this.#dialer.open(stream);
     if (this.#resynced) return;
     this.#resynced = true;
     this.#tellAll();
@@ -101,8 +77,7 @@ export class GoManagedAgent {
   /** The connection breaks, or the process ends: without a word on the stream. */
   disconnect(): void {
     this.stream.writer.stop();
-    this.#connection?.close();
-    this.#connection = undefined;
+    this.#dialer.close();
   }
 
   /** A new process on the same cluster: what was in memory is gone. Every object of the cluster is handled again. */
@@ -152,11 +127,9 @@ export class GoManagedAgent {
   }
 
   #newStream(): GoStream {
-    const { pace } = this.#options;
     return new GoStream({
+      ...this.#options,
       source: 'agent://agent-managed',
-      pace,
-      random: this.#random,
       handle: (event) => this.#handle(event),
     });
   }

@@ -65,7 +65,7 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
     await Promise.all([go?.stop(), cluster?.stop()]);
   });
 
-  const details = () => `seed ${random.seed}\n${agent.output.slice(-4_000)}`;
+  const details = () => `seed ${random.seed}\n${principal.stream.story}\n${agent.output.slice(-4_000)}`;
   const until = <T>(check: () => T | Promise<T>): Promise<T> =>
     vi.waitFor(check, { timeout: 15_000, interval: 10 }).catch((error) => {
       throw new Error(`${error instanceof Error ? error.message : error}\n${details()}`, { cause: error });

@@ -1,5 +1,5 @@
 import { GoEventWriter, type Pace } from './event-writer.ts';
-import { acknowledgementOf, type GoEvent, readEvent, targetOf, writeEvent } from './go-event.ts';
+import { acknowledgementOf, extensionOf, type GoEvent, readEvent, targetOf, typeOf, writeEvent } from './go-event.ts';
 
 /** Both halves of a call, as a stream of events needs them. */
 interface Call {
@@ -20,6 +20,7 @@ export class GoStream {
   readonly refused: { readonly event: GoEvent; readonly reason: string }[] = [];
   readonly #source: string;
   readonly #handle: (event: GoEvent) => string | undefined;
+  readonly #story: string[] = [];
 
   /** @param options.handle takes an event; the reason if it is refused */
   constructor(options: {
@@ -37,6 +38,7 @@ export class GoStream {
   take(bytes: Buffer): void {
     const event = readEvent(bytes);
     this.received.push(event);
+    this.#tell('<', event);
     if (targetOf(event) === 'eventProcessed') {
       this.writer.remove(event);
       return;
@@ -50,8 +52,14 @@ export class GoStream {
   start(call: Call): void {
     this.writer.start((event) => {
       this.sent.push(event);
+      this.#tell('>', event);
       call.send(writeEvent(event));
     });
+  }
+
+  /** The last that was sent and received, for whoever has to find out what went wrong. */
+  get story(): string {
+    return this.#story.slice(-40).join('\n');
   }
 
   /** The events that arrived, without acknowledgements. */
@@ -59,5 +67,10 @@ export class GoStream {
     return this.received.filter((event) =>
       target === undefined ? targetOf(event) !== 'eventProcessed' : targetOf(event) === target,
     );
+  }
+
+  #tell(direction: string, event: GoEvent): void {
+    const id = extensionOf(event, 'eventid');
+    this.#story.push(`${new Date().toISOString()} ${direction} ${targetOf(event)} ${typeOf(event)} ${id}`);
   }
 }

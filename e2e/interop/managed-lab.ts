@@ -33,7 +33,7 @@ export async function startManagedLab(): Promise<ManagedLab> {
   const random = seededRandom();
   const [go, hub] = await Promise.all([GoPeer.start(), startHub()]);
   const { client } = hub.hub;
-  const until = untilWith(() => `seed ${random.seed}\n${hub.principal.output.slice(-4_000)}`);
+  const until = untilWith(() => `seed ${random.seed}\n${agent.stream.story}\n${hub.principal.output.slice(-4_000)}`);
   await Promise.all([mapAgent(client, agentName), client.create(namespaces, { metadata: { name: agentName } })]);
   const tls = await (await makeMaterial(hub.authority)).client(agentName);
   const address = `127.0.0.1:${hub.principalPort}`;

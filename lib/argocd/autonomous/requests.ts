@@ -206,7 +206,10 @@ export class Requests {
   }
 
   #message(type: IntentType, address: { resourceId: string; eventId: string }, mirror: Application): Message {
-    const common = { target: 'application', type, ...address, principalUid: this.#options.principalUid } as const;
+    const { principalUid } = this.#options;
+    // argocd-agent's principal names itself in everything but operations.
+    const stamp = type === 'set-operation' ? {} : { principalUid };
+    const common = { target: 'application', type, ...address, ...stamp } as const;
     const { operation, ...others } = mirror;
     const { metadata } = mirror;
     const sourceUid = this.#options.sourceUid(metadata.name) ?? '';

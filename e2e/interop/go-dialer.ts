@@ -1,0 +1,64 @@
+import type { GoClientCall, GoConnection } from './go-calls.ts';
+import type { GoPeer, GoTls } from './go-peer.ts';
+import type { GoStream } from './go-stream.ts';
+import { type Fields, readMessage, writeMessage } from './protobuf.ts';
+import { bytesOf, recordedLines } from './recordings.ts';
+import { authRequest, authResponse, methods } from './schemas.ts';
+
+/** How an agent of the original gets its event stream: login, version, stream, with the recorded request. */
+export class GoDialer {
+  readonly #options: { readonly go: GoPeer; readonly address: string; readonly tls: GoTls };
+  readonly #request: Fields;
+  #connection: GoConnection | undefined;
+  #call: GoClientCall | undefined;
+  /** What the principal answered to the last login. */
+  answer: Fields = {};
+
+  /** @param options.namespace where the agent says that it is installed */
+  constructor(options: {
+    readonly go: GoPeer;
+    readonly address: string;
+    readonly tls: GoTls;
+    readonly mode: 'managed' | 'autonomous';
+    readonly namespace: string;
+  }) {
+    this.#options = options;
+    const { mode, namespace: agentNamespace } = options;
+    const recorded = recordedLines('connect').find(
+      ({ rpc, decoded }) => rpc === methods.authenticate && decoded?.mode === mode,
+    );
+    if (recorded === undefined) throw new Error('there is no recorded login');
+    this.#request = { ...readMessage(authRequest, bytesOf(recorded)), agentNamespace };
+  }
+
+  /** The open event stream. */
+  get call(): GoClientCall {
+    if (this.#call === undefined) throw new Error('there was no stream');
+    return this.#call;
+  }
+
+  /** Logs in and opens the stream. @throws Error when the principal refuses */
+  async open(stream: GoStream): Promise<void> {
+    const { go, address, tls } = this.#options;
+    const connection = go.dial({ address, tls });
+    const answer = await connection.unary(methods.authenticate, writeMessage(authRequest, this.#request));
+    if (answer.code !== 'OK') {
+      connection.close();
+      throw new Error(`login: ${answer.code}: ${answer.message}`);
+    }
+    this.answer = readMessage(authResponse, answer.bytes);
+    const authorization = String(this.answer.accessToken);
+    const version = await connection.unary(methods.version, Buffer.alloc(0), { authorization });
+    if (version.code !== 'OK') throw new Error(`version: ${version.code}: ${version.message}`);
+    this.#connection = connection;
+    const call = connection.open(methods.subscribe, { authorization }, { message: (bytes) => stream.take(bytes) });
+    this.#call = call;
+    stream.start(call);
+  }
+
+  /** The connection breaks, or the process ends: without a word on the stream. */
+  close(): void {
+    this.#connection?.close();
+    this.#connection = undefined;
+  }
+}
