@@ -34,6 +34,11 @@ export class ArgoCD {
       return;
     }
     if (app.metadata.deletionTimestamp !== undefined) {
+      const isCopy = app.metadata.annotations?.[annotations.sourceUid] !== undefined;
+      if (isCopy && (this.#cluster.cluster.down || this.#dice.chance(0.1))) {
+        // It could not be asked, or not be told: Argo CD looks again when the object changes, or much later.
+        return;
+      }
       const finalizers = app.metadata.finalizers?.filter((one) => one !== resourcesFinalizer) ?? [];
       this.#cluster.patch(ref, { metadata: { finalizers } });
       return;
@@ -41,6 +46,10 @@ export class ArgoCD {
     this.#operate(app);
     const seen = `${app.metadata.generation}`;
     const refreshed = app.metadata.annotations?.[annotations.refresh];
+    const hydrates = app.metadata.annotations?.[annotations.hydrate] !== undefined;
+    if (hydrates) {
+      this.#cluster.patch(ref, { metadata: { annotations: { [annotations.hydrate]: null } } });
+    }
     if (refreshed !== undefined) {
       const uid = app.metadata.uid ?? '';
       this.refreshed.set(uid, (this.refreshed.get(uid) ?? 0) + 1);

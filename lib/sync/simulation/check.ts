@@ -36,7 +36,12 @@ export function differences(hub: Collection<Application>, { name: agent, cluster
 function compare(name: string, app: Application, copy: Application): string[] {
   const differ = (what: string, hub: unknown, managed: unknown) =>
     isEqual(hub, managed) ? [] : [`${name}: ${what}: hub ${JSON.stringify(hub)}, managed ${JSON.stringify(managed)}`];
-  const { note, [annotations.namespaceRemapped]: mark, ...others } = copy.metadata.annotations ?? {};
+  const {
+    note,
+    [annotations.namespaceRemapped]: mark,
+    [annotations.notified]: _,
+    ...others
+  } = copy.metadata.annotations ?? {};
   const remapped = app.metadata.namespace === principalNamespace && copy.metadata.namespace === agentNamespace;
   return [
     ...differ(
@@ -55,6 +60,7 @@ function compare(name: string, app: Application, copy: Application): string[] {
     // Whoever takes it away gets it back with the next change.
     ...(mark === undefined ? [] : differ('mark', remapped, mark === 'true')),
     ...differ('refresh', app.metadata.annotations?.[annotations.refresh], undefined),
+    ...differ('hydrate', app.metadata.annotations?.[annotations.hydrate], undefined),
     ...differ('status', app.status ?? {}, copy.status ?? {}),
     ...differ('operation', app.operation, copy.operation),
   ];

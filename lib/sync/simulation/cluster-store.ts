@@ -1,3 +1,4 @@
+import { isSkipped } from '../../argocd/index.ts';
 import type { MergePatch, ObjectRef, Store, StoreChange } from '../index.ts';
 import { type Collection, type Listener, Refused, type SimulatedObject } from './cluster.ts';
 import type { Dice } from './dice.ts';
@@ -11,6 +12,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   readonly #cache = new Map<string, T>();
   readonly #listeners = new Set<Listener<T>>();
   readonly #signal: AbortSignal;
+  readonly #hasSelector: boolean;
   #watching: () => void = () => undefined;
   #lastDelivery = 0;
   #epoch = 0;
@@ -20,6 +22,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
     this.#time = collection.cluster.time;
     this.#dice = dice;
     this.#signal = signal;
+    this.#hasSelector = (collection as object) === collection.cluster.of('Application');
     // A program does not go on before its first list succeeded.
     this.#list();
     signal.addEventListener('abort', () => this.#watching());
@@ -113,7 +116,8 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   }
 
   #list(): void {
-    const now = new Map(this.#collection.list().map((object) => [idOf(object), object]));
+    const shown = this.#collection.list().filter((object) => this.#isSelected(object));
+    const now = new Map(shown.map((object) => [idOf(object), object]));
     for (const [id, old] of [...this.#cache]) {
       if (now.get(id)?.metadata.uid !== old.metadata.uid) {
         this.#tell({ old, now: undefined });
@@ -127,10 +131,25 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
       this.#lastDelivery = Math.max(this.#lastDelivery, this.#time.now() + this.#dice.delay(4));
       this.#time.after(this.#lastDelivery - this.#time.now(), () => {
         if (this.#epoch === epoch && !this.#signal.aborted) {
-          this.#tell(change);
+          this.#tell(this.#selected(change));
         }
       });
     });
+  }
+
+  /** What a watch with a selector makes of a change: what leaves the selection is gone, at the version at which it left. */
+  #selected({ old, now }: StoreChange<T>): StoreChange<T> {
+    const before = old !== undefined && this.#isSelected(old) ? old : undefined;
+    const after = now !== undefined && this.#isSelected(now) ? now : undefined;
+    const resourceVersion = now?.metadata.resourceVersion;
+    return before === undefined || after !== undefined || resourceVersion === undefined
+      ? { old: before, now: after }
+      : { old: { ...before, metadata: { ...before.metadata, resourceVersion } }, now: undefined };
+  }
+
+  /** Programs list and watch Applications without those that are labelled out of synchronisation. */
+  #isSelected(object: T): boolean {
+    return !this.#hasSelector || !isSkipped(object);
   }
 
   #tell(change: StoreChange<T>): void {
@@ -145,7 +164,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
       this.#cache.set(idOf(object), change.now);
     }
     for (const listener of this.#listeners) {
-      listener({ old: old ?? change.old, now: change.now });
+      listener({ old: change.now === undefined ? (change.old ?? old) : (old ?? change.old), now: change.now });
     }
   }
 }

@@ -1,6 +1,7 @@
 import {
   type Application,
   applicationRouter,
+  isSkipped,
   type Mapping,
   type NamespaceMapping,
   sameNamespaces,
@@ -42,7 +43,7 @@ export interface Layout {
 
 /** Namespace-based mapping. */
 export const byNamespace: Layout = {
-  agentOf: ({ metadata }) => metadata.namespace,
+  agentOf: (application) => (isSkipped(application) ? undefined : application.metadata.namespace),
   mapping: undefined,
   namespaceOf: undefined,
   hubNamespaces: (agent) => [agent],

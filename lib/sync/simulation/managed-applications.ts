@@ -1,4 +1,4 @@
-import { type Application, annotations } from '../../argocd/index.ts';
+import { type Application, annotations, skipSyncLabel } from '../../argocd/index.ts';
 import type { ObjectRef } from '../index.ts';
 import { refOf } from '../index.ts';
 import { resourcesFinalizer } from './argo-cd.ts';
@@ -11,6 +11,8 @@ export class ManagedApplications implements Topic {
   readonly #scene: Scene;
   /** The last operation that was asked for on the hub, by Application. */
   readonly #operations = new Map<string, { readonly uid: string; readonly revision: string }>();
+  /** What the managed cluster's own programs noted last on a copy, by its uid. */
+  readonly #notes = new Map<string, string>();
   #count = 0;
 
   constructor(scene: Scene) {
@@ -44,7 +46,11 @@ export class ManagedApplications implements Topic {
 
   problems(site: Site): string[] {
     const { hub, layout } = this.#scene;
-    return [...differences(hub.of('Application'), site, layout), ...this.#operationProblems(site)];
+    return [
+      ...differences(hub.of('Application'), site, layout),
+      ...this.#operationProblems(site),
+      ...this.#noteProblems(site),
+    ];
   }
 
   get #hub(): Collection<Application> {
@@ -60,7 +66,7 @@ export class ManagedApplications implements Topic {
       hub.create(this.#newApplication(ref, agent));
       return `create ${namespace}/${name}`;
     }
-    const choice = this.#scene.dice.integer(0, 11);
+    const choice = this.#scene.dice.integer(0, 14);
     switch (choice) {
       case 0:
         hub.delete(ref, { propagation: 'Foreground' });
@@ -92,6 +98,21 @@ export class ManagedApplications implements Topic {
           metadata: { labels: { team: `t${++this.#count}` }, annotations: { note: `n${this.#count}` } },
         });
         return `label ${namespace}/${name}`;
+      case 8:
+        // A user who does not want to wait for an agent that is away.
+        if (app.metadata.deletionTimestamp !== undefined) {
+          hub.patch(ref, { metadata: { annotations: { [annotations.release]: 'true' } } });
+        }
+        return `release ${namespace}/${name}`;
+      case 9: {
+        const isOut = app.metadata.labels?.[skipSyncLabel] === 'true';
+        hub.patch(ref, { metadata: { labels: { [skipSyncLabel]: isOut ? null : 'true' } } });
+        this.#operations.delete(`${namespace}/${name}`);
+        return `${isOut ? 'put into' : 'take out of'} synchronisation ${namespace}/${name}`;
+      }
+      case 10:
+        hub.patch(ref, { metadata: { annotations: { [annotations.hydrate]: 'normal' } } });
+        return `hydrate ${namespace}/${name}`;
       default:
         hub.patch(ref, { spec: { source: { path: `p${++this.#count % 3}` } } });
         return `edit ${namespace}/${name}`;
@@ -110,7 +131,7 @@ export class ManagedApplications implements Topic {
       cluster.create({ ...this.#newApplication(ref, ''), spec: { source: { path: 'local' } } });
       return `create unmanaged ${name}`;
     }
-    switch (this.#scene.dice.integer(0, 4)) {
+    switch (this.#scene.dice.integer(0, 5)) {
       case 0:
         cluster.delete(ref, { propagation: 'Background' });
         return `delete ${name}`;
@@ -119,6 +140,10 @@ export class ManagedApplications implements Topic {
           metadata: { annotations: { [annotations.sourceUid]: null, [annotations.namespaceRemapped]: null } },
         });
         return `strip ${name}`;
+      case 2:
+        cluster.patch(ref, { metadata: { annotations: { [annotations.notified]: `n${++this.#count}` } } });
+        this.#notes.set(app.metadata.uid ?? '', `n${this.#count}`);
+        return `note ${name}`;
       default:
         cluster.patch(ref, { spec: { source: { path: `local${++this.#count % 3}` } } });
         return `edit ${name}`;
@@ -163,6 +188,14 @@ export class ManagedApplications implements Topic {
             : { name: agent, namespace: ref.name },
       },
     };
+  }
+
+  #noteProblems({ cluster }: Site): string[] {
+    return cluster
+      .of('Application')
+      .list()
+      .filter(({ metadata }) => metadata.annotations?.[annotations.notified] !== this.#notes.get(metadata.uid ?? ''))
+      .map(({ metadata }) => `${metadata.name}: what the managed cluster noted is lost`);
   }
 
   /**
