@@ -135,6 +135,13 @@ export function planMirrorDeletion(
   return isMeant ? removal(mirror) : { action: 'none' };
 }
 
+/** Decides what to do with a mirror of which nothing is known: one that somebody deletes is let go. */
+export function planRelease(mirror: Application | undefined): Plan {
+  return mirror?.metadata.deletionTimestamp === undefined || mirroredUid(mirror) === ''
+    ? { action: 'none' }
+    : release(mirror);
+}
+
 function removal(mirror: Application): Plan {
   if ((mirror.metadata.finalizers ?? []).length > 0) {
     return release(mirror);

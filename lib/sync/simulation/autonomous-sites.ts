@@ -207,6 +207,10 @@ export class AutonomousSites implements Topic {
    * program lost its memory. A mirror that was deleted since, or an Application that was, takes its requests with it.
    */
   #requestProblems(site: Site): string[] {
+    if (site.isGo) {
+      // It may lose what was asked when the API server refuses, and overwrites one operation by the next.
+      return [];
+    }
     const problems: string[] = [];
     const stands = ({ uids, ...asked }: Asked, id: string) => {
       const mirror = this.#hub.get({ namespace: site.name, name: id.slice(site.name.length + 1) });

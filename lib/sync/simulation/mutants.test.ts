@@ -176,6 +176,36 @@ const mutants: Mutant[] = [
     to: 'dropsFinalizers: false',
     seed: 275,
   },
+  {
+    invariant: 'a deletion that Argo CD does not get on with is brought to its notice',
+    file: 'argocd/managed/agent-sync.ts',
+    from: 'this.#nudges.follow(ref, isManaged(now) ? now : undefined);',
+    to: '',
+  },
+  {
+    invariant: 'what a label took out of the selection is seen again',
+    file: 'sync/view.ts',
+    from: 'this.#return(now);',
+    to: '',
+  },
+  {
+    invariant: 'what the managed cluster notes on a copy is left to it',
+    file: 'argocd/managed/copy.ts',
+    from: '  annotations.notified,\n  annotations.adoptionPolicy,\n',
+    to: '  annotations.adoptionPolicy,\n',
+  },
+  {
+    invariant: 'a request is gone on the hub when it is done',
+    file: 'argocd/managed/status.ts',
+    from: 'context.triggersDelivered ? triggers : []',
+    to: '[] as typeof triggers | []',
+  },
+  {
+    invariant: 'a removal elsewhere is told of to its end, whoever is away then',
+    file: 'argocd/managed/notices.ts',
+    from: 'return Array.from(this.#departuresOf(agent));',
+    to: 'return [];',
+  },
 ];
 
 let folder = '';

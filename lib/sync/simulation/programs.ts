@@ -17,14 +17,24 @@ import {
 } from '../../argocd/index.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterStore } from './cluster-store.ts';
+import { GoAutonomousAgent } from './go-agent.ts';
 import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
 import type { AgentProgram, PrincipalProgram, Process, Scene, Site } from './world.ts';
 
 /** Starts the agent of a site. */
-export function startAgent(scene: Scene, site: Pick<Site, 'name' | 'mode' | 'cluster'>): Process<AgentProgram> {
+export function startAgent(
+  scene: Scene,
+  site: Pick<Site, 'name' | 'mode' | 'isGo' | 'cluster'>,
+): Process<AgentProgram> {
   const { dice, layout } = scene;
   const stop = new AbortController();
   const applications = new ClusterStore(site.cluster.of('Application'), dice, stop.signal);
+  if (site.isGo) {
+    const { newId } = commonOptions(scene, site.name);
+    const program = new GoAutonomousAgent({ store: applications, time: scene.time, dice, newId });
+    program.start(stop.signal);
+    return { program, stores: [applications], stop };
+  }
   if (site.mode === 'autonomous') {
     const common = commonOptions(scene, site.name);
     const { projects, stores } = storesOf(scene, site.cluster, stop.signal);
@@ -137,7 +147,7 @@ function commonOptions(scene: Scene, who: string) {
     clock: scene.time,
     random: scene.dice.roll,
     newId: () => `${who}.${incarnation}.${++ids}`,
-    today: () => new Date(0),
+    today: () => new Date(scene.time.now()),
     maxInFlight: scene.dice.integer(1, 4),
     concurrency: scene.dice.integer(1, 4),
   };

@@ -66,7 +66,9 @@ class World implements Scene {
       const name = `agent${i}`;
       const cluster = new Cluster(name, this.time);
       const mode: AgentMode = isMixed && (i === 0 || this.dice.chance(0.5)) ? 'autonomous' : 'managed';
-      const site = { name, mode, cluster };
+      // Half of the histories with autonomous agents have one of argocd-agent's; it does not know of other kinds here.
+      const isGo = mode === 'autonomous' && i === 0 && !this.everyKind && seed % 8 >= 6;
+      const site = { name, mode, isGo, cluster };
       const argoCD = new ArgoCD(cluster.of('Application'), this.time, this.dice);
       return { ...site, argoCD, agent: startAgent(this, site), stream: undefined, meddled: false };
     });

@@ -39,6 +39,8 @@ export interface Process<P> {
 export interface Site {
   readonly name: string;
   readonly mode: AgentMode;
+  /** Its agent is one of argocd-agent. */
+  readonly isGo: boolean;
   readonly cluster: Cluster;
   readonly argoCD: ArgoCD;
   agent: Process<AgentProgram>;

@@ -1,0 +1,3 @@
+import { testHistories } from './testing.ts';
+
+testHistories(3);
