@@ -1,9 +1,11 @@
-import { kubeClient } from '../lib/bridge/index.ts';
+import { kubeClient, kubeRate } from '../lib/bridge/index.ts';
+import type { KubeClient } from '../lib/kube/index.ts';
 import {
   type CommandContext,
   commandLoggers,
   createRegistry,
   type Endpoint,
+  kubeRequestMetrics,
   serveHealth,
   serveMetrics,
   serveProfiles,
@@ -34,7 +36,11 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const loggers = commandLoggers('agent', flags, context);
   const logger = loggers.root;
   const { namespace } = flags;
-  const client = kubeClient(flags);
+  const registry = createRegistry();
+  const client: KubeClient = kubeClient(flags, {
+    rate: kubeRate(context.env, (message) => logger.warn(message)),
+    observe: kubeRequestMetrics(registry, () => new URL(client.server).host),
+  });
   const failure = new AbortController();
   const signal = AbortSignal.any([context.signal, failure.signal]);
   const shared = { client, logger, signal, failed: (error: unknown) => failure.abort(error) };
@@ -61,7 +67,6 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
 
   const parts = agentParts({ mode: settings.mode, flags, client, caches, detail: loggers.detail, logger });
   parts.start(signal);
-  const registry = createRegistry();
   const metrics = agentMetrics(registry, {
     mode: settings.mode,
     outOfStep: () => parts.stats().pending,

@@ -1,13 +1,14 @@
 import { hostname } from 'node:os';
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
-import { kubeClient, persistently } from '../lib/bridge/index.ts';
-import { EventRecorder } from '../lib/kube/index.ts';
+import { intakeLimits, kubeClient, kubeRate, persistently } from '../lib/bridge/index.ts';
+import { EventRecorder, type KubeClient } from '../lib/kube/index.ts';
 import {
   type CommandContext,
   commandLoggers,
   createRegistry,
   type Endpoint,
   FatalError,
+  kubeRequestMetrics,
   type Logger,
   serveHealth,
   serveMetrics,
@@ -48,7 +49,11 @@ export async function runPrincipal(
   const logger = loggers.root;
   const { namespace } = flags;
   const identity = process.env.POD_NAME ?? hostname();
-  const client = kubeClient(flags);
+  const registry = createRegistry();
+  const client: KubeClient = kubeClient(flags, {
+    rate: kubeRate(context.env, (message) => logger.warn(message)),
+    observe: kubeRequestMetrics(registry, () => new URL(client.server).host),
+  });
   const failure = new AbortController();
   const signal = AbortSignal.any([context.signal, failure.signal]);
   const shared = { client, logger, signal, failed: (error: unknown) => failure.abort(error) };
@@ -108,7 +113,6 @@ export async function runPrincipal(
   parts.start(signal);
   const compression = flags['redis-compression-type'] as Compression;
   const clusterInfos = new ClusterInfos({ agents, link, compression, logger });
-  const registry = createRegistry();
   const metrics = principalMetrics(registry, {
     connections: () => sessions.connections(),
     outOfStep: () => sessions.connections().map(({ agent }) => [agent, parts.stats(agent).pending] as const),
@@ -124,6 +128,7 @@ export async function runPrincipal(
     pinnedMode: (agent) => pinnedMode(modes, agent),
     records,
     clusterInfos,
+    intake: intakeLimits(context.env, (message) => logger.warn(message)),
     metrics,
     tracer: tracing?.tracer,
     detail: loggers.detail,

@@ -1,18 +1,20 @@
 import { type Message, type PrincipalParts, Warnings } from '../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../lib/auth/index.ts';
-import { EventTimer, EventTracer, type Peer, peerOnStream, resourceTypeOf, Unserved } from '../lib/bridge/index.ts';
+import {
+  EventTimer,
+  EventTracer,
+  type IntakeLimits,
+  type Peer,
+  peerOnStream,
+  resourceTypeOf,
+  Unserved,
+} from '../lib/bridge/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
 import type { Tracer } from '../lib/tracing/index.ts';
 import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../lib/wire/index.ts';
 import type { ClusterInfos } from './cluster-info.ts';
 import type { ConnectionRecords } from './connections.ts';
 import type { PrincipalMetrics } from './metrics.ts';
-
-/**
- * What an agent may send ahead of what has been written to the API server. What is read takes up to thirty times its length
- * in memory, for each agent that means no good.
- */
-const intake = { maxEvents: 5_000, maxBytes: 16 * 1024 * 1024 };
 
 interface Current {
   readonly session: Session;
@@ -30,6 +32,8 @@ export interface SessionsOptions {
   readonly pinnedMode: (agent: string) => string | undefined;
   readonly records: ConnectionRecords;
   readonly clusterInfos: ClusterInfos;
+  /** What an agent may send ahead of what has been written to the API server. */
+  readonly intake: IntakeLimits;
   readonly metrics: PrincipalMetrics;
   readonly tracer: Tracer | undefined;
   readonly detail: Detail;
@@ -151,7 +155,7 @@ export class Sessions {
         traces?.failed(event, 'it cannot be made use of');
         metrics.refusedEvent(agent, resourceTypeOf(event));
       },
-      intake,
+      intake: this.#options.intake,
     });
     const current: Current = { session, peer, since: new Date() };
     this.#current.set(agent, current);

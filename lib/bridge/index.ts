@@ -1,8 +1,8 @@
 export { applications, appProjects, syncSelector } from './argo-kinds.ts';
 export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';
 export { EventTracer } from './event-tracer.ts';
-export type { IntakeLimits } from './intake.ts';
-export { kubeClient, startInformer } from './kube-access.ts';
+export { type IntakeLimits, intakeLimits } from './intake.ts';
+export { kubeClient, kubeRate, startInformer } from './kube-access.ts';
 export { loggedStore, type StoreDetail } from './logged-store.ts';
 export { eventOf, messageOf } from './messages.ts';
 export { type Peer, type PeerListener, peerOnStream } from './peer.ts';

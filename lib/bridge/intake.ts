@@ -6,6 +6,29 @@ export interface IntakeLimits {
   readonly maxBytes: number;
 }
 
+/**
+ * What a peer may send ahead unless told otherwise. What is read takes up to thirty times its length in memory, for each
+ * peer that means no good.
+ */
+const defaultIntake: IntakeLimits = { maxEvents: 5_000, maxBytes: 16 * 1024 * 1024 };
+
+/**
+ * The limits that ARGOCD_AGENT_RECV_QUEUE_SIZE asks for. ARGOCD_AGENT_SEND_QUEUE_SIZE has nothing to limit here: what is to
+ * be sent is not queued, but read when it can be sent.
+ */
+export function intakeLimits(
+  environment: Readonly<Record<string, string | undefined>>,
+  warn: (message: string) => void,
+): IntakeLimits {
+  const name = 'ARGOCD_AGENT_RECV_QUEUE_SIZE';
+  const text = environment[name];
+  if (text === undefined) return defaultIntake;
+  const maxEvents = Number(text);
+  if (Number.isSafeInteger(maxEvents) && maxEvents > 0) return { ...defaultIntake, maxEvents };
+  warn(`environment variable ${name} = ${JSON.stringify(text)} is ignored: it must be a whole number above 0`);
+  return defaultIntake;
+}
+
 /** What a peer has sent on a connection and we have not acknowledged yet. A copy of an event counts once. */
 export class Intake {
   readonly #limits: IntakeLimits;

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { type ClientOptions, KubeClient } from './client.ts';
+import { type ClientOptions, KubeClient, type ObservedRequest } from './client.ts';
 import { type ApiError, ConnectionError, isConflict, isGone, isNotFound } from './errors.ts';
 import { configMaps, namespaces } from './resources.ts';
 import { type ScriptedServer, startScriptedServer } from './testing/scripted-server.ts';
@@ -126,6 +126,21 @@ test('429 is tried again after the time that the server asks for, also for write
   await client.create(configMaps, { metadata: key });
   expect(performance.now() - startedAt).toBeGreaterThan(990);
   expect(seen()).toHaveLength(2);
+});
+
+test('each attempt is told of, and waits for its turn when there is a rate', async () => {
+  const observed: ObservedRequest[] = [];
+  const paced = newClient({ observe: (request) => observed.push(request), rate: { perSecond: 20, burst: 2 } });
+  answerWith([429, status(429, 'TooManyRequests', 'slow down')], [200, JSON.stringify(object)]);
+  await paced.get(configMaps, key);
+  await paced.get(configMaps, key);
+  expect(observed.map(({ method, status }) => [method, status])).toEqual([
+    ['GET', 429],
+    ['GET', 200],
+    ['GET', 200],
+  ]);
+  await Promise.all([paced.get(configMaps, key), paced.get(configMaps, key), paced.get(configMaps, key)]);
+  expect(Math.max(...observed.map(({ waitedSeconds }) => waitedSeconds))).toBeGreaterThan(0);
 });
 
 test('500 is not repeated', async () => {

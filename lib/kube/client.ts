@@ -4,6 +4,7 @@ import { Discovery } from './discovery.ts';
 import { isNotFound } from './errors.ts';
 import { type Exchange, exchange, type Send } from './exchange.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
+import { Pacer, type RateLimit } from './rate.ts';
 import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
 import { WatchConnections } from './watch-connections.ts';
@@ -65,12 +66,26 @@ export interface ClientOptions {
   maxConnections?: number;
   /** Default `argocd-fleet`. */
   userAgent?: string;
+  /** How often requests may be made; watches count when they begin. Default: as often as there are connections. */
+  rate?: RateLimit | undefined;
+  /** Hears of each request when it is answered; `status` is 0 when no answer came. For metrics. */
+  observe?: ((request: ObservedRequest) => void) | undefined;
   /** Another address of the same API server than the kubeconfig names; certificates are checked as ever. */
   server?: string;
   /** A watch's connection is pinged this often, default 3 s… */
   pingIntervalMs?: number;
   /** … and given up when the answer takes longer, default 5 s. */
   pingTimeoutMs?: number;
+}
+
+/** A request that was made, for {@link ClientOptions.observe}. */
+export interface ObservedRequest {
+  method: string;
+  status: number;
+  /** From sending to the head of the answer. */
+  seconds: number;
+  /** Spent waiting for {@link ClientOptions.rate}. */
+  waitedSeconds: number;
 }
 
 const silentWatchMs = 75_000;
@@ -92,6 +107,8 @@ export class KubeClient {
   readonly #timeoutMs: number;
   readonly #userAgent: string;
   readonly #discovery: Discovery;
+  readonly #pacer: Pacer | undefined;
+  readonly #observe: ClientOptions['observe'];
 
   /** Prefer the static factories. */
   constructor(credentials: Credentials, options: ClientOptions = {}) {
@@ -105,6 +122,8 @@ export class KubeClient {
     this.#basePath = new URL(credentials.server).pathname.replace(/\/$/, '');
     this.#timeoutMs = options.requestTimeoutMs ?? 35_000;
     this.#userAgent = options.userAgent ?? 'argocd-fleet';
+    this.#pacer = options.rate && new Pacer(options.rate);
+    this.#observe = options.observe;
     this.#discovery = new Discovery((path, signal) => this.#json<unknown>({ method: 'GET', path, signal }));
   }
 
@@ -359,9 +378,27 @@ export class KubeClient {
 
   async #exchange(request: Exchange, send: Send = (r) => this.#pool.send(r)): Promise<HttpResponse> {
     const headers = { accept: jsonType, 'user-agent': this.#userAgent, ...request.headers };
-    return exchange({ ...request, path: this.#basePath + request.path, headers }, send, () =>
-      this.#credentials.invalidate(),
+    const path = this.#basePath + request.path;
+    return exchange(
+      { ...request, path, headers },
+      (attempt) => this.#attempt(attempt, send),
+      () => this.#credentials.invalidate(),
     );
+  }
+
+  /** Sends once, when the rate allows it, and tells the observer. */
+  async #attempt(request: HttpRequest, send: Send): Promise<HttpResponse> {
+    const waitedSeconds = ((await this.#pacer?.take(request.signal)) ?? 0) / 1_000;
+    const began = performance.now();
+    let status = 0;
+    try {
+      const response = await send(request);
+      status = response.status;
+      return response;
+    } finally {
+      const seconds = (performance.now() - began) / 1_000;
+      this.#observe?.({ method: request.method, status, seconds, waitedSeconds });
+    }
   }
 }
 

@@ -4,6 +4,7 @@ export {
   type DeleteOptions,
   KubeClient,
   type ListPage,
+  type ObservedRequest,
   type RawRequest,
   type RequestOptions,
   type Selection,
@@ -36,6 +37,7 @@ export {
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
 export { Informer, type InformerHandler, type InformerOptions } from './informer.ts';
 export { LeadershipLostError, type LeaseOptions, runWithLease } from './lease.ts';
+export type { RateLimit } from './rate.ts';
 export type { ReflectorStats } from './reflector.ts';
 export * from './resources.ts';
 export type { Indexer } from './store.ts';

@@ -38,7 +38,7 @@ export {
   type Loggers,
 } from './log.ts';
 export { runMain } from './main.ts';
-export { createRegistry } from './metrics.ts';
+export { createRegistry, kubeRequestMetrics } from './metrics.ts';
 export { type KeyPair, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
 export { serveProfiles } from './profiling.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';
