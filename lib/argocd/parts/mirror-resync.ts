@@ -31,8 +31,6 @@ export class MirrorResync implements Resync {
   connected(): void {
     this.#told = false;
     if (this.#list !== 'done') {
-      this.#context.errands.withdraw('list');
-      this.#list = 'due';
       this.#tellAll();
       this.#advance();
     }
@@ -41,6 +39,11 @@ export class MirrorResync implements Resync {
   disconnected(): void {
     // The source asks again on the next connection.
     this.#asked = undefined;
+    if (this.#list === 'posted') {
+      // What was told counts for one connection, so that it was all would be no truth on the next.
+      this.#context.errands.withdraw('list');
+      this.#list = 'due';
+    }
   }
 
   delivered(): void {

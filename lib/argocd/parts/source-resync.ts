@@ -48,6 +48,8 @@ export class SourceResync implements Resync {
 
   disconnected(): void {
     this.#cancelIntroduction?.();
+    // It is asked anew on the next connection.
+    this.#context.errands.withdraw('introduction');
   }
 
   delivered(): void {
