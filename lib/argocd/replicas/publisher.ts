@@ -73,7 +73,7 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
   }
 
   start(signal: AbortSignal): void {
-    const unfollow = this.#view.follow(this.#options.store);
+    const unfollow = this.#view.follow(this.#concerning(this.#options.store));
     signal.addEventListener('abort', () => {
       unfollow();
       for (const { outbox } of this.#peers.values()) {
@@ -101,6 +101,26 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
         }
       }
     }
+  }
+
+  /**
+   * The store without what never had to do with anybody. Each agent goes through what is known when it connects, and a
+   * hub has a Secret for each agent, none of which goes anywhere.
+   */
+  #concerning(store: Store<T>): Pick<Store<T>, 'subscribe'> {
+    const { concerns } = this.#options;
+    if (concerns === undefined) {
+      return store;
+    }
+    return {
+      subscribe: (listener) =>
+        store.subscribe((change) => {
+          const object = change.now ?? change.old;
+          if (object !== undefined && (concerns(object) || this.#view.get(refOf(object)) !== undefined)) {
+            listener(change);
+          }
+        }),
+    };
   }
 
   #changed(ref: ObjectRef, { old, now }: StoreChange<T>): void {

@@ -257,3 +257,40 @@ test('an API server that does not answer takes nothing away', async () => {
   expect(managed.objects.get('git')?.data?.url).toBe(base64('https://new'));
   expect(managed.writes).toEqual(['create', 'patch']);
 });
+
+test('an agent that connects costs nothing for the Secrets that are no repositories, of which there is one for each agent', () => {
+  const [hub, projects] = [new Memory<Secret>(), hubProjects()];
+  hub.put(repository('git'));
+  for (let cluster = 0; cluster < 1_000; cluster++) hub.put(repository(`cluster-${cluster}`, 'team', 'cluster'));
+  const kind = publishRepositories({
+    store: hub,
+    projects,
+    namespace: 'argocd',
+    principalUid: 'p',
+    mapping: 'destination',
+    log: testLog(),
+  });
+  kind.start(new AbortController().signal);
+  expect(kind.part('one').stats().pending).toBe(1);
+});
+
+test('a Secret that becomes a repository, is none for a while and is one again is followed', async () => {
+  const { hub, managed, settled } = start();
+  const type = (value: string) => ({ metadata: { labels: { 'argocd.argoproj.io/secret-type': value } } });
+  hub.put(repository('git', 'team', 'cluster'));
+  await settled();
+  expect(managed.objects.has('git')).toBe(false);
+  hub.edit('git', type('repository'));
+  await settled();
+  expect(managed.objects.has('git')).toBe(true);
+  hub.edit('git', type('cluster'));
+  await settled();
+  expect(managed.objects.has('git')).toBe(false);
+  hub.edit('git', type('repository'));
+  await settled();
+  expect(managed.objects.has('git')).toBe(true);
+  hub.edit('git', type('cluster'));
+  hub.remove('git');
+  await settled();
+  expect(managed.objects.has('git')).toBe(false);
+});
