@@ -79,3 +79,21 @@ test('a report counts as new when its source, status, operation or open triggers
   expect(new Set([base, ...others].map(reportDigest)).size).toBe(5);
   expect(reportDigest({ ...base, spec: { project: 'p' } })).toBe(reportDigest(base));
 });
+
+test("what the principal says on the hub stays through an agent's reports; what an agent says again keeps its time", () => {
+  const notice = { type: 'AgentWarning', message: 'waiting', lastTransitionTime: 't1' };
+  const error = { type: 'AgentError', message: 'refused', lastTransitionTime: 't1' };
+  const hub = app({ status: { conditions: [error, notice] } });
+  const again = app({ status: { conditions: [{ ...error, lastTransitionTime: 't2' }] } });
+  expect(planReport(hub, again, settled)).toBeUndefined();
+  const forged = app({ status: { conditions: [error, { ...notice, message: 'all is well' }] } });
+  expect(planReport(hub, forged, settled), 'it is not the agent’s to say').toBeUndefined();
+  const other = { type: 'ComparisonError', message: 'm', lastTransitionTime: 't3' };
+  expect(planReport(hub, app({ status: { conditions: [other] } }), settled)).toMatchObject({
+    status: { conditions: [other, notice] },
+  });
+  expect(planReport(hub, app({ status: {} }), settled)).toMatchObject({ status: { conditions: [notice] } });
+  expect(planReport(app({ status: {} }), app({ status: { conditions: [] } }), settled)).toMatchObject({
+    status: { conditions: [] },
+  });
+});

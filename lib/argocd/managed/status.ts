@@ -117,14 +117,22 @@ function reportedStatus(hub: Application, reported: ApplicationStatus, context: 
   return status;
 }
 
-/** What the principal has to say on the hub's object is not the agent's to say. */
+/**
+ * What the principal has to say on the hub's object is not the agent's to say, and what the agent says again is as old as
+ * when it said it first.
+ */
 function withNotice(status: ApplicationStatus, hub: Application): ApplicationStatus {
-  const notices = (hub.status?.conditions ?? []).filter(({ type }) => type === agentWarningCondition);
-  const others = (status.conditions ?? []).filter(({ type }) => type !== agentWarningCondition);
-  const conditions = [...others, ...notices];
-  return conditions.length === (status.conditions?.length ?? 0) && notices.length === 0
+  const before = hub.status?.conditions ?? [];
+  const notices = before.filter(({ type }) => type === agentWarningCondition);
+  const reported = (status.conditions ?? []).filter(({ type }) => type !== agentWarningCondition);
+  const conditions = reported.map((one) =>
+    one.type === agentErrorCondition
+      ? (before.find(({ type, message }) => type === one.type && message === one.message) ?? one)
+      : one,
+  );
+  return status.conditions === undefined && notices.length === 0
     ? status
-    : { ...status, conditions };
+    : { ...status, conditions: [...conditions, ...notices] };
 }
 
 function operationPatch(hub: Application, report: Application, context: ReportContext): { value: unknown } | undefined {
