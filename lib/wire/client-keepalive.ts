@@ -1,3 +1,4 @@
+import { tooManyPings } from './grpc/client.ts';
 import type { KeepaliveTiming } from './grpc/keepalive.ts';
 
 /** grpc-go's lower bound for pings, and its patience. */
@@ -29,4 +30,10 @@ export function clientKeepalive(
     return { intervalMs: Math.max(intervalMs, minPingIntervalMs) * factor, timeoutMs: pingTimeoutMs };
   }
   return transport === 'websocket' ? overWebSocket : onSuspicion;
+}
+
+/** The factor after a connection that ended with `failure`: doubled when the principal complained, as grpc-go does. */
+export function factorAfter(failure: Error | undefined, factor: number): number {
+  const isComplaint = failure !== undefined && 'code' in failure && failure.code === tooManyPings;
+  return isComplaint ? factor * 2 : factor;
 }

@@ -328,6 +328,12 @@ test('pings are free where the server has something to say, and while they come 
     sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
     await ping();
   }
+  // Two that come too early are forgiven with the next thing that is said.
+  for (let round = 0; round < 4; round++) {
+    sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
+    for (let count = 0; count < 3; count++) await ping();
+  }
+  sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
   for (let count = 0; count < 5; count++) {
     const began = performance.now();
     await until(() => expect(performance.now() - began).toBeGreaterThan(25));

@@ -2,7 +2,7 @@ import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TokenAuthority } from '../auth/index.ts';
-import { clientKeepalive } from './client-keepalive.ts';
+import { clientKeepalive, factorAfter } from './client-keepalive.ts';
 import { createSigningKey } from './fixtures.ts';
 import { connectGrpc } from './grpc/client.ts';
 import { callUnary } from './grpc/client-call.ts';
@@ -159,6 +159,33 @@ test.each([
   expect(timing).toMatchObject(expected);
   // With an interval every silence is probed; by itself HTTP/2 is probed on suspicion only.
   expect(timing.onSuspicionEveryMs === undefined).toBe(intervalMs > 0 || transport === 'websocket');
+});
+
+test('pings get rarer with every complaint of the principal', async () => {
+  const principal = createHttp2Server();
+  principal.on('stream', (stream) => {
+    stream.on('error', () => undefined);
+    stream.session?.goaway(0xb, 0, Buffer.from('too_many_pings'));
+    stream.session?.destroy();
+  });
+  await new Promise<void>((resolve) => principal.listen(0, '127.0.0.1', resolve));
+  const transport = await connectGrpc({
+    host: '127.0.0.1',
+    port: (principal.address() as AddressInfo).port,
+    tls: 'plaintext',
+    timeoutMs: 1000,
+    maxMessageBytes: 1000,
+    compression: false,
+    keepalive: { intervalMs: 10_000, timeoutMs: 1000 },
+    signal: new AbortController().signal,
+  });
+  await callUnary(transport.call(paths.version), Buffer.alloc(0), new AbortController().signal).catch(() => undefined);
+  await transport.closed;
+  expect(factorAfter(transport.failure, 1)).toBe(2);
+  expect(factorAfter(transport.failure, 2)).toBe(4);
+  expect(factorAfter(new Error('something else'), 2)).toBe(2);
+  expect(factorAfter(undefined, 2)).toBe(2);
+  principal.close();
 });
 
 test('an agent is told when it pings too often for the principal', async () => {

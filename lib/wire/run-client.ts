@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Backoff } from './backoff.ts';
 import { CertificateWatch } from './certificate-watch.ts';
-import { clientKeepalive } from './client-keepalive.ts';
+import { clientKeepalive, factorAfter } from './client-keepalive.ts';
 import type { PrincipalInfo, WireClientOptions } from './client-options.ts';
 import { WireError } from './errors.ts';
 import { CallEventStream } from './event-stream.ts';
 import { explainFailure } from './failures.ts';
-import { connectGrpc, type GrpcTransport, tooManyPings } from './grpc/client.ts';
+import { connectGrpc, type GrpcTransport } from './grpc/client.ts';
 import type { ClientCall } from './grpc/client-call.ts';
 import { proxyFromEnvironment } from './grpc/proxy.ts';
 import { GrpcError } from './grpc/status.ts';
@@ -71,8 +71,7 @@ async function runConnection(options: WireClientOptions, learned: Learned): Prom
   } catch (error) {
     return await explain(error, transport, server);
   } finally {
-    // As grpc-go does: the interval doubles with every principal's complaint.
-    if (isCode(transport?.failure, tooManyPings)) learned.pingFactor *= 2;
+    learned.pingFactor = factorAfter(transport?.failure, learned.pingFactor);
     transport?.destroy();
   }
 }
@@ -203,10 +202,6 @@ function parseServer(server: string): { host: string; port: number } {
 async function endOf(status: GrpcError | undefined, transport: GrpcTransport | undefined, server: string) {
   if (status === undefined) return new WireError('closed', `The principal at ${server} ended the stream`);
   return explain(status, transport, server);
-}
-
-function isCode(error: Error | undefined, code: string): boolean {
-  return error !== undefined && 'code' in error && error.code === code;
 }
 
 async function explain(error: unknown, transport: GrpcTransport | undefined, server: string): Promise<WireError> {
