@@ -181,9 +181,12 @@ test('F.2 3: a deletion of an earlier incarnation, delivered late, does not touc
   const object = hubApplication({ uid: 'new', resourceVersion: '9' });
   agent.parts.receive({ ...address, type: 'create', resourceId: 'shop_new', eventId: 'shop_new_9', object });
   await lab.run();
+  const uid = agent.copy()?.metadata.uid;
+  expect(uid).toBeDefined();
   const old = hubApplication({ uid: 'old', resourceVersion: '4' });
   agent.parts.receive({ ...address, type: 'delete', resourceId: 'shop_old', eventId: 'shop_old_4', object: old });
   await lab.run(60_000);
+  expect(agent.copy()?.metadata.uid, 'neither deleted nor made anew').toBe(uid);
   expect(agent.copy()?.metadata.deletionTimestamp).toBeUndefined();
   expect(agent.acknowledged).toHaveLength(2);
 });
