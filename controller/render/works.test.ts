@@ -88,6 +88,12 @@ suite('works of a cluster', () => {
     }
   });
 
+  test('make the ConfigMap of the GPG keys once: the agent fills it with what the hub says', () => {
+    const configs = renderWorks(templates, input).flatMap(({ spec }) => spec.manifestConfigs ?? []);
+    const keys = configs.filter(({ resourceIdentifier: { name } }) => name === 'argocd-gpg-keys-cm');
+    expect(keys).toMatchObject([{ updateStrategy: { type: 'CreateOnly' } }]);
+  });
+
   test('ask for the status of every workload', () => {
     const watched = renderWorks(templates, input).flatMap(({ spec }) =>
       (spec.manifestConfigs ?? []).filter(({ feedbackRules }) => feedbackRules).map((c) => c.resourceIdentifier.name),

@@ -193,9 +193,14 @@ function keepNamespace(name: string): ManifestConfig {
 }
 
 function argoCdConfigs(namespace: string): ManifestConfig[] {
-  const configMaps = ['cm', 'cmd-params-cm', 'rbac-cm', 'ssh-known-hosts-cm', 'tls-certs-cm', 'gpg-keys-cm'];
+  const configMaps = ['cm', 'cmd-params-cm', 'rbac-cm', 'ssh-known-hosts-cm', 'tls-certs-cm'];
   return [
     keepNamespace(namespace),
+    // It has to be there for the repo server; what is in it comes from the hub by way of the agent.
+    {
+      resourceIdentifier: { group: '', resource: 'configmaps', namespace, name: 'argocd-gpg-keys-cm' },
+      updateStrategy: { type: 'CreateOnly' },
+    },
     ...configMaps.map((name) => keepOthersKeys(namespace, 'configmaps', `argocd-${name}`)),
     keepOthersKeys(namespace, 'secrets', 'argocd-secret'),
     deploymentFeedback(namespace, 'argocd-repo-server'),
