@@ -14,6 +14,7 @@ import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import { annotations } from '../names.ts';
 import type { Listed, ObjectMessage, SourcePart } from '../parts/part.ts';
+import { EarlyReports } from './early-reports.ts';
 import { displayName, type SyncLog } from './log.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from './messages.ts';
 import type { SyncStats } from './stats.ts';
@@ -26,6 +27,8 @@ export interface Report {
   /** The requests of the hub's object that the agent had got by then: only to these can the report be an answer. */
   readonly delivered: Delivered;
   readonly terminating: boolean;
+  /** Set when the report is looked at once more; it has its acknowledgement already. */
+  readonly again?: string;
 }
 
 /** What an agent has got of the requests on a hub object; undefined where it has not got what is there. */
@@ -78,6 +81,9 @@ export class PrincipalPeer implements SourcePart {
   readonly #options: PrincipalPeerOptions;
   readonly #outbox: Outbox<Application>;
   readonly #inbox: Inbox<Report>;
+  readonly #early = new EarlyReports();
+  #again = 0;
+  readonly #deliveredNow = ({ key }: Report) => this.#options.delivered(key);
   readonly #stop = new AbortController();
   #connection: PeerConnection | undefined;
   #isOpen = false;
@@ -97,9 +103,13 @@ export class PrincipalPeer implements SourcePart {
     this.#inbox = new Inbox<Report>(
       {
         apply: options.apply,
-        acknowledge: ({ message }) => this.#connection?.acknowledge(message),
+        acknowledge: ({ message, again }) => {
+          if (again === undefined) {
+            this.#connection?.acknowledge(message);
+          }
+        },
         laneOf: ({ key }) => keyString(key),
-        idOf: ({ message }) => `${message.type}/${message.resourceId}/${message.eventId}`,
+        idOf: ({ message, again = '' }) => `${message.type}/${message.resourceId}/${message.eventId}${again}`,
         supersedes: (newer, older) => older.message.type !== 'delete' && newer.message.type === older.message.type,
         onError: (error, { key }, attempt) =>
           options.log.warn(
@@ -119,6 +129,7 @@ export class PrincipalPeer implements SourcePart {
     this.#isToldOff = false;
     this.#options.attendance(true);
     this.#inbox.reconnected();
+    this.#early.clear();
     this.#outbox.disconnected();
     if (this.#isOpen) {
       this.#send(connection);
@@ -143,7 +154,12 @@ export class PrincipalPeer implements SourcePart {
   }
 
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    return this.#outbox.acknowledged(event.resourceId, event.eventId);
+    const isOurs = this.#outbox.acknowledged(event.resourceId, event.eventId);
+    const early = isOurs ? this.#early.acknowledged(event.resourceId, this.#deliveredNow) : undefined;
+    if (early !== undefined) {
+      this.#inbox.receive({ ...early, again: `/${++this.#again}` });
+    }
+    return isOurs;
   }
 
   receive(message: ObjectMessage): boolean {
@@ -154,12 +170,14 @@ export class PrincipalPeer implements SourcePart {
       return false;
     }
     const key = this.#keyOf(message);
-    this.#inbox.receive({
+    const report = {
       key,
       message,
       delivered: this.#options.delivered(key),
       terminating: this.#outbox.requested(key, 'terminate-operation'),
-    });
+    };
+    this.#early.came(report, this.#options.read(key)?.object);
+    this.#inbox.receive(report);
     return true;
   }
 
