@@ -52,7 +52,7 @@ const agentOwned = [
  * Finalizers that mean something only where they are: by two of them an API server carries out a deletion, and Argo CD
  * adds its own where it finds delete hooks. Elsewhere they would block a deletion; without them the hooks would not run.
  */
-function isOfCluster(finalizer: string): boolean {
+export function isOfCluster(finalizer: string): boolean {
   return /^(foregroundDeletion|orphan|(pre|post)-delete-finalizer\.argocd\.argoproj\.io(\/.*)?)$/.test(finalizer);
 }
 

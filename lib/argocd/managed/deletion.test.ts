@@ -86,6 +86,9 @@ test('a deletion waits for an agent that left the fleet, or is known from before
   const principal = lab.principal({ lastSeen: (agent) => (agent === 'b' ? seen : undefined) });
   principal.connect('a');
   await lab.run();
+  const mirrors = { annotations: { [annotations.mirrorOf]: 'a' }, finalizers: [resources] };
+  lab.hub.objects.create(hubApplication({ name: 'mirror', ...mirrors }));
+  lab.hub.objects.delete({ namespace: 'a', name: 'mirror' }, { propagation: 'Background' });
   principal.parts.forgetAgent('a');
   for (const namespace of ['a', 'b', 'c'])
     lab.hub.objects.delete({ namespace, name: 'shop' }, { propagation: 'Background' });
@@ -95,6 +98,8 @@ test('a deletion waits for an agent that left the fleet, or is known from before
   expect(said('a')).toMatch(/^waiting for agent a, which has left the fleet since 2026/);
   expect(said('b')).toMatch(/^waiting for agent b, which is not connected since 2025-12-24T18/);
   expect(said('c'), 'it is no Application of an agent').toBeUndefined();
+  const mirror = lab.hub.objects.get({ namespace: 'a', name: 'mirror' });
+  expect(mirror?.status, 'nor is this one, of a managed agent').toBeUndefined();
 });
 
 /** An Application that goes from agent `one`, where Argo CD takes its time to remove what it deployed, to agent `two`. */

@@ -187,8 +187,9 @@ export class Notices {
     const { clock, lastSeen } = this.#options;
     const known = this.#presence.get(agent);
     const last = lastSeen(agent);
-    // An object of a namespace or destination that never was an agent's is somebody else's.
-    if (known?.isConnected === true || (known === undefined && last === undefined)) {
+    // What never was a managed agent's, or is an autonomous agent's, is somebody else's.
+    const isMirror = hub.metadata.annotations?.[annotations.mirrorOf] !== undefined;
+    if (isMirror || known?.isConnected === true || (known === undefined && last === undefined)) {
       return undefined;
     }
     if (clock.now() < (known?.at ?? 0) + graceMs) {

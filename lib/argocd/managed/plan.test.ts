@@ -150,6 +150,16 @@ test('no finalizer is added to what is being deleted, and the API server keeps i
   expect(plan(leaving, local)).toMatchObject({ patch: { metadata: { finalizers: ['foregroundDeletion'] } } });
 });
 
+test('a copy whose source is gone is not held by finalizers that nobody removes here', () => {
+  const held = copy({
+    finalizers: ['example.com/hold', 'resources-finalizer.argocd.argoproj.io', 'foregroundDeletion'],
+  });
+  const patch = { metadata: { finalizers: ['resources-finalizer.argocd.argoproj.io', 'foregroundDeletion'] } };
+  expect(planDeletion('hub-1', held)).toMatchObject({ action: 'update', patch });
+  const leaving = { ...held, metadata: { ...held.metadata, deletionTimestamp: 't' } };
+  expect(planDeletion('hub-1', leaving)).toMatchObject({ action: 'update', patch });
+});
+
 test('a deletion is of one incarnation', () => {
   expect(planDeletion('hub-1', copy())).toEqual({ action: 'delete', uid: 'local-1', propagation: 'Background' });
   expect(planDeletion('hub-0', copy())).toEqual({ action: 'none' });

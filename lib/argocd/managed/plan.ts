@@ -2,7 +2,15 @@ import type { MergePatch } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
-import { copyAnnotations, copyFinalizers, managedFieldsOf, sourceUidOf, triggers, triggersOf } from './copy.ts';
+import {
+  copyAnnotations,
+  copyFinalizers,
+  isOfCluster,
+  managedFieldsOf,
+  sourceUidOf,
+  triggers,
+  triggersOf,
+} from './copy.ts';
 
 /** What a hub Application should be on a managed cluster. */
 export interface Desired {
@@ -96,6 +104,7 @@ export function planManagedApplication(desired: Desired, local: Application | un
 
 /**
  * Decides what a `delete` for a source UID means for the local object: an object of another source is not touched.
+ * Finalizers that are not Argo CD's came from the hub: who was to remove them there will not do it here.
  * @param last what the hub's object was; Argo CD removes what its copy's spec says, so that is put right first
  */
 export function planDeletion(sourceUid: string, local: Application | undefined, last?: Application): Plan {
@@ -104,8 +113,13 @@ export function planDeletion(sourceUid: string, local: Application | undefined, 
     return { action: 'none' };
   }
   const spec = last === undefined ? undefined : mergePatchBetween(local.spec, managedFieldsOf(last).spec);
-  if (spec !== undefined) {
-    return update(local, { spec });
+  const present = local.metadata.finalizers ?? [];
+  const finalizers = present.filter((one) => isArgoCDs(one) || isOfCluster(one));
+  if (spec !== undefined || finalizers.length < present.length) {
+    return update(local, {
+      ...(spec === undefined ? {} : { spec }),
+      ...(finalizers.length < present.length ? { metadata: { finalizers } } : {}),
+    });
   }
   return isLeaving(local) ? { action: 'none' } : removal(local, 'Background');
 }
