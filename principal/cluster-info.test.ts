@@ -78,7 +78,12 @@ test('connection and statistics are there together, whatever comes first, and la
 
 test('what an agent should not say is refused', () => {
   const { infos } = start({ a: ['https://a'] });
-  for (const bad of [{}, { ...counts, apisCount: -1 }, { ...counts, serverVersion: 'x'.repeat(1_000) }]) {
+  for (const bad of [
+    {},
+    { ...counts, apisCount: -1 },
+    { ...counts, serverVersion: 'x'.repeat(1_000) },
+    { ...counts, lastCacheSyncTime: 'now' },
+  ]) {
     expect(() => infos.statistics('a', report(bad))).toThrow();
   }
 });

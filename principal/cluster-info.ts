@@ -25,7 +25,7 @@ const payload = z.object({
   resourcesCount: count,
   // Ours, originals do not send them.
   serverVersion: z.string().max(100).exactOptional(),
-  lastCacheSyncTime: z.string().max(64).exactOptional(),
+  lastCacheSyncTime: z.iso.datetime({ offset: true }).exactOptional(),
 });
 
 /** What an agent says about its cluster. */

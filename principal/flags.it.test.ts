@@ -1,0 +1,128 @@
+import { spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  application,
+  applications,
+  appProjects,
+  freeLowPort,
+  namespace,
+  type Pair,
+  put,
+  startPair,
+  until,
+} from '../e2e/pair/index.ts';
+import { namespaces, secrets } from '../lib/kube/index.ts';
+
+let pair: Pair;
+let profiles: number;
+const logs = () => ({
+  details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
+});
+
+beforeAll(async () => {
+  profiles = await freeLowPort();
+  pair = await startPair({
+    principalArgs: [
+      '--insecure-tls-generate',
+      `--pprof-port=${profiles}`,
+      '--full-detail=all',
+      '--label-selector=fleet=yes',
+      '--enable-websocket',
+    ],
+    agentArgs: [
+      '--insecure-tls',
+      '--enable-websocket',
+      '--buffer-informer-event-interval=1500ms',
+      '--full-detail=events',
+    ],
+  });
+  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
+});
+afterAll(async () => {
+  await pair?.stop();
+});
+
+const labels = { fleet: 'yes' };
+const labelled = (name: string) => application({ name, namespace: pair.name, metadata: { labels } });
+
+/** What the principal counts of Application events. */
+async function processed(): Promise<number> {
+  const text = await (await fetch(`http://127.0.0.1:${pair.principalMetricsPort}/metrics`)).text();
+  const [, count = '0'] =
+    /principal_event_processing_time_count\{status="success",agent_name="cluster1",resource_type="application"\} (\d+)/.exec(
+      text,
+    ) ?? [];
+  return Number(count);
+}
+
+test('agents connect over WebSocket to a principal whose certificate was made at its start', async () => {
+  await pair.principal.says(/certificate made at this start/);
+  await pair.agent.says(/Connected to the principal/);
+});
+
+test('only what the selector wants is handled', async () => {
+  const { hub, managed } = pair;
+  await hub.client.create(applications, application({ name: 'other', namespace: pair.name }));
+  await hub.client.create(applications, labelled('ours'));
+  await until('it arrives', () => managed.client.get(applications, { name: 'ours', namespace }), logs());
+  expect(await managed.client.get(applications, { name: 'other', namespace })).toBeUndefined();
+});
+
+test('reports about one Application are kept apart, and the last state arrives', async () => {
+  const { hub, managed } = pair;
+  await hub.client.create(applications, labelled('busy'));
+  await until('it arrives', () => managed.client.get(applications, { name: 'busy', namespace }), logs());
+  const before = await processed();
+  for (let n = 1; n <= 30; n++) {
+    const status = { health: { status: 'Progressing', message: `step ${n}` } };
+    await managed.client.mergePatch(applications, { name: 'busy', namespace }, { status });
+  }
+  await until(
+    'the last state is on the hub',
+    async () => {
+      const there = await hub.client.get(applications, { name: 'busy', namespace: pair.name });
+      return (there?.status?.health as { message?: string } | undefined)?.message === 'step 30' || undefined;
+    },
+    logs(),
+  );
+  expect((await processed()) - before).toBeLessThanOrEqual(4);
+});
+
+test('full detail shows whole objects, and no secrets', async () => {
+  const { hub, managed } = pair;
+  await hub.client.create(appProjects, {
+    metadata: { name: 'shown', namespace, labels },
+    spec: { sourceRepos: ['*'], sourceNamespaces: ['*'], destinations: [{ name: '*', namespace: '*', server: '*' }] },
+  });
+  const secret = { url: 'https://example.com/r.git', project: 'shown', password: 'do-not-show-me' };
+  await put(hub.client, 'repo-shown', secret, {
+    labels: { ...labels, 'argocd.argoproj.io/secret-type': 'repository' },
+  });
+  await until('the repository', () => managed.client.get(secrets, { name: 'repo-shown', namespace }), logs());
+  for (const category of ['events', 'informers']) {
+    await pair.principal.says(new RegExp(`log_category=${category}.*kind.*|log_category=${category}`));
+  }
+  await pair.principal.says(/event_target=repository.*redacted: Secret/);
+  await pair.agent.says(/log_category=events direction=received.*redacted: Secret/);
+  const encoded = Buffer.from(secret.password).toString('base64');
+  for (const { output } of [pair.principal, pair.agent]) {
+    expect(output.includes(secret.password) || output.includes(encoded)).toBe(false);
+  }
+});
+
+test('profiles can be had on the loopback address', async () => {
+  const page = await (await fetch(`http://127.0.0.1:${profiles}/debug/pprof/`)).text();
+  expect(page).toContain('/debug/pprof/heap');
+  const profile = (await (await fetch(`http://127.0.0.1:${profiles}/debug/pprof/profile?seconds=0.2`)).json()) as {
+    nodes: unknown[];
+  };
+  expect(profile.nodes.length).toBeGreaterThan(1);
+});
+
+test('list prints the cipher suites, and nothing is started', () => {
+  const entry = new URL('../bin/argocd-agent.ts', import.meta.url).pathname;
+  const { status, stdout } = spawnSync(process.execPath, [entry, 'agent', '--tls-ciphersuites=list'], {
+    encoding: 'utf8',
+  });
+  expect([status, stdout.includes('TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256')]).toEqual([0, true]);
+});
