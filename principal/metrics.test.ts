@@ -62,3 +62,16 @@ test("a forgotten agent's series go, others stay", async () => {
   expect(text).toContain('argocd_principal_refused_events_total{agent_name="stays",resource_type="application"} 1');
   expect(text).toContain('principal_errors{resource_type="appproject"} 2');
 });
+
+test('a fleet of any size costs a bounded number of series', async () => {
+  const { registry, metrics } = start();
+  for (let agent = 0; agent < 1_000; agent++) metrics.processed(`agent-${agent}`, 'application', 'success', 0.1);
+  const text = await registry.metrics();
+  expect(text.match(/principal_event_processing_time_count\{/g)).toHaveLength(201);
+  expect(text).toContain(
+    'principal_event_processing_time_count{status="success",agent_name="(others)",resource_type="application"} 800',
+  );
+  metrics.forgetAgent('agent-1');
+  metrics.processed('agent-999', 'application', 'success', 0.1);
+  expect(await registry.metrics()).toContain('agent_name="agent-999"');
+});

@@ -3,6 +3,7 @@ import {
   type AppProject,
   applicationRouter,
   type ConfigMap,
+  labelSelector,
   type Mapping,
   Mirrors,
   type MirrorTrouble,
@@ -67,6 +68,8 @@ export function principalParts(options: {
   const projects = store<AppProject>(appProjects, caches.AppProjects);
   const hubApplications = store<Application>(applications, caches.Applications);
   const common = { namespace, principalUid, mapping, log };
+  // These caches serve other purposes too, and are therefore not restricted.
+  const selects = labelSelector(flags['label-selector']);
   const concurrency = flags['event-processors'];
   const mirrors = new Mirrors({
     applications: hubApplications,
@@ -81,8 +84,8 @@ export function principalParts(options: {
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.
       publishAppProjects({ store: projects, ...common }),
-      publishRepositories({ store: store<Secret>(secrets, caches.Secrets), projects, ...common }),
-      publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, log }),
+      publishRepositories({ store: store<Secret>(secrets, caches.Secrets), projects, selects, ...common }),
+      publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), selects, namespace, log }),
       new PrincipalSync({
         applications: hubApplications,
         principalUid,
