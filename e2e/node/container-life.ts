@@ -36,6 +36,8 @@ export class ContainerLife {
   #attempt = 0;
   #failures = 0;
   #startAt = 0;
+  /** When it was last seen whether the time to start has come. */
+  #lookedAt = 0;
   #ready = false;
   #started = false;
   #stopping = false;
@@ -86,7 +88,7 @@ export class ContainerLife {
 
   /** When `proceed` is needed even if nothing changes, in milliseconds since the epoch. */
   get nextAt(): number {
-    return this.#state.waiting && this.#startAt > Date.now() ? this.#startAt : Number.POSITIVE_INFINITY;
+    return this.#state.waiting && this.#startAt > this.#lookedAt ? this.#startAt : Number.POSITIVE_INFINITY;
   }
 
   /** Says why the container does not start yet. */
@@ -97,7 +99,8 @@ export class ContainerLife {
   /** Starts the container if it should run, does not, and its time has come. */
   async proceed(pod: Pod): Promise<void> {
     this.#pod = pod;
-    if (this.#run || this.#stopping || this.#state.terminated || Date.now() < this.#startAt) return;
+    this.#lookedAt = Date.now();
+    if (this.#run || this.#stopping || this.#state.terminated || this.#lookedAt < this.#startAt) return;
     const { image } = this.container;
     if (this.#state.waiting?.reason === 'ErrImagePull') {
       const message = `Back-off pulling image "${image}": ErrImagePull: ${this.#state.waiting.message}`;
