@@ -56,7 +56,8 @@ interface Entry {
   held: PeerCopy | undefined;
   /** Uid → last sent version of every incarnation that the peer may have. */
   readonly copies: Map<string, string>;
-  readonly intents: Map<string, Intent>;
+  /** Undefined while there are none, as most of the time. */
+  intents: Map<string, Intent> | undefined;
   /** Sets the event ids of a state that is told anew apart from those under which the peer has heard it before. */
   mark: string;
   flight: Flight | undefined;
@@ -167,6 +168,7 @@ export class Outbox<T> {
     const now = this.#source.read(key);
     if (now !== undefined) {
       const entry = this.#entry(key);
+      entry.intents ??= new Map();
       entry.intents.set(intent, { uid: now.uid, version: now.version });
       this.#outOfStep(entry);
     }
@@ -175,12 +177,12 @@ export class Outbox<T> {
 
   /** Takes back an intent that is not acknowledged yet. */
   withdraw(key: ResourceKey, intent: string): void {
-    this.#entries.get(keyString(key))?.intents.delete(intent);
+    this.#entries.get(keyString(key))?.intents?.delete(intent);
   }
 
   /** Whether an intent was requested and is not acknowledged yet. */
   requested(key: ResourceKey, intent: string): boolean {
-    return this.#entries.get(keyString(key))?.intents.has(intent) ?? false;
+    return this.#entries.get(keyString(key))?.intents?.has(intent) ?? false;
   }
 
   /** What the peer acknowledged last, or said to have; without digest while it may have another state by now. */
@@ -222,6 +224,7 @@ export class Outbox<T> {
       entry.copies.clear();
     }
     this.#endFlight(entry, entry.flight);
+    entry.unanswered = '';
     entry.timeouts = 0;
     this.#queue.add(entry);
     this.#evaluate();
@@ -417,7 +420,7 @@ export class Outbox<T> {
         key,
         held: undefined,
         copies: new Map(),
-        intents: new Map(),
+        intents: undefined,
         mark: '',
         flight: undefined,
         timeouts: 0,
@@ -429,7 +432,7 @@ export class Outbox<T> {
   }
 
   #dropIfEmpty(entry: Entry): void {
-    if (entry.held === undefined && entry.copies.size === 0 && entry.intents.size === 0) {
+    if (entry.held === undefined && entry.copies.size === 0 && (entry.intents?.size ?? 0) === 0) {
       this.#entries.delete(keyString(entry.key));
     }
   }
@@ -453,7 +456,7 @@ function removal<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undef
 /** What the peer has to be told about a resource, or undefined when the two are in step. */
 function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefined {
   if (now === undefined) {
-    entry.intents.clear();
+    entry.intents = undefined;
     entry.held = undefined;
     const [copy] = entry.copies;
     return copy === undefined ? undefined : deletion(entry, copy[0], copy[1]);
@@ -461,11 +464,11 @@ function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefi
   if (entry.held?.uid !== now.uid || entry.held.digest !== now.digest) {
     return state(entry, now);
   }
-  for (const [name, intent] of entry.intents) {
+  for (const [name, intent] of entry.intents ?? []) {
     if (intent.uid === now.uid) {
       return oneShot(entry.key, name, intent, now);
     }
-    entry.intents.delete(name);
+    entry.intents?.delete(name);
   }
   return undefined;
 }
@@ -515,7 +518,7 @@ function settle(entry: Entry, outcome: Outcome): void {
       entry.copies.delete(outcome.uid);
       break;
     case 'intent':
-      if (entry.intents.get(outcome.name) === outcome.intent) {
+      if (entry.intents?.get(outcome.name) === outcome.intent) {
         entry.intents.delete(outcome.name);
       }
   }
