@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds since any fixed point; never goes back. */
   now(): number;
-  /** Calls `run` once after `ms` milliseconds; the returned function cancels it. */
+  /** Calls `run` once, when `now` is `ms` milliseconds further or more, never before; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 
@@ -10,8 +10,17 @@ export interface Clock {
 export const systemClock: Clock = {
   now: () => performance.now(),
   after: (ms, run) => {
-    const timer = setTimeout(run, ms);
-    timer.unref();
+    const due = performance.now() + ms;
+    let timer: NodeJS.Timeout;
+    // Node's timers know whole milliseconds only and may fire early: who then looks at the time would see nothing due.
+    const wait = () => {
+      timer = setTimeout(
+        () => (performance.now() < due ? wait() : run()),
+        Math.max(0, Math.ceil(due - performance.now())),
+      );
+      timer.unref();
+    };
+    wait();
     return () => clearTimeout(timer);
   },
 };
