@@ -14,6 +14,7 @@ import { type Cluster, startCluster } from '../testbed/index.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
 import { acknowledgementOf, changed, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { recordedVersion } from './go-listener.ts';
 import { GoPeer } from './go-peer.ts';
 import { GoPrincipal } from './go-principal.ts';
 import { type Material, makeMaterial } from './material.ts';
@@ -115,11 +116,11 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
 
   test('connect: takes over the version that the principal insists on, and tells what it holds', async () => {
     const versions = principal.logins.map(({ version }) => version);
-    expect(versions.at(-1)).toBe(principal.version);
+    expect(versions.at(-1)).toBe(recordedVersion);
     expect(principal.logins.at(-1)).toEqual({
       method: 'mtls',
       mode: 'managed',
-      version: principal.version,
+      version: recordedVersion,
       agentNamespace: namespace,
     });
     const told = () => principal.stream.events('resourceResync');

@@ -2,13 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
 import type { GoServerCall } from './go-calls.ts';
 import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
-import type { GoPeer, GoServer, GoTls } from './go-peer.ts';
+import { GoListener } from './go-listener.ts';
+import type { GoPeer, GoTls } from './go-peer.ts';
 import { GoStream } from './go-stream.ts';
-import { type Fields, readMessage, writeMessage } from './protobuf.ts';
-import { bytesOf, recordedLines } from './recordings.ts';
-import { authRequest, authResponse, methods, refreshTokenRequest, versionResponse } from './schemas.ts';
+import type { Fields } from './protobuf.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
-import { movedToken } from './tokens.ts';
 
 const refresh = 'argocd.argoproj.io/refresh';
 const toAgent = { dir: 'principal->agent', agent: 'agent-managed' } as const;
@@ -36,7 +34,6 @@ const recordings = {
  */
 export class GoPrincipal {
   readonly agent: string;
-  readonly version = '99.9.9-unreleased';
   readonly namespace = 'argocd-principal';
   readonly uid = randomUUID();
   readonly hub = {
@@ -45,13 +42,9 @@ export class GoPrincipal {
     repository: new Map<string, GoObject>(),
     gpgkey: new Map<string, GoObject>(),
   };
-  /** The calls that came, in order. */
-  readonly calls: GoServerCall[] = [];
-  /** The logins that came. */
-  readonly logins: Fields[] = [];
   stream: GoStream;
-  readonly #options: { readonly go: GoPeer; readonly tls: GoTls; readonly pace: Pace; readonly random: () => number };
-  #server: GoServer | undefined;
+  readonly #options: { readonly pace: Pace; readonly random: () => number };
+  readonly #listener: GoListener;
   #call: GoServerCall | undefined;
   #resynced = false;
   #version = 2_000;
@@ -59,12 +52,18 @@ export class GoPrincipal {
   constructor(options: { go: GoPeer; tls: GoTls; pace: Pace; random: () => number; agent: string }) {
     this.#options = options;
     this.agent = options.agent;
+    this.#listener = new GoListener({ ...options, mode: 'managed', subscribed: (call) => this.#subscribe(call) });
     this.stream = this.#newStream();
   }
 
   /** Where it listens, `host:port`. */
   get address(): string {
-    return this.#server?.address ?? '';
+    return this.#listener.address;
+  }
+
+  /** The logins that came. */
+  get logins(): readonly Fields[] {
+    return this.#listener.logins;
   }
 
   /** Whether the agent has an event stream. */
@@ -74,16 +73,14 @@ export class GoPrincipal {
 
   /** Listens; after `stop` on the same port. */
   async start(): Promise<void> {
-    const { go, tls } = this.#options;
-    const address = this.address === '' ? {} : { address: this.address };
-    this.#server = await go.listen({ tls, ...address, accept: (call) => this.#accept(call) });
+    await this.#listener.start();
   }
 
   /** The process ends: queues and what it knew of agents are gone, the hub stays. */
   async stop(): Promise<void> {
     this.stream.writer.stop();
     this.#call = undefined;
-    await this.#server?.stop();
+    await this.#listener.stop();
     this.#resynced = false;
     this.stream = this.#newStream();
   }
@@ -159,44 +156,7 @@ export class GoPrincipal {
   }
 
   #newStream(): GoStream {
-    const { pace, random } = this.#options;
-    return new GoStream({ source: '', pace, random, handle: (event) => this.#handle(event) });
-  }
-
-  #accept(call: GoServerCall) {
-    this.calls.push(call);
-    if (call.method === methods.subscribe) return this.#subscribe(call);
-    return {
-      message: (bytes: Buffer) => {
-        if (call.method === methods.version) {
-          call.send(writeMessage(versionResponse, { version: `argocd-agent-${this.version}` }));
-        } else if (call.method === methods.authenticate) {
-          const request = readMessage(authRequest, bytes);
-          this.logins.push(request);
-          if (request.version !== this.version) {
-            call.finish('FailedPrecondition', 'version mismatch');
-            return;
-          }
-          call.send(writeMessage(authResponse, this.#tokens()));
-        } else {
-          readMessage(refreshTokenRequest, bytes);
-          call.send(writeMessage(authResponse, { accessToken: this.#tokens().accessToken }));
-        }
-        call.finish();
-      },
-    };
-  }
-
-  /** The recorded answer to a login, for this agent and as good as new. */
-  #tokens(): Fields {
-    const recorded = recordedLines('app-managed').find(
-      ({ rpc, dir, bytes }) => rpc === methods.authenticate && dir === 'principal->agent' && bytes !== undefined,
-    );
-    if (recorded === undefined) throw new Error('there is no recorded answer to a login');
-    const answer = readMessage(authResponse, bytesOf(recorded));
-    const identity = { clientID: this.agent, mode: 'managed' };
-    const moved = (token: unknown) => movedToken(String(token), new Date(), identity);
-    return { ...answer, accessToken: moved(answer.accessToken), refreshToken: moved(answer.refreshToken) };
+    return new GoStream({ ...this.#options, source: '', handle: (event) => this.#handle(event) });
   }
 
   #subscribe(call: GoServerCall) {

@@ -1,0 +1,270 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { namespaces } from '../../lib/kube/index.ts';
+import { argoCdCrds, installCrds } from '../hub/index.ts';
+import {
+  type ArgoObject,
+  applications,
+  appProjects,
+  freeLowPort,
+  giveAgentCredentials,
+  namespace,
+  Program,
+} from '../pair/index.ts';
+import { type Cluster, startCluster } from '../testbed/index.ts';
+import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
+import { seededRandom } from './dice.ts';
+import { fastPace } from './event-writer.ts';
+import { changed, extensionOf, type GoEvent, payloadOf, typeOf } from './go-event.ts';
+import { recordedVersion } from './go-listener.ts';
+import { GoMirrorPrincipal } from './go-mirror-principal.ts';
+import { GoPeer } from './go-peer.ts';
+import { makeMaterial } from './material.ts';
+import { deletionOf, meaningOf } from './meaning.ts';
+import { hasRecordings } from './recordings.ts';
+import { aboutObject, type GoObject, recordedEvent, type Which } from './templates.ts';
+
+// Our autonomous agent, as a process on a real API server, and a principal of the original.
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 });
+
+const agentName = 'agent-autonomous';
+const wish = 'argocd.argoproj.io/refresh';
+const sourceUid = 'argocd.argoproj.io/source-uid';
+const fromAgent = { dir: 'agent->principal', agent: agentName } as const;
+const recorded = (which: Omit<Which, 'dir' | 'agent'>, recording = 'app-autonomous') =>
+  recordedEvent(recording, { ...fromAgent, ...which });
+const theirs = (which: Omit<Which, 'dir' | 'agent'>, recording?: string) =>
+  payloadOf<GoObject>(recorded(which, recording)) as GoObject;
+
+describe.skipIf(!hasRecordings)('our autonomous agent and a Go principal (only where ../shared is)', () => {
+  const random = seededRandom();
+  let go: GoPeer;
+  let cluster: Cluster;
+  let principal: GoMirrorPrincipal;
+  let agent: Program;
+  let until: Until;
+
+  beforeAll(async () => {
+    const [peer, made, material] = await Promise.all([GoPeer.start(), startCluster(), makeMaterial()]);
+    [go, cluster] = [peer, made];
+    await cluster.client.create(namespaces, { metadata: { name: namespace } });
+    await installCrds(cluster.client, await argoCdCrds());
+    await giveAgentCredentials(cluster.client, material.authority, agentName);
+    principal = new GoMirrorPrincipal({ go, tls: material.server, pace: fastPace, random, agent: agentName });
+    await principal.listener.start();
+    const [host = '', port = ''] = principal.listener.address.split(':');
+    const [metrics, health] = await Promise.all([freeLowPort(), freeLowPort()]);
+    agent = new Program([
+      'agent',
+      `--kubeconfig=${cluster.kubeconfig}`,
+      `--namespace=${namespace}`,
+      '--agent-mode=autonomous',
+      '--creds=mtls:any',
+      `--server-address=${host}`,
+      `--server-port=${port}`,
+      `--metrics-port=${metrics}`,
+      `--healthz-port=${health}`,
+    ]);
+    until = untilWith(() => `seed ${random.seed}\n${principal.stream.story}\n${agent.output.slice(-4_000)}`);
+    agent.start();
+    await agent.says(/Connected to the principal/);
+  });
+  afterAll(async () => {
+    await agent?.stop('SIGKILL');
+    await principal?.listener.stop();
+    await Promise.all([go?.stop(), cluster?.stop()]);
+  });
+
+  const now = () => principal.stream.received.length;
+  const about = (name: string, from = 0) => eventsAbout(principal.stream, name, from);
+  const acknowledged = () => allAcknowledged(principal.stream, 'agent://agent-managed', until);
+  const onCluster = (name: string): Promise<ArgoObject | undefined> =>
+    cluster.client.get(applications, { name, namespace });
+  const patch = (name: string, change: object) => cluster.client.mergePatch(applications, { name, namespace }, change);
+  const mirror = (name: string) => principal.hub.application.get(name);
+
+  async function made(name: string) {
+    const object = asMade(theirs({ target: 'application', type: 'create' }), name, namespace);
+    const local = await cluster.client.create(applications, object as never as ArgoObject);
+    await until(() => expect(mirror(name)?.metadata.annotations?.[sourceUid]).toBe(local.metadata.uid));
+    return local;
+  }
+
+  /** What the original would send about this object. */
+  function expectLike(
+    ours: GoEvent | undefined,
+    which: Omit<Which, 'dir' | 'agent'>,
+    object: ArgoObject,
+    recording?: string,
+  ): void {
+    expect(ours).toBeDefined();
+    const event = ours as GoEvent;
+    const sentat = extensionOf(event, 'sentat');
+    const expected = aboutObject(recorded(which, recording), object as unknown as GoObject);
+    expect(meaningOf(event)).toEqual(meaningOf(changed(expected, { strings: { sentat } })));
+  }
+
+  test('connect: tells its mode, takes over the version, and asks to be asked, as recorded', async () => {
+    expect(principal.listener.logins.at(-1)).toEqual({
+      method: 'mtls',
+      mode: 'autonomous',
+      version: recordedVersion,
+      agentNamespace: namespace,
+    });
+    const told = () => principal.stream.events('resourceResync');
+    await until(() => expect(told().map(typeOf)).toContain('request-resource-resync'));
+    const [ours] = told().filter((event) => typeOf(event) === 'request-resource-resync');
+    expect(meaningOf(ours as GoEvent)).toEqual(
+      meaningOf(recorded({ target: 'resourceResync', type: 'request-resource-resync' })),
+    );
+    await acknowledged();
+  });
+
+  test('create, spec-update and delete of Applications and AppProjects: as recorded', async () => {
+    const name = 'guestbook';
+    const from = now();
+    const local = await made(name);
+    expectLike(about(name, from)[0], { target: 'application', type: 'create' }, local);
+    const { status } = theirs({ target: 'application', type: 'spec-update' });
+    const changedLocal = await patch(name, { status });
+    await until(() => expect(mirror(name)?.status).toEqual(status));
+    expectLike(about(name, from).at(-1), { target: 'application', type: 'spec-update' }, changedLocal);
+    await patch(name, { metadata: { finalizers: null } });
+    const last = await onCluster(name);
+    await cluster.client.delete(applications, { name, namespace });
+    await until(() => expect(mirror(name)).toBeUndefined());
+    const gone = about(name, from).filter((event) => typeOf(event) === 'delete');
+    const theirDelete = changed(
+      aboutObject(recorded({ target: 'application', type: 'delete' }), last as unknown as GoObject),
+      {
+        strings: { sentat: extensionOf(gone[0] as GoEvent, 'sentat') },
+      },
+    );
+    expect(deletionOf(gone[0] as GoEvent)).toEqual(deletionOf(theirDelete));
+
+    const isSample = ({ metadata }: GoObject) => metadata.name === 'sample';
+    const which = { target: 'appproject', type: 'create', where: isSample };
+    const fromProject = now();
+    const project = await cluster.client.create(
+      appProjects,
+      asMade(theirs(which, 'appproject'), 'sample', namespace) as never as ArgoObject,
+    );
+    await until(() => expect(principal.hub.appproject.has(`${agentName}-sample`)).toBe(true));
+    expectLike(about('sample', fromProject)[0], which, project, 'appproject');
+    const described = await cluster.client.mergePatch(
+      appProjects,
+      { name: 'sample', namespace },
+      { spec: { description: 'x' } },
+    );
+    await until(() => expect(principal.hub.appproject.get(`${agentName}-sample`)?.spec?.description).toBe('x'));
+    expectLike(about('sample', fromProject).at(-1), { ...which, type: 'spec-update' }, described, 'appproject');
+    await cluster.client.delete(appProjects, { name: 'sample', namespace });
+    await until(() => expect(principal.hub.appproject.has(`${agentName}-sample`)).toBe(false));
+    await acknowledged();
+    expect(principal.stream.refused).toEqual([]);
+  });
+
+  test('refresh, sync and terminate arrive, whatever else the mirror says', async () => {
+    const name = 'requests';
+    const local = await made(name);
+    principal.request(name, 'spec-update', ({ metadata, spec }) => {
+      metadata.annotations = { ...metadata.annotations, [wish]: 'hard' };
+      Object.assign(spec ?? {}, { project: 'of-the-hub' });
+    });
+    await until(async () => expect((await onCluster(name))?.metadata.annotations?.[wish]).toBe('hard'));
+    expect((await onCluster(name))?.spec).toEqual(local.spec);
+    await patch(name, { metadata: { annotations: { [wish]: null } } });
+    await until(() => expect(mirror(name)?.metadata.annotations?.[wish]).toBeUndefined());
+    const operation = { sync: { syncStrategy: { hook: {} } }, initiatedBy: { username: 'e2e' } };
+    principal.request(name, 'set-operation', (object) => Object.assign(object, { operation }));
+    await until(async () => expect((await onCluster(name))?.operation).toEqual(operation));
+    await patch(name, {
+      status: { operationState: { phase: 'Running', operation, startedAt: '2026-11-21T09:00:00Z' } },
+    });
+    await until(() => expect(mirror(name)?.status?.operationState).toMatchObject({ phase: 'Running' }));
+    principal.request(name, 'terminate-operation', ({ status }) =>
+      Object.assign(status?.operationState ?? {}, { phase: 'Terminating' }),
+    );
+    await until(async () =>
+      expect((await onCluster(name))?.status?.operationState).toMatchObject({ phase: 'Terminating' }),
+    );
+    await patch(name, { operation: null, status: { operationState: { phase: 'Failed' } } });
+    await until(() => expect(mirror(name)?.operation).toBeUndefined());
+    await until(() => expect(mirror(name)?.status?.operationState).toMatchObject({ phase: 'Failed' }));
+    await acknowledged();
+  });
+
+  test('what only an agent that is managed takes does no harm', async () => {
+    const name = 'unharmed';
+    const local = await made(name);
+    await acknowledged();
+    const before = await onCluster(name);
+    const forged = { metadata: { ...local.metadata, uid: 'x' }, spec: { project: 'forged' } } as unknown as GoObject;
+    const template = recordedEvent('app-managed', { dir: 'principal->agent', target: 'application', type: 'create' });
+    for (const type of ['create', 'delete']) {
+      principal.stream.writer.add({ ...aboutObject(template, forged), type: `io.argoproj.argocd-agent.event.${type}` });
+      await acknowledged();
+    }
+    for (const [recording, target] of [
+      ['appproject', 'appproject'],
+      ['repository', 'repository'],
+      ['gpgkey', 'gpgkey'],
+    ] as const) {
+      const event = recordedEvent(recording, {
+        dir: 'principal->agent',
+        agent: 'agent-managed',
+        target,
+        type: 'create',
+      });
+      principal.stream.writer.add(changed(event, { strings: { sentat: undefined } }));
+    }
+    await acknowledged();
+    expect(await onCluster(name)).toEqual(before);
+    expect(await cluster.client.get(appProjects, { name: 'sample', namespace })).toBeUndefined();
+  });
+
+  test('the principal restarts with gaps: it has everything again afterwards', async () => {
+    for (const name of ['kept', 'lost', 'other']) await made(name);
+    await acknowledged();
+    await principal.restart(() => {
+      principal.hub.application.delete('lost');
+      Object.assign(principal.mirror('other').spec ?? {}, { info: [{ name: 'wrong', value: 'wrong' }] });
+      principal.hub.application.set('phantom', {
+        ...structuredClone(principal.mirror('kept')),
+        metadata: { name: 'phantom', namespace: agentName, annotations: { [sourceUid]: 'gone' } },
+      });
+    });
+    await until(() => expect(principal.isConnected).toBe(true));
+    await until(() => expect(mirror('other')?.spec?.info).toBeUndefined());
+    await until(() => expect(mirror('phantom')).toBeUndefined());
+    await until(() => expect(mirror('lost')).toBeDefined());
+    await acknowledged();
+    const answers = about('other').filter((event) => typeOf(event) === 'spec-update');
+    expectLike(answers[0], { target: 'application', type: 'spec-update' }, (await onCluster('other')) as ArgoObject);
+    const listed = principal.stream
+      .events('resourceResync')
+      .filter((event) => typeOf(event) === 'response-synced-resource');
+    // Only what the principal did not name itself; the original lists everything.
+    const lost = listed.find((event) => payloadOf(event)?.name === 'lost');
+    const theirAnswer = recorded({ target: 'resourceResync', type: 'response-synced-resource' }, 'resync');
+    const uid = (await onCluster('lost'))?.metadata.uid;
+    expect(meaningOf(lost as GoEvent)).toEqual({
+      ...meaningOf(theirAnswer),
+      payload: { name: 'lost', namespace, uid, kind: 'Application' },
+    });
+  });
+
+  test('the agent restarts: what changed meanwhile is told', async () => {
+    await made('edited');
+    await made('removed');
+    await acknowledged();
+    await agent.stop('SIGKILL');
+    await patch('edited', { spec: { info: [{ name: 'while', value: 'away' }] } });
+    await patch('removed', { metadata: { finalizers: null } });
+    await cluster.client.delete(applications, { name: 'removed', namespace });
+    agent.start();
+    await until(() => expect(mirror('edited')?.spec?.info).toEqual([{ name: 'while', value: 'away' }]));
+    await until(() => expect(mirror('removed')).toBeUndefined());
+    await acknowledged();
+  });
+});

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto';
+import type { Pace } from './event-writer.ts';
+import type { GoServerCall } from './go-calls.ts';
+import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { GoListener } from './go-listener.ts';
+import type { GoPeer, GoTls } from './go-peer.ts';
+import { GoStream } from './go-stream.ts';
+import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
+
+const sourceUid = 'argocd.argoproj.io/source-uid';
+const toAgent = { dir: 'principal->agent', agent: 'agent-autonomous' } as const;
+const kinds = { application: 'Application', appproject: 'AppProject' } as const;
+type Owned = keyof typeof kinds;
+
+/**
+ * The original's principal with one autonomous agent, played from recordings: it mirrors what the agent tells by the
+ * original's rules, with the original's gaps (an update of what it does not mirror is forgotten, a project that is there
+ * already is not made again), and sends what users ask for on the mirrors.
+ */
+export class GoMirrorPrincipal {
+  readonly agent: string;
+  readonly namespace = 'argocd-principal';
+  readonly uid = randomUUID();
+  /** The mirrors, by the names that they have on the hub. */
+  readonly hub = { application: new Map<string, GoObject>(), appproject: new Map<string, GoObject>() };
+  readonly listener: GoListener;
+  stream: GoStream;
+  readonly #options: { readonly pace: Pace; readonly random: () => number };
+  #call: GoServerCall | undefined;
+  #resynced = false;
+  #version = 2_000;
+
+  constructor(options: { go: GoPeer; tls: GoTls; pace: Pace; random: () => number; agent: string }) {
+    this.agent = options.agent;
+    this.#options = options;
+    this.listener = new GoListener({ ...options, mode: 'autonomous', subscribed: (call) => this.#subscribe(call) });
+    this.stream = this.#newStream();
+  }
+
+  /** Whether the agent has an event stream. */
+  get isConnected(): boolean {
+    return this.#call !== undefined;
+  }
+
+  /** A new process on the same hub. */
+  async restart(change: () => void = () => undefined): Promise<void> {
+    this.stream.writer.stop();
+    this.#call = undefined;
+    await this.listener.stop();
+    this.#resynced = false;
+    this.stream = this.#newStream();
+    change();
+    await this.listener.start();
+  }
+
+  /** A user asks for something on a mirror. */
+  request(
+    name: string,
+    type: 'spec-update' | 'set-operation' | 'terminate-operation',
+    edit: (object: GoObject) => void,
+  ) {
+    const mirror = this.mirror(name);
+    edit(mirror);
+    this.#touch(mirror);
+    const template = recordedEvent(type === 'terminate-operation' ? 'terminate' : 'app-autonomous', {
+      ...toAgent,
+      target: 'application',
+      type,
+    });
+    const stamp = extensionOf(template, 'principaluid') === '' ? {} : { principaluid: this.uid };
+    const { operation: _, ...state } = mirror;
+    const object = type === 'spec-update' ? (state as GoObject) : mirror;
+    this.stream.writer.add(aboutObject(template, structuredClone(object), stamp));
+  }
+
+  /** The mirror of an Application. */
+  mirror(name: string): GoObject {
+    const mirror = this.hub.application.get(name);
+    if (mirror === undefined) throw new Error(`${name} is not mirrored`);
+    return mirror;
+  }
+
+  #newStream(): GoStream {
+    return new GoStream({ ...this.#options, source: '', handle: (event) => this.#handle(event) });
+  }
+
+  #subscribe(call: GoServerCall) {
+    const { stream } = this;
+    this.#call = call;
+    stream.start(call);
+    void call.ended.then(() => {
+      if (this.#call !== call) return;
+      stream.writer.stop();
+      this.#call = undefined;
+    });
+    if (!this.#resynced) {
+      this.#resynced = true;
+      this.#askForAll();
+      const list = recordedEvent('connect', {
+        ...toAgent,
+        target: 'resourceResync',
+        type: 'request-synced-resource-list',
+      });
+      stream.writer.add(withPayload(list, { checksum: goListChecksum(this.#keys()) ?? '' }));
+    }
+    return {
+      message: (bytes: Buffer) => {
+        if (this.stream === stream) stream.take(bytes);
+      },
+      halfClose: () => call.finish(),
+    };
+  }
+
+  #handle(event: GoEvent): string | undefined {
+    const type = typeOf(event);
+    const target = targetOf(event);
+    if (target === 'heartbeat' || target === 'clusterCacheInfoUpdate') return undefined;
+    if (target === 'resourceResync') return this.#takeResync(type, event);
+    if (target !== 'application' && target !== 'appproject') return `unknown target ${target}`;
+    const incoming = payloadOf<GoObject>(event);
+    if (incoming === undefined) return 'no object';
+    const name = target === 'appproject' ? `${this.agent}-${incoming.metadata.name}` : incoming.metadata.name;
+    const existing = this.hub[target].get(name);
+    switch (type) {
+      case 'create':
+        if (existing !== undefined && target === 'appproject') return 'already exists';
+        this.#mirror(target, name, incoming, existing);
+        return undefined;
+      case 'spec-update':
+        // The original forgets an update of an Application that it does not mirror.
+        if (existing !== undefined || target === 'appproject') this.#mirror(target, name, incoming, existing);
+        return undefined;
+      case 'delete':
+        this.hub[target].delete(name);
+        return undefined;
+      default:
+        return `an autonomous agent may not send ${type}`;
+    }
+  }
+
+  #mirror(target: Owned, name: string, incoming: GoObject, existing: GoObject | undefined): void {
+    const { metadata, spec = {}, ...rest } = structuredClone(incoming);
+    const from = existing?.metadata.annotations?.[sourceUid] ?? metadata.uid ?? '';
+    const annotations = { ...metadata.annotations, [sourceUid]: from };
+    const ofTarget =
+      target === 'application'
+        ? {
+            project: `${this.agent}-${spec.project}`,
+            destination: { ...(spec.destination as object), name: this.agent, server: '' },
+          }
+        : { sourceNamespaces: [this.agent] };
+    const mirror = {
+      ...rest,
+      metadata: { ...metadata, name, annotations, uid: existing?.metadata.uid ?? randomUUID() },
+      spec: { ...spec, ...ofTarget },
+    };
+    mirror.metadata.namespace = target === 'application' ? this.agent : this.namespace;
+    this.#touch(mirror);
+    this.hub[target].set(name, mirror);
+  }
+
+  #takeResync(type: string, event: GoEvent): string | undefined {
+    if (type === 'request-resource-resync') {
+      this.#askForAll();
+      return undefined;
+    }
+    if (type !== 'response-synced-resource') return `an autonomous agent may not send ${type}`;
+    const { kind, name = '' } = payloadOf<Record<string, string>>(event) ?? {};
+    const target = (Object.keys(kinds) as Owned[]).find((each) => kinds[each] === kind);
+    if (target === undefined) return `unknown kind ${kind}`;
+    const mirror = this.hub[target].get(name);
+    this.#ask(target, mirror, name);
+    return undefined;
+  }
+
+  #askForAll(): void {
+    for (const target of Object.keys(kinds) as Owned[]) {
+      for (const [name, mirror] of this.hub[target]) this.#ask(target, mirror, name);
+    }
+  }
+
+  #ask(target: Owned, mirror: GoObject | undefined, name: string): void {
+    const template = recordedEvent('resync', { ...toAgent, target: 'resourceResync', type: 'request-update' });
+    const namespace = target === 'application' ? this.agent : this.namespace;
+    const uid = mirror?.metadata.annotations?.[sourceUid] ?? '';
+    const checksum = mirror === undefined ? null : goChecksum(mirror.spec);
+    this.stream.writer.add(withPayload(template, { name, namespace, uid, kind: kinds[target], checksum }));
+  }
+
+  #keys() {
+    return (Object.keys(kinds) as Owned[]).flatMap((target) =>
+      [...this.hub[target]].map(([name, { metadata }]) => ({
+        kind: kinds[target],
+        name,
+        uid: metadata.annotations?.[sourceUid] ?? '',
+      })),
+    );
+  }
+
+  #touch(object: GoObject): void {
+    this.#version += 1;
+    object.metadata.resourceVersion = String(this.#version);
+  }
+}
