@@ -155,17 +155,28 @@ test('a client that goes on sending after its call has ended is cut off', async 
   await until(() => expect(stream.closed).toBe(true));
 });
 
-test('a connection without a call is closed, one with a call stays', async () => {
-  const { session, server } = await start({ patience: { requestMs: 1000, idleMs: 100 } });
-  await subscribe(session);
-  const silent = connectTcp(server.port, '127.0.0.1');
-  stops.push(() => silent.destroy());
-  silent.resume();
-  await once(silent, 'close');
-  const greeted = connect(`http://127.0.0.1:${server.port}`);
-  await once(greeted, 'close');
-  expect(server.connectedAgents()).toEqual(['one']);
-});
+test.each([false, true])(
+  'a connection without a call is closed, one with a call stays (WebSocket: %s)',
+  async (webSocket) => {
+    const { session, server } = await start({ webSocket, patience: { requestMs: 1000, idleMs: 100 } });
+    await subscribe(session);
+    const silent = connectTcp(server.port, '127.0.0.1');
+    stops.push(() => silent.destroy());
+    silent.resume();
+    await once(silent, 'close');
+    const greeted = connect(`http://127.0.0.1:${server.port}`);
+    await once(greeted, 'close');
+    if (webSocket) {
+      const slow = connectTcp(server.port, '127.0.0.1', () =>
+        slow.write('POST /versionapi.Version/Version HTTP/1.1\r\nA: '),
+      );
+      stops.push(() => slow.destroy());
+      slow.resume();
+      await once(slow, 'close');
+    }
+    expect(server.connectedAgents()).toEqual(['one']);
+  },
+);
 
 test('an agent that sends without end is made to wait, and its end is noticed all the same', async () => {
   let closed = 0;
