@@ -217,6 +217,20 @@ test('an agent that may yet tell more is asked about the rest, as by the origina
   ]);
 });
 
+test('an agent that acknowledges before it has told all is given time; one that says that it was all is not', async () => {
+  const { principal, connection, heard } = startPrincipal();
+  principal.connected('a', 'managed', connection);
+  await vi.advanceTimersByTimeAsync(200);
+  principal.receive(
+    'a',
+    resync({ type: 'request-update', payload: { kind: 'Application', name: 'x', uid: 'u', checksum: 's' } }),
+  );
+  await vi.advanceTimersByTimeAsync(200);
+  expect(heard).not.toContain('Application open');
+  principal.receive('a', list({ checksum: null, complete: true }));
+  expect(heard).toContain('Application open');
+});
+
 test('an empty hub answers an empty agent nothing, whether it says null or nothing', () => {
   const { principal, connection, heard, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);

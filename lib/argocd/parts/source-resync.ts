@@ -57,11 +57,7 @@ export class SourceResync implements Resync {
       return;
     }
     this.#answered = true;
-    if (this.#acknowledgesLast) {
-      this.#introduce();
-    } else {
-      this.#waitForIntroduction();
-    }
+    this.#proceed();
   }
 
   receive(message: ResyncMessage): 'done' | 'refused' {
@@ -71,6 +67,10 @@ export class SourceResync implements Resync {
         return 'done';
       case 'request-synced-resource-list':
         this.#compare(message.payload.checksum, message.payload.complete === true);
+        if (message.payload.complete === true) {
+          this.#acknowledgesLast = true;
+          this.#proceed();
+        }
         return 'done';
       default:
         return 'refused';
@@ -117,6 +117,17 @@ export class SourceResync implements Resync {
 
   #list(): (Listed & { part: SourcePart })[] {
     return this.#context.parts.flatMap((part) => Array.from(part.list(), (listed) => ({ ...listed, part })));
+  }
+
+  #proceed(): void {
+    if (this.#introduced || !this.#answered) {
+      return;
+    }
+    if (this.#acknowledgesLast) {
+      this.#introduce();
+    } else {
+      this.#waitForIntroduction();
+    }
   }
 
   #waitForIntroduction(): void {

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { type AppProject, annotations, type Mapping, publishAppProjects, replicateAppProjects } from '../index.ts';
 import { Memory, pair, testLog, told } from './testing.ts';
 
@@ -137,6 +137,7 @@ test('a write that fails is repeated', async () => {
 
 test('a project that the API server refuses is told once, acknowledged, and tried again', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
   const { hub, managed, settled, principal, log } = start();
   managed.fail = 3;
   managed.status = 422;
@@ -147,7 +148,6 @@ test('a project that the API server refuses is told once, acknowledged, and trie
   await settled();
   expect(managed.objects.has('team')).toBe(true);
   expect(log.warnings).toEqual(['AppProject cannot be had here: status 422']);
-  vi.useRealTimers();
 });
 
 test('a project that was deleted and made again while nobody could hear it is changed in place', async () => {
@@ -230,5 +230,5 @@ test('an agent that says only the checksum of a spec is told nothing that it has
   expect(sent).toEqual([]);
   say('2', 'another');
   await settled();
-  expect(told(sent)).toEqual(['appproject create team']);
+  expect(told(sent)).toEqual(['appproject spec-update team']);
 });

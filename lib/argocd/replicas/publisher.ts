@@ -15,6 +15,7 @@ import {
 import type { SyncLog } from '../managed/log.ts';
 import type { Message, PeerConnection, RequestUpdate } from '../managed/messages.ts';
 import type { Listed, PrincipalKind, PrincipalPeerInfo, SourcePart } from '../parts/part.ts';
+import type { LabelTest } from '../selector.ts';
 import { forTransfer, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 
@@ -26,6 +27,8 @@ export interface PublisherOptions<T extends ReplicaObject> {
   readonly namespace: string;
   /** Stamped on what is sent about objects. */
   readonly principalUid?: string;
+  /** Which objects take part, by their labels, where the store does not see to that. */
+  readonly selects?: LabelTest;
   /** Whether an object has to do with anybody at all. */
   readonly concerns?: (object: T) => boolean;
   /** The object as an agent should have it, undefined when it should not. Asked again only when something changed. */
@@ -275,10 +278,10 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
   }
 
   #snapshot(object: T, agent: string, withdrawals: number | undefined): Snapshot<T> | undefined {
-    const { forAgent, asHeld, kind } = this.#options;
+    const { forAgent, asHeld, kind, selects = () => true } = this.#options;
     const { uid = '', resourceVersion: version = '' } = object.metadata;
     // One that is being deleted is there until its finalizers are answered, and so are its copies.
-    const sent = forAgent(object, agent);
+    const sent = selects(object.metadata.labels ?? {}) ? forAgent(object, agent) : undefined;
     if (sent === undefined) {
       return undefined;
     }

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest';
 import {
   type AppProject,
   annotations,
+  type LabelTest,
+  labelSelector,
   publishAppProjects,
   publishRepositories,
   replicateAppProjects,
@@ -16,6 +18,7 @@ interface World {
   readonly projects?: Memory<AppProject>;
   readonly managed?: Memory<Secret>;
   readonly adoptionPolicy?: 'always' | 'never';
+  readonly selects?: LabelTest;
 }
 
 /** A hub whose project `team` is for agent `one`, unless it has other ones. */
@@ -26,7 +29,7 @@ function start({ hub = new Memory(), projects = hubProjects(), managed = new Mem
   const joined = pair({
     managed: [
       publishAppProjects({ ...hubSide, store: projects }),
-      publishRepositories({ ...hubSide, store: hub, projects }),
+      publishRepositories({ ...hubSide, store: hub, projects, ...(rest.selects && { selects: rest.selects }) }),
     ],
     agent: {
       mode: 'managed',
@@ -146,6 +149,19 @@ test('a repository that changes from one project of the agent to another stays a
   hub.edit('git', { data: { project: base64('other') } });
   await settled();
   expect(managed.writes).toEqual(['create', 'patch']);
+});
+
+test('only Secrets that a label selector selects take part', async () => {
+  const { hub, managed, settled } = start({ selects: labelSelector('fleet=yes') });
+  hub.put(repository('git'));
+  await settled();
+  expect(managed.objects.size).toBe(0);
+  hub.edit('git', { metadata: { labels: { fleet: 'yes' } } });
+  await settled();
+  expect(managed.objects.size).toBe(1);
+  hub.edit('git', { metadata: { labels: { fleet: null } } });
+  await settled();
+  expect(managed.objects.size).toBe(0);
 });
 
 test('owners and finalizers stay on the hub', async () => {
