@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { application, applications, namespace, type Pair, startPair, until } from '../e2e/pair/index.ts';
+import { namespaces } from '../lib/kube/index.ts';
+
+// What a label does to a watch with a selector only a real API server can tell.
+
+const ignored = 'argocd-agent.argoproj-labs.io/ignore-sync';
+const resources = 'resources-finalizer.argocd.argoproj.io';
+
+let pair: Pair;
+const logs = () => ({
+  details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
+  timeoutMs: 60_000,
+});
+
+beforeAll(async () => {
+  pair = await startPair();
+  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
+});
+afterAll(async () => {
+  await pair?.stop();
+});
+
+const hubKey = (name: string) => ({ name, namespace: pair.name });
+const onHub = (name: string) => pair.hub.client.get(applications, hubKey(name));
+const onManaged = (name: string) => pair.managed.client.get(applications, { name, namespace });
+const editHub = (name: string, patch: object) => pair.hub.client.mergePatch(applications, hubKey(name), { ...patch });
+const editManaged = (name: string, patch: object) =>
+  pair.managed.client.mergePatch(applications, { name, namespace }, { ...patch });
+
+async function conditions(name: string): Promise<string> {
+  const all = ((await onHub(name))?.status?.conditions ?? []) as { type: string; message: string }[];
+  return all.map(({ type, message }) => `${type}: ${message}`).join('\n');
+}
+
+async function deployed(name: string, finalizers: string[] = []): Promise<void> {
+  const wanted = application({ name, namespace: pair.name });
+  await pair.hub.client.create(applications, { ...wanted, metadata: { ...wanted.metadata, finalizers } });
+  await until(`${name} is on the managed cluster`, () => onManaged(name), logs());
+}
+
+test('a label on the hub takes an Application out of synchronisation, and its going brings it back', async () => {
+  await deployed('out');
+  await editHub('out', { metadata: { labels: { [ignored]: 'true' } } });
+  await until('the copy is gone', async () => (await onManaged('out')) === undefined || undefined, logs());
+  expect(pair.principal.output).toContain('its copy is deleted, what it deployed there stays');
+  await editHub('out', { metadata: { labels: { [ignored]: null } } });
+  await until('the copy is back', () => onManaged('out'), logs());
+});
+
+test('a label on the copy leaves it alone, which the hub shows, until the label goes', async () => {
+  await deployed('alone');
+  await editManaged('alone', { metadata: { labels: { [ignored]: 'true' } } });
+  await until(
+    'the hub shows it',
+    async () => (await conditions('alone')).includes('takes no part in synchronisation') || undefined,
+    logs(),
+  );
+  await editManaged('alone', { spec: { project: 'mine' } });
+  await editHub('alone', { spec: { source: { path: 'late' } } });
+  await editManaged('alone', { metadata: { labels: { [ignored]: null } } });
+  await until(
+    'it is in step again',
+    async () => {
+      const spec = (await onManaged('alone'))?.spec;
+      return (spec?.project === 'default' && (spec.source as { path?: string }).path === 'late') || undefined;
+    },
+    logs(),
+  );
+  await editManaged('alone', { status: { health: { status: 'Healthy' } } });
+  await until('the hub shows nothing any more', async () => (await conditions('alone')) === '' || undefined, logs());
+});
+
+test('a deletion that waits for an agent that is away says so, and is released', async () => {
+  await deployed('kept', [resources]);
+  await deployed('released', [resources]);
+  await pair.agent.stop('SIGKILL');
+  for (const name of ['kept', 'released']) await pair.hub.client.delete(applications, hubKey(name));
+  for (const name of ['kept', 'released']) {
+    await until(
+      `${name} says what it waits for`,
+      async () => (await conditions(name)).includes(`AgentWarning: waiting for agent ${pair.name}`) || undefined,
+      logs(),
+    );
+  }
+  await editHub('released', { metadata: { annotations: { 'argocd-agent.argoproj-labs.io/release': 'true' } } });
+  await until('it is gone', async () => (await onHub('released')) === undefined || undefined, logs());
+  pair.agent.start();
+  for (const name of ['kept', 'released']) {
+    await until(`the agent deletes ${name}`, async () => (await onManaged(name))?.metadata.deletionTimestamp, logs());
+    // There is no Argo CD that would do it.
+    await editManaged(name, { metadata: { finalizers: null } });
+  }
+  await until('it is gone', async () => (await onHub('kept')) === undefined || undefined, logs());
+}, 180_000);
+
+test('a deletion that nobody gets on with is brought to the notice of Argo CD', async () => {
+  await deployed('stuck', [resources]);
+  await pair.hub.client.delete(applications, hubKey('stuck'));
+  await until(
+    'the copy is touched',
+    async () => (await onManaged('stuck'))?.metadata.annotations?.['argocd-agent.argoproj-labs.io/nudged-at'],
+    logs(),
+  );
+  await editManaged('stuck', { metadata: { finalizers: null } });
+  await until('it is gone', async () => (await onHub('stuck')) === undefined || undefined, logs());
+}, 120_000);
