@@ -52,6 +52,12 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
       }
     });
 
+  /** Waits until the agent refused something, and has done with it. */
+  async function refusals(reason: string): Promise<void> {
+    await lab.until(() => expect(stream().refused.map((each) => each.reason)).toEqual([reason]));
+    stream().refused.length = 0;
+  }
+
   test('connect: is asked to tell what it holds, once, and everything it says is acknowledged', async () => {
     const which = { target: 'resourceResync' };
     await lab.until(() => expect(stream().events('resourceResync')).toHaveLength(1));
@@ -129,6 +135,61 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
     expect(copy(name)?.metadata.annotations?.[wish]).toBeUndefined();
   });
 
+  test('what became of a request may come before its acknowledgement: in one tick, in any order', async () => {
+    const operation = { sync: { revision: 'x' } };
+    const names = Array.from({ length: 12 }, (_, index) => `quick-${index}`);
+    for (const name of names) await lab.deploy(name);
+    await acknowledged();
+    for (const [index, name] of names.entries()) {
+      await lab.edit(name, index % 2 === 0 ? { metadata: { annotations: { [wish]: 'normal' } } } : { operation });
+      // As soon as the agent has it, Argo CD has done it.
+      await lab.until(() => expect(copy(name)?.metadata.annotations?.[wish] ?? copy(name)?.operation).toBeDefined());
+      lab.agent.change(name, (object) => {
+        delete object.metadata.annotations?.[wish];
+        const startedAt = new Date().toISOString();
+        object.status = index % 2 === 0 ? {} : { operationState: { phase: 'Succeeded', startedAt, operation } };
+        delete object.operation;
+      });
+    }
+    for (const name of names) {
+      await lab.until(async () => {
+        const hub = await lab.onHub(name);
+        expect(hub?.metadata.annotations?.[wish], name).toBeUndefined();
+        expect(hub?.operation, name).toBeUndefined();
+      });
+    }
+    await acknowledged();
+    const repeated = names.filter(
+      (name) => about(name).filter((event) => typeOf(event) === 'set-operation').length > 1,
+    );
+    expect(repeated).toEqual([]);
+  });
+
+  test('connections that break, acknowledgements that are lost and events that come twice change nothing', async () => {
+    const name = 'shaken';
+    await lab.deploy(name);
+    for (let round = 0; round < 4; round += 1) {
+      const info = [{ name: 'round', value: String(round) }];
+      lab.agent.change(name, (object) => {
+        object.status = { health: { status: 'Healthy', message: `round ${round}` } };
+      });
+      await lab.edit(name, { spec: { info } });
+      lab.agent.disconnect();
+      await lab.connect();
+      // What was sent is sent again at once on the new stream, whether it had arrived or not.
+      await lab.until(() => expect(copy(name)?.spec?.info).toEqual(info));
+      await lab.until(async () =>
+        expect(await lab.onHub(name)).toMatchObject({ status: { health: { message: `round ${round}` } } }),
+      );
+    }
+    await acknowledged();
+    const sent = stream().sent.filter((event) => payloadOf<GoObject>(event)?.metadata?.name === name);
+    for (const event of sent) stream().writer.add(changed(event, { strings: { sentat: undefined } }));
+    await acknowledged();
+    expect(await lab.onHub(name)).toMatchObject({ status: { health: { message: 'round 3' } } });
+    expect(stream().refused).toEqual([]);
+  });
+
   test('terminate: as recorded, once', async () => {
     const name = 'hangs';
     await lab.deploy(name);
@@ -183,11 +244,7 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
       ({ line, event }) => line.dir === toAgent.dir && targetOf(event) === 'application',
     );
     expect(typeOf((last.at(-1) as { event: GoEvent }).event)).toBe('delete');
-    expect(
-      stream()
-        .refused.splice(0)
-        .map(({ reason }) => reason),
-    ).toEqual(['not managed']);
+    await refusals('not managed');
   });
 
   test('an Application that the agent must not take over is reported on the hub', async () => {
@@ -205,11 +262,7 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
     await remove(name);
     await lab.until(() => expect(about(name).map(typeOf)).toContain('delete'));
     await acknowledged();
-    expect(
-      stream()
-        .refused.splice(0)
-        .map(({ reason }) => reason),
-    ).toEqual(['source UID annotation not found']);
+    await refusals('source UID annotation not found');
   });
 
   test('AppProjects, repositories and GPG keys: as recorded', async () => {

@@ -156,6 +156,21 @@ describe.skipIf(!hasRecordings)('our principal and an autonomous Go agent (only 
     expect(agent.harm).toEqual([]);
   });
 
+  test('what became of a request may come before its acknowledgement: in one tick, in any order', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `quick-${index}`);
+    for (const name of names) await mirrored(name);
+    await acknowledged();
+    for (const name of names) {
+      await edit(name, { metadata: { annotations: { [wish]: 'normal' } } });
+      await until(() => expect(local(name)?.metadata.annotations?.[wish]).toBeDefined());
+      agent.change('application', name, ({ metadata }) => delete metadata.annotations?.[wish]);
+    }
+    for (const name of names) {
+      await until(async () => expect((await onHub(name))?.metadata.annotations?.[wish], name).toBeUndefined());
+    }
+    await acknowledged();
+  });
+
   test('a mirror is protected: edits and deletions on the hub are undone, and the agent is not harmed', async () => {
     const name = 'protected';
     const { metadata } = await mirrored(name);
