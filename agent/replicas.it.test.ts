@@ -1,0 +1,143 @@
+import { isDeepStrictEqual } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type AgentCluster, appProjects, namespace, type Pair, startPair, until } from '../e2e/pair/index.ts';
+import { type ConfigMap, configMaps, type Secret, secrets } from '../lib/kube/index.ts';
+
+// What goes one way, on real API servers and through the real programs: a managed agent `cluster1` and an autonomous one.
+
+const gpgKeys = { name: 'argocd-gpg-keys-cm', namespace };
+const repository = { name: 'git', namespace };
+let pair: Pair;
+let edge: AgentCluster;
+const logs = () => ({
+  details: () => [pair.principal, pair.agent, edge.agent].map(({ output }) => output.slice(-2_000)).join('\n---\n'),
+});
+
+beforeAll(async () => {
+  pair = await startPair({ name: 'cluster1' });
+  edge = await pair.addAgent({ name: 'edge', mode: 'autonomous' });
+});
+afterAll(async () => {
+  await pair?.stop();
+});
+
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const localRepository = () => pair.managed.client.get(secrets, repository);
+const mirror = (name: string) => pair.hub.client.get(appProjects, { name: `edge-${name}`, namespace });
+
+async function createRepository(): Promise<Secret> {
+  return pair.hub.client.create(secrets, {
+    metadata: {
+      ...repository,
+      labels: { 'argocd.argoproj.io/secret-type': 'repository' },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'owner', uid: 'not-there' }],
+      finalizers: ['example.com/keep'],
+    },
+    data: { url: base64('https://example.com/x.git'), project: base64('team'), password: base64('not to be told') },
+  } as Secret);
+}
+
+test('a repository follows its project to the managed cluster, is put back there and leaves with the project', async () => {
+  await createRepository();
+  expect(await localRepository()).toBeUndefined();
+  await pair.hub.client.create(appProjects, {
+    metadata: { name: 'team', namespace },
+    spec: { sourceNamespaces: ['cluster1'], sourceRepos: ['*'], destinations: [{ name: 'cluster1', namespace: '*' }] },
+  });
+  const copy = await until('the repository is there', localRepository, logs());
+  expect(copy.data).toEqual((await pair.hub.client.get(secrets, repository))?.data);
+  expect(copy.metadata.labels).toEqual({ 'argocd.argoproj.io/secret-type': 'repository' });
+  expect(copy.metadata.ownerReferences).toBeUndefined();
+  expect(copy.metadata.finalizers).toBeUndefined();
+
+  await pair.managed.client.mergePatch(secrets, repository, {
+    data: { url: base64('https://mine'), extra: base64('x') },
+  });
+  await until(
+    'the change is put back',
+    async () => (await localRepository())?.data?.url === base64('https://example.com/x.git') || undefined,
+    logs(),
+  );
+  await pair.managed.client.delete(secrets, repository);
+  await until('the deletion is undone', localRepository, logs());
+
+  await pair.hub.client.mergePatch(
+    appProjects,
+    { name: 'team', namespace },
+    { spec: { destinations: [{ name: 'another', namespace: '*' }] } },
+  );
+  await until('it is taken away', async () => (await localRepository()) === undefined || undefined, logs());
+  const said = `${pair.principal.output}${pair.agent.output}`;
+  expect(said).not.toContain(base64('not to be told'));
+  expect(said).not.toContain('not to be told');
+});
+
+test('a repository that was removed on the hub while the agent was away is removed when it is back', async () => {
+  await pair.hub.client.mergePatch(
+    appProjects,
+    { name: 'team', namespace },
+    { spec: { destinations: [{ name: 'cluster1', namespace: '*' }] } },
+  );
+  await until('the repository is there again', localRepository, logs());
+  await pair.agent.stop('SIGKILL');
+  await pair.principal.stop('SIGKILL');
+  await pair.hub.client.mergePatch(secrets, repository, { metadata: { finalizers: null } });
+  await pair.hub.client.delete(secrets, repository);
+  pair.principal.start();
+  pair.agent.start();
+  await until('it is removed', async () => (await localRepository()) === undefined || undefined, logs());
+});
+
+test('GPG keys reach the managed cluster and no other ConfigMap does', async () => {
+  const localKeys = () => pair.managed.client.get(configMaps, gpgKeys);
+  await pair.hub.client.create(configMaps, { metadata: gpgKeys, data: { '4AEE18F83AFDEB23': 'a key' } } as ConfigMap);
+  await until('the keys are there', async () => (await localKeys())?.data?.['4AEE18F83AFDEB23'], logs());
+  await pair.hub.client.mergePatch(configMaps, gpgKeys, { data: { '4AEE18F83AFDEB23': null, B: 'another key' } });
+  await until('they are others', async () => (await localKeys())?.data?.B, logs());
+  expect((await localKeys())?.data).toEqual({ B: 'another key' });
+  await pair.hub.client.delete(configMaps, gpgKeys);
+  await until('they are gone', async () => (await localKeys()) === undefined || undefined, logs());
+});
+
+test('a project of an autonomous agent is mirrored, protected, and never the hub’s own', async () => {
+  const own = { name: 'edge-taken', namespace };
+  await pair.hub.client.create(appProjects, { metadata: own, spec: { description: 'of the hub' } });
+  for (const name of ['tools', 'taken']) {
+    await edge.cluster.client.create(appProjects, {
+      metadata: { name, namespace, finalizers: ['resources-finalizer.argocd.argoproj.io'] },
+      spec: {
+        sourceRepos: ['*'],
+        destinations: [{ server: 'https://kubernetes.default.svc', namespace: 'x' }],
+        roles: [{ name: 'r', policies: [`p, proj:${name}:r, applications, get, ${name}/*, allow`] }],
+      },
+    });
+  }
+  const first = await until('the mirror is there', () => mirror('tools'), logs());
+  expect(first.spec).toEqual({
+    sourceRepos: ['*'],
+    sourceNamespaces: ['edge'],
+    destinations: [{ name: 'edge', server: '*', namespace: 'x' }],
+    roles: [{ name: 'r', policies: ['p, proj:edge-tools:r, applications, get, edge-tools/edge/*, allow'] }],
+  });
+  await pair.hub.client.mergePatch(appProjects, { name: 'edge-tools', namespace }, { spec: { sourceRepos: ['mine'] } });
+  await until(
+    'the edit is put back',
+    async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec) || undefined,
+    logs(),
+  );
+  await pair.hub.client.delete(appProjects, { name: 'edge-tools', namespace });
+  await until(
+    'the deletion is undone',
+    async () => {
+      const now = await mirror('tools');
+      return (now !== undefined && now.metadata.uid !== first.metadata.uid) || undefined;
+    },
+    logs(),
+  );
+  expect((await pair.hub.client.get(appProjects, own))?.spec).toEqual({ description: 'of the hub' });
+  await pair.principal.says(/AppProject cannot be had here: the hub has a project of its own of that name/);
+
+  await edge.cluster.client.mergePatch(appProjects, { name: 'tools', namespace }, { metadata: { finalizers: null } });
+  await edge.cluster.client.delete(appProjects, { name: 'tools', namespace });
+  await until('the mirror goes with it', async () => (await mirror('tools')) === undefined || undefined, logs());
+});
