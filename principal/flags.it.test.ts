@@ -119,6 +119,18 @@ test('profiles can be had on the loopback address', async () => {
   expect(profile.nodes.length).toBeGreaterThan(1);
 });
 
+test("the originals' metrics of calls are there", async () => {
+  const text = await (await fetch(`http://127.0.0.1:${pair.principalMetricsPort}/metrics`)).text();
+  const labels = (service: string, method: string, type: string) =>
+    `grpc_type="${type}",grpc_service="${service}",grpc_method="${method}"`;
+  const login = labels('authapi.Authentication', 'Authenticate', 'unary');
+  expect(text).toContain(`grpc_server_handled_total{${login},grpc_code="OK"} 1`);
+  expect(text).toContain(
+    `grpc_server_started_total{${labels('eventstreamapi.EventStream', 'Subscribe', 'bidi_stream')}} 1`,
+  );
+  expect(text).toMatch(/rest_client_requests_total\{code="200",method="GET",host="127\.0\.0\.1:\d+"\} \d+/);
+});
+
 test('list prints the cipher suites, and nothing is started', () => {
   const entry = new URL('../bin/argocd-agent.ts', import.meta.url).pathname;
   const { status, stdout } = spawnSync(process.execPath, [entry, 'agent', '--tls-ciphersuites=list'], {

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { EventOutcome } from '../lib/bridge/index.ts';
+import type { ObservedCall } from '../lib/wire/index.ts';
 import { targets } from '../lib/wire/index.ts';
 
 /** What events are about, as far as it counts: the protocol's targets, and what is none. */
@@ -32,6 +33,8 @@ export interface PrincipalMetrics {
   /** An event of an agent has been processed. */
   processed(agent: string, resourceType: string, status: EventOutcome, seconds: number): void;
   refusedLogin(reason: string): void;
+  /** A gRPC call has begun or ended. */
+  called(call: ObservedCall): void;
   /** An agent sent what cannot be read, or what it may not send. */
   refusedEvent(agent: string, resourceType: string): void;
   /** Changes of kinds seen on the hub. */
@@ -136,6 +139,7 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     labelNames: ['agent_name', 'resource_type'],
     registers,
   });
+  const called = grpcMetrics(registry);
   const processedBy = new Map<string, Set<string>>();
   return {
     connected: (agent) => connections.inc({ agent_name: agent }),
@@ -150,6 +154,7 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
       processedBy.set(name, seen.add(`${status}\n${type}`));
       processing.observe({ status, agent_name: name, resource_type: type }, seconds);
     },
+    called,
     refusedLogin: (reason) => refused.inc({ reason }),
     refusedEvent: (agent, type) => refusedEvents.inc({ agent_name: agent, resource_type: type }),
     changed: (kind, change) => changes.get(`${kind}_${change}`)?.inc(),
@@ -162,5 +167,38 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
       }
       processedBy.delete(agent);
     },
+  };
+}
+
+/** Calls of agents, under the names of go-grpc-middleware. */
+function grpcMetrics(registry: Registry): PrincipalMetrics['called'] {
+  const registers = [registry];
+  const method = ['grpc_type', 'grpc_service', 'grpc_method'];
+  const started = new Counter({
+    name: 'grpc_server_started_total',
+    help: 'Calls that began',
+    labelNames: method,
+    registers,
+  });
+  const handled = new Counter({
+    name: 'grpc_server_handled_total',
+    help: 'Calls that ended, by gRPC status',
+    labelNames: [...method, 'grpc_code'],
+    registers,
+  });
+  const handling = new Histogram({
+    name: 'grpc_server_handling_seconds',
+    help: 'Time that calls took; an event stream is one call',
+    labelNames: method,
+    registers,
+  });
+  return ({ service, method, type, ended }) => {
+    const labels = { grpc_type: type, grpc_service: service, grpc_method: method };
+    if (ended === undefined) {
+      started.inc(labels);
+    } else {
+      handled.inc({ ...labels, grpc_code: ended.code });
+      handling.observe(labels, ended.seconds);
+    }
   };
 }

@@ -18,9 +18,9 @@ export class OperatorEvents {
     this.#warn(agent, 'AgentModeRefused', `Agent ${agent} is refused: ${message}. ${hint}`);
   }
 
-  /** An Application of an autonomous agent cannot be shown on the hub. */
-  cannotMirror({ agent, name, message }: MirrorTrouble): void {
-    this.#warn(agent, 'CannotMirror', `Application ${name} of agent ${agent} cannot be shown here: ${message}`);
+  /** An Application or AppProject of an autonomous agent cannot be shown on the hub. */
+  cannotMirror({ agent, kind = 'Application', name, message }: MirrorTrouble): void {
+    this.#warn(agent, 'CannotMirror', `${kind} ${name} of agent ${agent} cannot be shown here: ${message}`);
   }
 
   #warn(agent: string, reason: string, message: string): void {

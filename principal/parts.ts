@@ -102,7 +102,10 @@ export function principalParts(options: {
       }),
     ],
     refused: (agent, { target }) => options.refused(agent, target),
-    autonomous: [new ProjectMirrors({ store: projects, namespace, concurrency, log }), mirrors],
+    autonomous: [
+      new ProjectMirrors({ store: projects, namespace, onTrouble: options.onTrouble, concurrency, log }),
+      mirrors,
+    ],
     log,
   });
   return { parts, clusterChanged: (agent) => mirrors.clusterChanged(agent) };

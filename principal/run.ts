@@ -136,6 +136,10 @@ export async function runPrincipal(
     eventLogger: loggers.component('grpc-event'),
   });
   agents.subscribe(sessions);
+  // Mirrors are protected from now on, not only from when their agent is back.
+  for (const agent of agents.names()) {
+    if (pinnedMode(modes, agent) === 'autonomous') parts.expect(agent, 'autonomous');
+  }
   records.forgetAllBut((agent) => agents.has(agent));
   blocklist.follow(caches['blocked certificates'], () =>
     sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)),
@@ -152,6 +156,7 @@ export async function runPrincipal(
     blocklist,
     modes,
     refused: (reason) => metrics.refusedLogin(reason),
+    called: metrics.called,
     refusedMode: (error) => {
       operators.refusedMode(error);
       clusterInfos.refused(error.agent ?? '', error.message);

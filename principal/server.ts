@@ -8,7 +8,7 @@ import {
   TokenAuthority,
 } from '../lib/auth/index.ts';
 import { FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
-import { type Refusal, type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
+import { type ObservedCall, type Refusal, type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
 import type { Blocklist } from './blocklist.ts';
 import type { PrincipalCredentials } from './credentials.ts';
 import { checkMode, type ModeSources } from './modes.ts';
@@ -32,6 +32,8 @@ export async function serveAgents(options: {
   modes: ModeSources;
   /** Hears why somebody was not let in. */
   refused(reason: Refusal): void;
+  /** Hears of each call when it begins and ends. */
+  called(call: ObservedCall): void;
   /** Hears that an agent came in a mode that it may not have. */
   refusedMode(error: AuthError): void;
   sessions: Sessions;
@@ -75,6 +77,7 @@ export async function serveAgents(options: {
       }
     },
     refused: (reason) => options.refused(reason),
+    called: (call) => options.called(call),
     // As in the original, only where certificates are required.
     matchCertificateSubject:
       flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,

@@ -7,7 +7,7 @@ import { Gatekeeper, shortened } from './gatekeeper.ts';
 import { defaultConnectionLimits } from './grpc/admission.ts';
 import { listenGrpc, type ServerConnection } from './grpc/server.ts';
 import type { ServerCall } from './grpc/server-call.ts';
-import { GrpcError, grpcStatus } from './grpc/status.ts';
+import { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
 import type { Session, WireServer, WireServerOptions } from './server-options.ts';
 import { collectUnary, paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
@@ -95,7 +95,20 @@ class Principal {
     for (const session of [...this.#sessions.values()]) session.stream.close(reason);
   }
 
+  #observe(call: ServerCall): void {
+    const { called } = this.#options;
+    const [, service, method] = isKnownPath(call.path) ? call.path.split('/') : [];
+    if (called === undefined || service === undefined || method === undefined) return;
+    const began = performance.now();
+    const type = call.path === paths.subscribe ? 'bidi_stream' : call.path === paths.push ? 'client_stream' : 'unary';
+    called({ service, method, type });
+    call.onOver((code) => {
+      called({ service, method, type, ended: { code: codeName(code), seconds: (performance.now() - began) / 1000 } });
+    });
+  }
+
   serve(call: ServerCall, connection: ServerConnection): void {
+    this.#observe(call);
     const peer = peerOf(call, connection);
     const problem = this.#certificateProblem(connection);
     if (problem !== undefined) {
@@ -299,4 +312,16 @@ function unknownPath(path: string): string {
   const [, service = '', method = ''] = /^\/([^/]*)\/(.*)$/.exec(path) ?? [];
   const isKnownService = Object.values(paths).some((known) => known.startsWith(`/${service}/`));
   return isKnownService ? `unknown method ${method} for service ${service}` : `unknown service ${service}`;
+}
+
+const knownPaths: readonly string[] = Object.values(paths);
+
+function isKnownPath(path: string): boolean {
+  return knownPaths.includes(path);
+}
+
+/** A status as Go names it: `OK`, `InvalidArgument`. */
+function codeName(code: GrpcStatusCode): string {
+  const [name = 'unknown'] = Object.entries(grpcStatus).find(([, known]) => known === code) ?? [];
+  return name === 'ok' ? 'OK' : name.charAt(0).toUpperCase() + name.slice(1);
 }

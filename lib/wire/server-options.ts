@@ -18,6 +18,14 @@ export interface Session {
  */
 export type Refusal = AuthErrorCode | 'certificate' | DoorRefusal;
 
+/** A call of a known method that has begun, or ended with a gRPC status as Go names it. */
+export interface ObservedCall {
+  readonly service: string;
+  readonly method: string;
+  readonly type: 'unary' | 'bidi_stream' | 'client_stream';
+  readonly ended?: { readonly code: string; readonly seconds: number };
+}
+
 /** What the principal is told and asked about agents. */
 export interface WireServerOptions {
   /** Address to listen on. Default: all. */
@@ -37,6 +45,8 @@ export interface WireServerOptions {
   authorize?(identity: AgentIdentity, peer: PeerInfo): void | Promise<void>;
   /** Hears why somebody was not let in. */
   refused?(reason: Refusal, peer: Pick<PeerInfo, 'address'>): void;
+  /** Hears of each call when it begins and when it has ended; for metrics. */
+  called?(call: ObservedCall): void;
   /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
   readonly matchCertificateSubject?: boolean;
   /** Why no agent may connect now, undefined if they may. Agents see `Unavailable` and try again. */

@@ -29,6 +29,8 @@ export class ServerCall {
   #responded = false;
   #finished = false;
   #ended = false;
+  #code: GrpcStatusCode = grpcStatus.canceled;
+  #whenOver: ((code: GrpcStatusCode) => void) | undefined;
 
   constructor(channel: ServerChannel) {
     this.path = channel.path;
@@ -93,6 +95,11 @@ export class ServerCall {
     this.#drained = listener;
   }
 
+  /** Sets the one observer that hears with which status the call has ended; `canceled` when the client went away. */
+  onOver(observer: (code: GrpcStatusCode) => void): void {
+    this.#whenOver = observer;
+  }
+
   /** Stops and starts the delivery of messages; the client is slowed down by flow control. */
   pause(): void {
     this.#channel.pause();
@@ -107,6 +114,7 @@ export class ServerCall {
   finish(code: GrpcStatusCode = grpcStatus.ok, details = ''): void {
     if (this.isOver) return;
     this.#finished = true;
+    this.#code = code;
     if (!this.#channel.isGone) {
       const trailers = {
         'grpc-status': String(code),
@@ -150,5 +158,6 @@ export class ServerCall {
     // A paused channel would keep what it holds for ever.
     this.#channel.resume();
     this.#listener?.end();
+    this.#whenOver?.(this.#code);
   }
 }
