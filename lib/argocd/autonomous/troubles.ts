@@ -1,8 +1,11 @@
 import { type Backoff, backoffDelay, type Clock } from '../../sync/index.ts';
 
-/** An Application of an autonomous agent that cannot be shown on the hub as it is. */
+/** An Application or AppProject of an autonomous agent that cannot be shown on the hub as it is. */
 export interface MirrorTrouble {
   readonly agent: string;
+  /** Left out: Application. */
+  readonly kind?: 'Application' | 'AppProject';
+  /** As the agent calls it. */
   readonly name: string;
   readonly message: string;
 }

@@ -223,7 +223,9 @@ describe('an agent can reach only its own mirrors', () => {
   test('two agents whose names come together: the first has it, the second is refused and changes nothing', async () => {
     const hub = new Memory<AppProject>();
     const log = testLog();
-    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', log });
+    const troubles: unknown[] = [];
+    const onTrouble = (trouble: unknown) => troubles.push(trouble);
+    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', onTrouble, log });
     const stop = new AbortController();
     mirrors.start(stop.signal);
     const tell = async (agent: string, name: string, sourceRepos: string[]) => {
@@ -237,6 +239,8 @@ describe('an agent can reach only its own mirrors', () => {
     expect(log.warnings).toEqual([
       "AppProject cannot be had here: the project of that name on the hub is the mirror of agent a's",
     ]);
+    const message = "the project of that name on the hub is the mirror of agent a's";
+    expect(troubles).toEqual([{ agent: 'a-b', kind: 'AppProject', name: 'c', message }]);
     hub.edit('a-b-c', { spec: { sourceRepos: ['mine'] } });
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(hub.objects.get('a-b-c')?.spec.sourceRepos).toEqual(['first']);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../sync/index.ts';
 import type { AppProject } from '../application.ts';
+import type { MirrorTrouble } from '../autonomous/troubles.ts';
 import { specChecksum } from '../checksums.ts';
 import type { SyncLog } from '../managed/log.ts';
 import { annotations } from '../names.ts';
@@ -16,6 +17,8 @@ export interface ProjectMirrorsOptions {
   readonly store: Store<AppProject>;
   /** The principal's namespace, the only one that counts. */
   readonly namespace: string;
+  /** Hears what cannot be mirrored and why, once per reason, for people to see. */
+  readonly onTrouble?: (trouble: MirrorTrouble) => void;
   readonly log: SyncLog;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -85,7 +88,7 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
       throw new TypeError('used before it was started');
     }
     const stop = new AbortController();
-    const { store, namespace, log, random = Math.random, newId = randomUUID, concurrency } = this.#options;
+    const { store, namespace, log, random = Math.random, newId = randomUUID, concurrency, onTrouble } = this.#options;
     const replica = new Replica<AppProject>(
       {
         kind: appProjectKind,
@@ -99,6 +102,8 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
         random,
         newId,
         concurrency,
+        onTrouble: (local, message) =>
+          onTrouble?.({ agent, kind: 'AppProject', name: mirroredProjectName(agent, local), message }),
       },
       AbortSignal.any([this.#signal, stop.signal]),
     );

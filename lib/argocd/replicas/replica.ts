@@ -65,6 +65,8 @@ export interface ReplicaOptions<T extends ReplicaObject> {
   readonly random: () => number;
   readonly newId: () => string;
   readonly concurrency: number | undefined;
+  /** Hears what cannot be had here and why, once per reason. */
+  readonly onTrouble?: (name: string, message: string) => void;
 }
 
 /** What the source said last, and what the API server made of it. */
@@ -112,8 +114,10 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     this.#troubles = new Troubles({
       clock,
       random,
-      told: (name, message) =>
-        this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} cannot be had here: ${message}`),
+      told: (name, message) => {
+        this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} cannot be had here: ${message}`);
+        options.onTrouble?.(name, message);
+      },
     });
     this.#inbox = new Inbox<Work>(
       {
