@@ -76,6 +76,14 @@ test('connection and statistics are there together, whatever comes first, and la
   expect(read('https://a')?.cacheInfo.resourcesCount).toBe(500);
 });
 
+test('an agent that talks without end costs a few writes', async () => {
+  const { infos, state, read } = start({ a: ['https://a'] });
+  infos.connected('a');
+  for (let n = 1; n <= 1_000; n++) infos.statistics('a', report({ ...counts, applicationsCount: n }));
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 1_000, { interval: 1 });
+  expect(state.writes).toBeLessThanOrEqual(3);
+});
+
 test('what an agent should not say is refused', () => {
   const { infos } = start({ a: ['https://a'] });
   for (const bad of [

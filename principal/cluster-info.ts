@@ -15,6 +15,8 @@ import type { MappedAgents } from './agents.ts';
 
 /** Well before Argo CD forgets what it was told. */
 const refreshMs = 3 * 60_000;
+/** Statistics that come faster are written together: an agent must not keep Redis busy. */
+const gatherMs = 250;
 /** The time that agents have to come back before they count as gone. */
 const graceMs = 30_000;
 
@@ -87,7 +89,7 @@ export class ClusterInfos {
   /** Takes an event of target `clusterCacheInfoUpdate`. @throws WireError when it cannot be read */
   statistics(agent: string, event: WireEvent): void {
     this.#statistics.set(agent, dataOf(event, payload));
-    this.#queue.add(agent);
+    this.#queue.addAfter(agent, gatherMs);
   }
 
   /** The agent's cluster Secrets have changed, or are gone. */
