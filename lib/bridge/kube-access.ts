@@ -64,6 +64,8 @@ export function startInformer<T extends KubeObject>(options: {
   namespace?: string | undefined;
   labelSelector?: string;
   fieldSelector?: string;
+  /** Shrinks objects before they are cached. */
+  transform?: (object: T) => T;
   logger: KubeLogger;
   signal: AbortSignal;
   failed(error: unknown): void;

@@ -41,6 +41,7 @@ export type { RateLimit } from './rate.ts';
 export type { ReflectorStats } from './reflector.ts';
 export * from './resources.ts';
 export type { Indexer } from './store.ts';
+export { TextPool } from './text-pool.ts';
 export {
   apiVersionOf,
   type Condition,

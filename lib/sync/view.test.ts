@@ -94,3 +94,17 @@ test('an own creation that does not show in the cache is doubted, ever more rare
   timers.at(-1)?.run();
   expect(doubted).toHaveLength(9);
 });
+
+test('of what a write returned and the cache then says, one copy is kept', () => {
+  const { view, heard, says } = setUp();
+  view.learn(at('7'));
+  const cached = at('7');
+  says(cached);
+  expect(view.get({ namespace: 'n', name: 'x' })).toBe(cached);
+  view.learn(at('7'));
+  expect(view.get({ namespace: 'n', name: 'x' })).toBe(cached);
+  view.learn(at('8'));
+  says(at('7'));
+  expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('8'));
+  expect(heard).toEqual(['7', '8']);
+});

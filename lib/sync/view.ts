@@ -52,7 +52,9 @@ export class View<T extends StoredObject> {
       if (now !== undefined) {
         this.#cached.add(now.metadata.uid ?? '');
         this.#return(now);
-        this.#take(now);
+        if (!this.#take(now)) {
+          this.#share(now);
+        }
       } else {
         this.#cached.delete(object.metadata.uid ?? '');
         this.#forget(object, object.metadata.resourceVersion);
@@ -107,6 +109,15 @@ export class View<T extends StoredObject> {
     }
     this.#set(ref, object);
     return true;
+  }
+
+  /** What our own write returned is the cache's object now: one copy of it is enough. */
+  #share(cached: T): void {
+    const ref = refOf(cached);
+    const known = this.get(ref)?.metadata;
+    if (known?.uid === cached.metadata.uid && known?.resourceVersion === cached.metadata.resourceVersion) {
+      this.#objects.set(`${ref.namespace}/${ref.name}`, cached);
+    }
   }
 
   #awaitInCache(object: T, attempt: number): void {
