@@ -194,3 +194,27 @@ test('nothing is started or acknowledged after the end', async () => {
   expect(f.acknowledged).toEqual([]);
   expect(f.inbox.receive(state('2'))).toBe(false);
 });
+
+test('work that leads to more work without end lets others have their turn', async () => {
+  const stop = new AbortController();
+  let done = 0;
+  const inbox: Inbox<number> = new Inbox<number>(
+    {
+      apply: async () => {
+        done++;
+        if (done < 200_000) inbox.receive(done);
+        return 'done';
+      },
+      acknowledge: () => undefined,
+      laneOf: () => 'one',
+      idOf: String,
+      supersedes: () => true,
+    },
+    stop.signal,
+  );
+  inbox.receive(0);
+  await new Promise((resolve) => setTimeout(resolve, 1));
+  expect(done).toBeGreaterThan(0);
+  expect(done).toBeLessThan(200_000);
+  stop.abort();
+});

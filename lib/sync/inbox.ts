@@ -55,6 +55,8 @@ interface Lane<M> {
   cancelRetry: (() => void) | undefined;
 }
 
+/** After so many pieces of work there is a pause. */
+const longestStreak = 1_000;
 const defaultRetry: Backoff = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1 };
 
 /**
@@ -66,7 +68,8 @@ const defaultRetry: Backoff = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1
  * 3. A copy of a message that is waiting or in work is dropped; a copy of a processed one is acknowledged again. A copy
  *    on a later connection takes the place of the one that waits: what else was known when it came is newer.
  * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends.
- * 5. What failed is tried again by itself, ever more rarely; a newer state takes its place, in its turn.
+ * 5. However much there is to do, the rest of the program gets its turn in between.
+ * 6. What failed is tried again by itself, ever more rarely; a newer state takes its place, in its turn.
  */
 export class Inbox<M> {
   readonly #options: InboxOptions<M>;
@@ -88,6 +91,8 @@ export class Inbox<M> {
   #connection = 0;
   #working = 0;
   #backingOff = 0;
+  /** Pieces of work begun since the last pause. */
+  #streak = 0;
   #evaluating = false;
 
   /** @param signal ends all work: nothing is started or acknowledged after it */
@@ -207,7 +212,7 @@ export class Inbox<M> {
     }
     this.#evaluating = true;
     for (const lane of this.#ready) {
-      if (this.#working >= this.#concurrency || this.#signal.aborted) {
+      if (this.#working >= this.#concurrency || this.#signal.aborted || this.#mustPause()) {
         break;
       }
       this.#ready.delete(lane);
@@ -219,6 +224,21 @@ export class Inbox<M> {
       }
     }
     this.#evaluating = false;
+  }
+
+  /** Work that has nothing to wait for, and leads to more of its kind, would else never let anything else happen. */
+  #mustPause(): boolean {
+    this.#streak++;
+    if (this.#streak < longestStreak) {
+      return false;
+    }
+    if (this.#streak === longestStreak) {
+      this.#clock.after(0, () => {
+        this.#streak = 0;
+        this.#evaluate();
+      });
+    }
+    return true;
   }
 
   async #work(lane: Lane<M>, item: Item<M>): Promise<void> {

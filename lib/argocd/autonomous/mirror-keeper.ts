@@ -257,7 +257,11 @@ export class MirrorKeeper {
     const wanted = settled(before, mirror);
     this.#wanted.set(name, wanted);
     const now = this.#options.view.get(this.#ref(name));
-    if (mirror !== undefined && place !== undefined && (now === undefined || isAstray(now, wanted, place))) {
+    if (mirror === undefined || place === undefined || now === mirror) {
+      // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
+      return;
+    }
+    if (now === undefined || isAstray(now, wanted, place)) {
       this.#fights.whenDue(this.#ref(name), () => this.#options.look(name));
     }
   }

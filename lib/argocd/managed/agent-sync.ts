@@ -374,7 +374,8 @@ export class AgentSync implements AgentKind<MirrorPart> {
     const wanted = settled(before, copy);
     this.#wanted.set(placeOf(ref), wanted);
     const now = this.#view.get(ref);
-    if (copy !== undefined && (now === undefined || isAstray(now, wanted))) {
+    // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
+    if (copy !== undefined && now !== copy && (now === undefined || isAstray(now, wanted))) {
       this.#fights.whenDue(ref, () => this.#look(ref, undefined));
     }
   }
