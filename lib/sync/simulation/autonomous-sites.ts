@@ -219,6 +219,12 @@ export class AutonomousSites implements Topic {
         asked.site === site && mirror !== undefined && uids[0] === now[0] && uids[1] === now[1] && isShown(uids, mirror)
       );
     };
+    for (const [revision, started] of site.argoCD.started) {
+      // Nobody asked for it on the hub, so nobody there may repeat it.
+      if (revision.startsWith('local-') && started > 1 && !this.#scene.restarted) {
+        problems.push(`${site.name}: ${revision} was started ${started} times`);
+      }
+    }
     for (const [id, asked] of this.#operations) {
       const started = site.argoCD.started.get(asked.revision) ?? 0;
       if (stands(asked, id) && (started === 0 || (started > 1 && !this.#scene.restarted))) {

@@ -1,0 +1,120 @@
+import { type Mutant, testMutants } from './mutant-testing.ts';
+
+const plan = 'argocd/autonomous/mirror-plan.ts';
+const keeper = 'argocd/autonomous/mirror-keeper.ts';
+const peer = 'argocd/autonomous/mirror-peer.ts';
+const requests = 'argocd/autonomous/requests.ts';
+const agent = 'argocd/autonomous/autonomous-applications.ts';
+
+// Of autonomous mode.
+const mutants: Mutant[] = [
+  {
+    invariant: 'what users make of a mirror is put back',
+    file: plan,
+    from: '(!isEqual(mirror.spec, mirrorSpec(wanted.fields, place)) && digestOf(mirror.spec) !== wanted.settledSpec)',
+    to: 'false',
+  },
+  {
+    invariant: 'no finalizer holds a mirror',
+    file: plan,
+    from: "  if ((mirror.metadata.finalizers ?? []).length === 0) {\n    return { action: 'wait' };",
+    to: "  if ((mirror.metadata.finalizers ?? []).length >= 0) {\n    return { action: 'wait' };",
+  },
+  {
+    invariant: "a mirror's labels are its agent's",
+    file: plan,
+    from: '{ labels: fields.labels, annotations: mirrorAnnotations(',
+    to: '{ labels: present && mirror.metadata.labels, annotations: mirrorAnnotations(',
+  },
+  {
+    invariant: "what is nobody's mirror is not touched",
+    file: plan,
+    from: "if (shown === '' && !isOurs && ",
+    to: "if (shown === 'never' && !isOurs && ",
+  },
+  {
+    invariant: 'a mirror without its mark is known',
+    file: 'argocd/autonomous/mirror.ts',
+    from: "(isStripped ? (metadata.uid ?? '') : '')",
+    to: "(isStripped ? '' : '')",
+  },
+  {
+    invariant: 'a mirror that nobody here made is asked about',
+    file: keeper,
+    from: '    if (mirror !== undefined) {\n      this.#options.ask(name);\n    }',
+    to: '',
+  },
+  {
+    invariant: 'child Applications are where their mirrors are',
+    file: 'argocd/autonomous/mirror.ts',
+    from: 'return withChildrenIn(fields.status, agent);',
+    to: 'return withChildrenIn(fields.status, `$' + '{agent}x`);',
+  },
+  {
+    invariant: 'a namespace that is missing is waited for',
+    file: keeper,
+    from: "      this.#troubles.met(name, error.message);\n      return 'retry';",
+    to: "      this.#troubles.met(name, error.message);\n      return 'done';",
+  },
+  {
+    invariant: 'an operation asked for on a mirror is kept until the agent has it',
+    file: requests,
+    from: 'operationDelivered: heard.operation === operationMark(mirror),',
+    to: 'operationDelivered: heard !== undefined,',
+    seed: 1_300,
+  },
+  {
+    invariant: 'a refresh asked for on a mirror is kept until the agent has it',
+    file: requests,
+    from: 'triggersDelivered: heard.triggers === triggerMark(mirror),',
+    to: 'triggersDelivered: heard !== undefined,',
+    seed: 2_870,
+  },
+  {
+    invariant: 'a second operation waits for the first',
+    file: 'argocd/autonomous/intent-plan.ts',
+    from: "  if (local.operation !== undefined) {\n    return { action: 'later' };\n  }\n",
+    to: '',
+    seed: 1_730,
+  },
+  {
+    invariant: 'what comes to nothing is answered',
+    file: agent,
+    from: '      this.#outbox.repeat(this.#key(ref.name));\n    }\n  }\n',
+    to: '    }\n  }\n',
+    also: {
+      file: peer,
+      from: "      this.#ask(event.resourceId.slice(0, event.resourceId.lastIndexOf('_')));\n",
+      to: '',
+    },
+  },
+  {
+    invariant: 'what a principal shows otherwise is told anew',
+    file: agent,
+    from: "digest: digest === '' ? undefined : digest }",
+    to: "digest: digest === '' ? undefined : this.#read(key)?.digest }",
+  },
+  {
+    invariant: 'what a principal does not show is told anew',
+    file: agent,
+    from: 'lacks(id: string): void {\n    this.#outbox.peerHolds(this.#key(id), undefined);',
+    to: 'lacks(id: string): void {\n    void id;',
+    seed: 1_340,
+  },
+  {
+    invariant: 'what cannot be shown yet is told of',
+    file: keeper,
+    from: 'return new Set([...this.#options.names(), ...this.#wanted.keys()]);',
+    to: 'return this.#options.names();',
+    seed: 2_120,
+  },
+  {
+    invariant: 'who says the same again has been asked',
+    file: peer,
+    from: 'idOf(message) === this.#lastSaid.get(name) ? this.#options.newId() : idOf(message)',
+    to: 'idOf(message)',
+    seed: 1_770,
+  },
+];
+
+testMutants(mutants);
