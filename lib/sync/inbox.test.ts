@@ -186,6 +186,15 @@ test('memory is bounded: too much is dropped unacknowledged, old ids are forgott
   expect(f.acknowledged).toEqual(['1', '2']);
 });
 
+test('what this side itself has to do is never dropped', async () => {
+  const f = new Fixture({ maxQueued: 1, isOwn: ({ lane }) => lane === 'own' });
+  f.inbox.receive(once('1'));
+  expect(f.inbox.receive(once('2'))).toBe(false);
+  expect(f.inbox.receive(once('3', 'own'))).toBe(true);
+  await f.end('3');
+  expect(f.acknowledged).toEqual(['3']);
+});
+
 test('nothing is started or acknowledged after the end', async () => {
   const f = new Fixture();
   f.inbox.receive(state('1'));

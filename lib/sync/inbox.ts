@@ -29,6 +29,8 @@ export interface InboxOptions<M> {
   readonly concurrency?: number;
   /** How many messages may wait. What comes beyond is dropped unacknowledged, so that the sender repeats it later. */
   readonly maxQueued?: number;
+  /** Whether a message is this side's own, which nobody would repeat: it is never dropped. Default: none. */
+  readonly isOwn?: (message: M) => boolean;
   /** How many processed messages are remembered, to acknowledge late copies of them. */
   readonly remembered?: number;
   readonly retry?: Backoff;
@@ -67,7 +69,7 @@ const defaultRetry: Backoff = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1
  * 2. Messages of one lane never overlap and keep their order; lanes do not wait for each other beyond `concurrency`.
  * 3. A copy of a message that is waiting or in work is dropped; a copy of a processed one is acknowledged again. A copy
  *    on a later connection takes the place of the one that waits: what else was known when it came is newer.
- * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends.
+ * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends; what this side itself has to do comes on top.
  * 5. However much there is to do, the rest of the program gets its turn in between.
  * 6. What failed is tried again by itself, ever more rarely; a newer state takes its place, in its turn.
  */
@@ -152,7 +154,7 @@ export class Inbox<M> {
       this.#refresh(known, id, message);
       return true;
     }
-    if (this.#known.size >= this.#maxQueued) {
+    if (this.#known.size >= this.#maxQueued && this.#options.isOwn?.(message) !== true) {
       return false;
     }
     const item = {

@@ -158,6 +158,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         idOf,
         supersedes,
         once: (work) => work.is === 'message' && !isState(work.message),
+        isOwn: (work) => work.is !== 'message',
         onError: (error, work, attempt) =>
           this.#log.warn({ err: error, application: displayName(work.ref), attempt }, 'write failed, will retry'),
         clock: this.#clock,
@@ -426,9 +427,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
 
   /** Something stands in the way: the principal's user must hear it. */
   #problem(ref: ObjectRef, message: string, retry: boolean): void {
-    if (!this.#problems.add(ref, message, retry)) {
-      return;
-    }
+    if (!this.#problems.add(ref, message, retry)) return;
     this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
     if (isManaged(this.#view.get(ref))) {
       // The copy has not changed: as the same version of it the report would pass for one that was made.
@@ -483,9 +482,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   }
 
   #acknowledge(work: Work): void {
-    if (work.is !== 'message') {
-      return;
-    }
+    if (work.is !== 'message') return;
     this.#connection?.acknowledge(work.message);
     // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
     const { type, object } = work.message;

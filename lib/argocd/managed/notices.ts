@@ -72,7 +72,7 @@ export class Notices {
         clock: options.clock,
         random: options.random,
         retry,
-        maxQueued: 200_000,
+        isOwn: () => true,
       },
       this.#stop.signal,
     );
