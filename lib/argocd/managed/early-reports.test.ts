@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Application } from '../application.ts';
 import { EarlyReports } from './early-reports.ts';
-import type { Delivered, Report } from './principal-peer.ts';
+import type { Delivered, Report } from './report.ts';
 
 const refresh = { 'argocd.argoproj.io/refresh': 'normal' };
 const hydrate = { 'argocd.argoproj.io/hydrate': 'normal' };

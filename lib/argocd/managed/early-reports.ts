@@ -2,7 +2,7 @@ import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
 import { triggersOf } from './copy.ts';
-import type { Delivered, Report } from './principal-peer.ts';
+import type { Delivered, Report } from './report.ts';
 
 interface EarlyReport {
   readonly report: Report;

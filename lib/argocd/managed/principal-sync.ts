@@ -21,7 +21,8 @@ import { managedCopyDigest, sourceUidOf } from './copy.ts';
 import { HubWriter } from './hub-writer.ts';
 import { displayName, type SyncLog } from './log.ts';
 import { Notices } from './notices.ts';
-import { type Delivered, PrincipalPeer, type Report, type Told } from './principal-peer.ts';
+import { PrincipalPeer, type Told } from './principal-peer.ts';
+import type { Delivered, Report } from './report.ts';
 import { deliveredTo, operationMark, Requests, triggerMark } from './requests.ts';
 import { planAgentError, planReport } from './status.ts';
 

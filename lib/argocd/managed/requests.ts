@@ -2,7 +2,8 @@ import type { ObjectRef, ResourceKey } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { triggersOf } from './copy.ts';
-import type { Delivered, PrincipalPeer } from './principal-peer.ts';
+import type { PrincipalPeer } from './principal-peer.ts';
+import type { Delivered } from './report.ts';
 
 /** The operation that the agent of an Application has got or is about to get. */
 interface KnownOperation {
