@@ -22,9 +22,10 @@ export {
   type Origin,
   objectEvent,
 } from './make.ts';
+export type { ObservedCall } from './observe.ts';
 export { runWireClient } from './run-client.ts';
 export { serveWire } from './serve.ts';
-export type { ObservedCall, Refusal, Session, WireServer, WireServerOptions } from './server-options.ts';
+export type { Refusal, Session, WireServer, WireServerOptions } from './server-options.ts';
 export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './stream.ts';
 export type { ClientTls, ServerTls } from './tls.ts';
 export {

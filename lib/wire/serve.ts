@@ -7,7 +7,8 @@ import { Gatekeeper, shortened } from './gatekeeper.ts';
 import { defaultConnectionLimits } from './grpc/admission.ts';
 import { listenGrpc, type ServerConnection } from './grpc/server.ts';
 import type { ServerCall } from './grpc/server-call.ts';
-import { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
+import { GrpcError, grpcStatus } from './grpc/status.ts';
+import { observeCall } from './observe.ts';
 import type { Session, WireServer, WireServerOptions } from './server-options.ts';
 import { collectUnary, paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
@@ -26,6 +27,10 @@ const certificateHint =
  * The checks and answers are those of argocd-agent's principal, with these differences, which its agents do not notice:
  * agents of any version are taken; a bad client certificate is answered with a reason; a newer stream of an agent ends
  * the older one; a message that is no event is left out instead of ending the stream.
+ *
+ * A stream may outlive the client certificate that its connection was opened with, as with argocd-agent's principal, whose
+ * agents do not look for a new one; no further call is taken over such a connection. A certificate that must not count any
+ * more at once belongs on the blocklist.
  *
  * @throws when the port cannot be taken or the TLS material is unusable
  */
@@ -95,20 +100,8 @@ class Principal {
     for (const session of [...this.#sessions.values()]) session.stream.close(reason);
   }
 
-  #observe(call: ServerCall): void {
-    const { called } = this.#options;
-    const [, service, method] = isKnownPath(call.path) ? call.path.split('/') : [];
-    if (called === undefined || service === undefined || method === undefined) return;
-    const began = performance.now();
-    const type = call.path === paths.subscribe ? 'bidi_stream' : call.path === paths.push ? 'client_stream' : 'unary';
-    called({ service, method, type });
-    call.onOver((code) => {
-      called({ service, method, type, ended: { code: codeName(code), seconds: (performance.now() - began) / 1000 } });
-    });
-  }
-
   serve(call: ServerCall, connection: ServerConnection): void {
-    this.#observe(call);
+    if (this.#options.called !== undefined) observeCall(call, this.#options.called);
     const peer = peerOf(call, connection);
     const problem = this.#certificateProblem(connection);
     if (problem !== undefined) {
@@ -312,16 +305,4 @@ function unknownPath(path: string): string {
   const [, service = '', method = ''] = /^\/([^/]*)\/(.*)$/.exec(path) ?? [];
   const isKnownService = Object.values(paths).some((known) => known.startsWith(`/${service}/`));
   return isKnownService ? `unknown method ${method} for service ${service}` : `unknown service ${service}`;
-}
-
-const knownPaths: readonly string[] = Object.values(paths);
-
-function isKnownPath(path: string): boolean {
-  return knownPaths.includes(path);
-}
-
-/** A status as Go names it: `OK`, `InvalidArgument`. */
-function codeName(code: GrpcStatusCode): string {
-  const [name = 'unknown'] = Object.entries(grpcStatus).find(([, known]) => known === code) ?? [];
-  return name === 'ok' ? 'OK' : name.charAt(0).toUpperCase() + name.slice(1);
 }

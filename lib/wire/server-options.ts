@@ -1,6 +1,7 @@
 import type { AgentIdentity, AgentMode, AuthErrorCode, AuthRequest, PeerInfo, TokenAuthority } from '../auth/index.ts';
 import type { ConnectionLimits } from './grpc/admission.ts';
 import type { DoorRefusal } from './grpc/door.ts';
+import type { ObservedCall } from './observe.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
 import type { ServerTls } from './tls.ts';
 
@@ -17,14 +18,6 @@ export interface Session {
  * too many connections.
  */
 export type Refusal = AuthErrorCode | 'certificate' | DoorRefusal;
-
-/** A call of a known method that has begun, or ended with a gRPC status as Go names it. */
-export interface ObservedCall {
-  readonly service: string;
-  readonly method: string;
-  readonly type: 'unary' | 'bidi_stream' | 'client_stream';
-  readonly ended?: { readonly code: string; readonly seconds: number };
-}
 
 /** What the principal is told and asked about agents. */
 export interface WireServerOptions {

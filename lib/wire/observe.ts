@@ -1,0 +1,37 @@
+import type { ServerCall } from './grpc/server-call.ts';
+import { type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
+import { paths } from './services.ts';
+
+/** A call of a known method that has begun, or ended with a gRPC status as Go names it. */
+export interface ObservedCall {
+  readonly service: string;
+  readonly method: string;
+  readonly type: 'unary' | 'bidi_stream' | 'client_stream';
+  readonly ended?: { readonly code: string; readonly seconds: number };
+}
+
+const types = new Map<string, ObservedCall['type']>([
+  ...Object.values(paths).map((path): [string, ObservedCall['type']] => [path, 'unary']),
+  [paths.subscribe, 'bidi_stream'],
+  [paths.streamTerminal, 'bidi_stream'],
+  [paths.push, 'client_stream'],
+  [paths.streamLogs, 'client_stream'],
+]);
+
+/** Tells `called` of a call now and when it has ended. Unknown methods are left out: strangers could make up any number. */
+export function observeCall(call: ServerCall, called: (call: ObservedCall) => void): void {
+  const type = types.get(call.path);
+  const [, service, method] = call.path.split('/');
+  if (type === undefined || service === undefined || method === undefined) return;
+  const began = performance.now();
+  called({ service, method, type });
+  call.onOver((code) => {
+    called({ service, method, type, ended: { code: codeName(code), seconds: (performance.now() - began) / 1000 } });
+  });
+}
+
+/** A status as Go names it: `OK`, `InvalidArgument`. */
+function codeName(code: GrpcStatusCode): string {
+  const [name = 'unknown'] = Object.entries(grpcStatus).find(([, known]) => known === code) ?? [];
+  return name === 'ok' ? 'OK' : name.charAt(0).toUpperCase() + name.slice(1);
+}
