@@ -1,7 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { type AttackCall, evil, neighbour, other, rogue, Stage } from '../e2e/hostile/index.ts';
+import {
+  type AttackCall,
+  bytesOf,
+  evil,
+  frame,
+  mutated,
+  neighbour,
+  other,
+  rogue,
+  Stage,
+} from '../e2e/hostile/index.ts';
 import { application, applications, appProjects, namespace, until } from '../e2e/pair/index.ts';
+import { Random } from '../e2e/suites/random.ts';
 import {
   agentSource,
   eventTypes,
@@ -174,4 +185,36 @@ test('a flood of things that it asks to be told of, and never hears', async () =
     );
   }
   await call.settle();
+});
+
+const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+test(`5,000 spoilt messages of an autonomous agent (SEED=${seed})`, async () => {
+  const random = new Random(seed);
+  const origin = { source: agentSource };
+  const operated = { ...app('mine'), operation: { sync: {} } };
+  const told = { kind: 'Application', name: 'mine', namespace: rogue, uid: 'u', checksum: null };
+  const messages = [
+    ...types.flatMap((type) => [
+      objectEvent(targets.application, type, operated, origin),
+      objectEvent(targets.application, type, app('other'), origin),
+      objectEvent(targets.appProject, type, project('mine'), origin),
+    ]),
+    messageEvent(targets.resourceResync, eventTypes.responseSyncedResource, told, origin),
+    messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, origin),
+    messageEvent(targets.resourceResync, eventTypes.requestUpdate, told, origin),
+  ].map(bytesOf);
+  const words = [
+    ...Object.values(targets),
+    ...types,
+    ...['mine', 'own', 'next-team', 'guarded', neighbour, other, namespace, '', '__proto__'],
+    ...['metadata', 'annotations', 'finalizers', 'deletionTimestamp', 'spec', 'destination', 'project', 'status'],
+    ...['argocd.argoproj.io/source-uid', 'argocd.argoproj.io/refresh', 'resources-finalizer.argocd.argoproj.io'],
+  ];
+  let call = await stage.agent({ name: rogue, mode: 'autonomous' });
+  for (let count = 0; count < 5_000; count++) {
+    if (call.isOver) call = await stage.agent({ name: rogue, mode: 'autonomous' });
+    await call.write(frame(mutated(messages, words, random)));
+  }
+  await Promise.race([call.end, call.settle()]);
 });

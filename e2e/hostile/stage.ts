@@ -199,9 +199,19 @@ export class Stage {
   }
 }
 
+/** Projects of the hub and of the neighbour under names that begin like the attacker's. */
+const notRogues: ReadonlySet<string> = new Set([
+  `AppProject argocd/${rogue}-own`,
+  `AppProject argocd/${neighbour}-team`,
+]);
+
 /** Whether an attacker may have its way with it. */
 function isAttackers(key: string): boolean {
-  return key.includes(` ${evil}/`) || key.includes(` ${rogue}/`) || key.startsWith(`AppProject argocd/${rogue}-mine`);
+  return (
+    key.includes(` ${evil}/`) ||
+    key.includes(` ${rogue}/`) ||
+    (key.startsWith(`AppProject argocd/${rogue}-`) && !notRogues.has(key))
+  );
 }
 
 async function peakMegabytes({ pid }: Program): Promise<number> {
