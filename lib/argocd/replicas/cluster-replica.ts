@@ -4,7 +4,8 @@ import type { SyncLog } from '../managed/log.ts';
 import type { PeerConnection } from '../managed/messages.ts';
 import type { AgentKind, MirrorPart, ObjectMessage } from '../parts/part.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
-import { Replica, type ReplicaRules } from './replica.ts';
+import { Replica } from './replica.ts';
+import type { ReplicaRules } from './replica-rules.ts';
 
 /** How copies on a managed cluster are kept. */
 export interface ClusterReplicaOptions<T extends ReplicaObject> {

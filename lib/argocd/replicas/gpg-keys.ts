@@ -5,7 +5,7 @@ import { type HubPublisherOptions, skipped } from './app-projects.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
 import { gpgKeysKind } from './kinds.ts';
 import { Publisher } from './publisher.ts';
-import { Unacceptable } from './replica.ts';
+import { Unacceptable } from './replica-rules.ts';
 
 /** The hub's GnuPG keys for all managed agents. Messages about them do not carry the principal's identity. */
 export function publishGpgKeys(options: Omit<HubPublisherOptions<ConfigMap>, 'principalUid'>): Publisher<ConfigMap> {

@@ -10,7 +10,8 @@ import { isSkipped } from '../routing.ts';
 import { skipped } from './app-projects.ts';
 import { appProjectKind } from './kinds.ts';
 import { longestName, mirroredProjectName, ownerOfMirror, projectForHub, projectMirrorName } from './project-mirror.ts';
-import { Replica, type ReplicaRules, Unacceptable } from './replica.ts';
+import { Replica } from './replica.ts';
+import { type ReplicaRules, Unacceptable } from './replica-rules.ts';
 
 /** How {@link ProjectMirrors} work. */
 export interface ProjectMirrorsOptions {

@@ -141,13 +141,13 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'what is yet to become a copy is told of, so that it can be taken back',
-    file: 'argocd/replicas/replica.ts',
+    file: 'argocd/replicas/copy-keeper.ts',
     from: '      yield copy(name, sourceUid);',
     to: '      void copy(name, sourceUid);',
   },
   {
     invariant: 'a difference that a write did not mend is looked at again',
-    file: 'argocd/replicas/replica.ts',
+    file: 'argocd/replicas/copy-keeper.ts',
     from: '            continue;\n',
     to: '',
     seed: 4_330,

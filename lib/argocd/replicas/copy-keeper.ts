@@ -1,0 +1,342 @@
+import { type Clock, failureOf, type MergePatch, type ObjectRef, type Store, type View } from '../../sync/index.ts';
+import { Troubles } from '../autonomous/troubles.ts';
+import { canonicalJson } from '../canonical-json.ts';
+import type { SyncLog } from '../managed/log.ts';
+import type { RequestUpdate } from '../managed/messages.ts';
+import { annotations } from '../names.ts';
+import type { Copy } from '../parts/part.ts';
+import { Warnings } from '../parts/warnings.ts';
+import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';
+import type { ReplicaKind, ReplicaObject } from './kinds.ts';
+import { type ReplicaRules, Unacceptable } from './replica-rules.ts';
+
+/** How a {@link CopyKeeper} works. */
+export interface CopyKeeperOptions<T extends ReplicaObject> {
+  readonly kind: ReplicaKind<T>;
+  readonly rules: ReplicaRules<T>;
+  readonly store: Store<T>;
+  /** What is here, followed by the owner. */
+  readonly view: View<T>;
+  readonly namespace: string;
+  /** Stands in every log line. */
+  readonly peer: object;
+  readonly log: SyncLog;
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Hears what cannot be had here and why, once per reason. */
+  readonly onTrouble?: ((name: string, message: string) => void) | undefined;
+  /** Has an object looked at again. */
+  readonly look: (name: string) => void;
+}
+
+/** What the source said last, and what the API server made of it. */
+interface Wanted<T> {
+  readonly object: T;
+  readonly sourceUid: string;
+  /** All annotations by which the copy is told to be one. */
+  readonly marks: Readonly<Record<string, string>>;
+  /** State of the copy when it was last what is wanted. */
+  settled: string | undefined;
+  /** UID of the copy, which is ours even when somebody took its marks away. */
+  copyUid: string | undefined;
+}
+
+const maxSteps = 6;
+/** Objects that a source may have refused. What comes beyond is told again by the source's next resync. */
+const mostTroubles = 1_000;
+
+/**
+ * Knows what one source wants, and makes the copies that. An object of another incarnation is changed in place, so that
+ * nothing is without it for a moment. Its methods that write must not overlap for one name.
+ */
+export class CopyKeeper<T extends ReplicaObject> {
+  readonly #options: CopyKeeperOptions<T>;
+  readonly #wanted = new Map<string, Wanted<T>>();
+  readonly #troubles: Troubles;
+  readonly #warnings: Warnings;
+
+  constructor(options: CopyKeeperOptions<T>) {
+    this.#options = options;
+    const { kind, log, peer, clock, random } = options;
+    this.#warnings = new Warnings(log, clock);
+    this.#troubles = new Troubles({
+      clock,
+      random,
+      told: (name, message) => {
+        this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} cannot be had here: ${message}`);
+        options.onTrouble?.(name, message);
+      },
+    });
+  }
+
+  /** Objects that cannot be had. */
+  get troubles(): number {
+    return this.#troubles.size;
+  }
+
+  /** Takes what is there for what is wanted, until the source says something else: it is protected meanwhile. */
+  adoptFound(): void {
+    for (const local of this.#options.view.values()) {
+      const { name, deletionTimestamp } = local.metadata;
+      if (this.#isCopy(local) && deletionTimestamp === undefined && !this.#wanted.has(name)) {
+        this.#wanted.set(name, {
+          object: local,
+          sourceUid: copiedFrom(local),
+          marks: marksOn(local),
+          settled: this.#state(local),
+          copyUid: local.metadata.uid,
+        });
+      }
+    }
+  }
+
+  /** Also what is yet to become a copy: if the source knows nothing of it any more, nobody else could take it back. */
+  *copies(): Iterable<Copy> {
+    const { view, rules } = this.#options;
+    const copy = (name: string, uid: string) => ({ ref: this.refOf(name), name: rules.sourceName(name), uid });
+    for (const [name, { sourceUid }] of this.#wanted) {
+      yield copy(name, sourceUid);
+    }
+    for (const local of view.values()) {
+      const { name } = local.metadata;
+      if (this.#isCopy(local) && !this.#wanted.has(name)) {
+        yield copy(name, copiedFrom(local));
+      }
+    }
+  }
+
+  /** What is here under this name, as the source is to hear it. `isBusy`: something is about to be done about it. */
+  holding(ref: ObjectRef, isBusy: boolean): RequestUpdate {
+    const { kind, view, rules } = this.#options;
+    const { name, namespace } = ref;
+    const told = { kind: kind.kind, name, namespace };
+    const wanted = this.#wanted.get(name);
+    const local = view.get(ref);
+    if (local === undefined || !this.#isCopy(local)) {
+      return { ...told, uid: wanted?.sourceUid ?? '', checksum: null, digest: '' };
+    }
+    const isUnderWay = isBusy || this.#troubles.has(name);
+    const isSettled = local.metadata.deletionTimestamp === undefined && !isUnderWay;
+    const isAsTold = wanted !== undefined && wanted.settled === this.#state(local);
+    return {
+      ...told,
+      uid: wanted?.sourceUid ?? copiedFrom(local),
+      checksum: rules.checksum?.(local) ?? kind.checksum(local),
+      // Empty, which is no digest of anything, lets the source say what it wants.
+      digest: isSettled ? replicaDigest(kind, isAsTold ? wanted.object : local) : '',
+    };
+  }
+
+  /** Whether a copy is not what it was when it was last what is wanted. */
+  isAstray(name: string, now: T | undefined): boolean {
+    const wanted = this.#wanted.get(name);
+    return wanted !== undefined && (now === undefined || this.#state(now) !== wanted.settled);
+  }
+
+  /** The source wants this. False when it cannot be had here. */
+  want(name: string, told: T): boolean {
+    const { rules } = this.#options;
+    const { uid: sourceUid = '' } = told.metadata;
+    try {
+      const object = rules.toLocal(told);
+      const marks = { ...rules.marks?.(told, object), [annotations.sourceUid]: sourceUid };
+      const copyUid = this.#wanted.get(name)?.copyUid;
+      this.#wanted.set(name, { object, sourceUid, marks, settled: undefined, copyUid });
+      return true;
+    } catch (error) {
+      if (!(error instanceof Unacceptable)) {
+        throw error;
+      }
+      this.#trouble(name, error.message);
+      return false;
+    }
+  }
+
+  /** The one place that makes a copy what the source wants. */
+  async bringInStep(name: string, signal: AbortSignal): Promise<'done' | 'retry'> {
+    const { store, view, kind, rules, log, peer } = this.#options;
+    const ref = this.refOf(name);
+    let result: string | undefined;
+    for (let step = 0; step < maxSteps; step++) {
+      const wanted = this.#wanted.get(name);
+      if (wanted === undefined) {
+        return 'done';
+      }
+      const local = view.get(ref);
+      const objection = local === undefined ? undefined : this.#objection(local, wanted);
+      if (objection !== undefined) {
+        this.#trouble(name, objection);
+        return 'done';
+      }
+      const plan = this.#plan(local, wanted);
+      try {
+        if (local === undefined) {
+          view.learn(
+            await store.create(newCopy(kind, wanted.object, ref, { ...wanted.marks, ...rules.stamp?.() }), signal),
+          );
+          log.info({ ...peer, [kind.field]: name }, `${kind.noun} created`);
+        } else if (plan !== undefined) {
+          view.learn(await store.patch(ref, plan, signal));
+          log.info({ ...peer, [kind.field]: name }, `${kind.noun} updated`);
+        }
+        const now = view.get(ref);
+        if (now !== undefined && now.metadata.deletionTimestamp === undefined) {
+          const state = this.#state(now);
+          if (local !== now && state !== result && patchForCopy(kind, wanted.object, now, wanted.marks) !== undefined) {
+            // Somebody wrote too, which the cache had not shown; or it is what the API server makes of it, and stays so.
+            result = state;
+            continue;
+          }
+          wanted.settled = state;
+          wanted.copyUid = now.metadata.uid;
+        }
+        this.#troubles.solved(name);
+        return 'done';
+      } catch (error) {
+        if (failureOf(error) === 'rejected') {
+          // It may be taken later: rights are given, policies change, another version of the source is accepted.
+          this.#trouble(name, (error as Error).message, () => this.#options.look(name));
+          return 'done';
+        }
+        await this.#again(error, name, signal);
+      }
+    }
+    return 'retry';
+  }
+
+  #plan(local: T | undefined, wanted: Wanted<T>): MergePatch | undefined {
+    if (local === undefined) {
+      return undefined;
+    }
+    if (local.metadata.deletionTimestamp !== undefined) {
+      // When it is gone, it is made anew.
+      return this.#release(local);
+    }
+    const { kind, rules } = this.#options;
+    const patch =
+      this.#state(local) === wanted.settled ? undefined : patchForCopy(kind, wanted.object, local, wanted.marks);
+    return patch && withAnnotations(patch, rules.stamp?.());
+  }
+
+  /** The source wants its object of this UID gone. */
+  async remove(name: string, sourceUid: string, signal: AbortSignal): Promise<'done' | 'retry'> {
+    const { store, view, kind, log, peer } = this.#options;
+    const ref = this.refOf(name);
+    const wanted = this.#wanted.get(name);
+    if (wanted === undefined || wanted.sourceUid === sourceUid) {
+      this.#wanted.delete(name);
+      this.#troubles.solved(name);
+    }
+    for (let step = 0; step < maxSteps; step++) {
+      const local = view.get(ref);
+      // When what is wanted goes, what was there before it and has not become it yet goes too.
+      const isOurs =
+        local !== undefined &&
+        ((this.#isCopy(local) && (copiedFrom(local) === sourceUid || wanted?.sourceUid === sourceUid)) ||
+          (wanted?.sourceUid === sourceUid && local.metadata.uid === wanted.copyUid));
+      if (local === undefined || !isOurs) {
+        return 'done';
+      }
+      const release = this.#release(local);
+      if (local.metadata.deletionTimestamp !== undefined && release === undefined) {
+        return 'done';
+      }
+      try {
+        if (release !== undefined) {
+          view.learn(await store.patch(ref, release, signal));
+        } else {
+          await store.delete(ref, { uid: local.metadata.uid ?? '', propagation: 'Background' }, signal);
+          log.info({ ...peer, [kind.field]: name }, `${kind.noun} deleted`);
+          return 'done';
+        }
+      } catch (error) {
+        await this.#again(error, name, signal);
+      }
+    }
+    return 'retry';
+  }
+
+  /** What takes the finalizers away where nobody answers them. */
+  #release({ metadata }: T): MergePatch | undefined {
+    return this.#options.rules.dropsFinalizers && (metadata.finalizers ?? []).length > 0
+      ? { metadata: { uid: metadata.uid, finalizers: null } }
+      : undefined;
+  }
+
+  #objection(local: T, wanted: Wanted<T>): string | undefined {
+    return this.#isCopy(local) || local.metadata.uid === wanted.copyUid
+      ? undefined
+      : this.#options.rules.objection(local);
+  }
+
+  #isCopy(local: T): boolean {
+    return copiedFrom(local) !== '' && this.#options.rules.isCopy(local);
+  }
+
+  /** Looks at what is there after a write that met something else; throws what only time or people can mend. */
+  async #again(error: unknown, name: string, signal: AbortSignal): Promise<void> {
+    const failure = failureOf(error);
+    if (failure === 'rejected' || failure === 'transient') {
+      throw error;
+    }
+    await this.read(name, signal);
+  }
+
+  /** Looks at the object itself, past the cache. */
+  async read(name: string, signal: AbortSignal): Promise<void> {
+    const { view, store } = this.#options;
+    const ref = this.refOf(name);
+    const before = view.get(ref);
+    const now = await store.read(ref, signal);
+    if (now !== undefined) {
+      view.learn(now);
+    } else if (before !== undefined) {
+      view.lost(before);
+    }
+  }
+
+  /** Equal for two states of a copy in which nothing differs that is this replica's business. */
+  #state(local: T): string {
+    const isGoing = local.metadata.deletionTimestamp !== undefined;
+    return `${isGoing} ${replicaDigest(this.#options.kind, local)} ${canonicalJson(marksOn(local))}`;
+  }
+
+  /** Where the copy of this name is. */
+  refOf(name: string): ObjectRef {
+    return { namespace: this.#options.namespace, name };
+  }
+
+  /** Stops all timers. */
+  close(): void {
+    this.#troubles.close();
+  }
+
+  /** Something stands in the way that only time or people mend. */
+  #trouble(name: string, message: string, again?: () => void): void {
+    const { kind, peer } = this.#options;
+    if (this.#troubles.size >= mostTroubles && !this.#troubles.has(name)) {
+      this.#wanted.delete(name);
+      this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} is one too many of those that cannot be had`);
+      return;
+    }
+    this.#troubles.met(name, message, again);
+  }
+}
+
+function withAnnotations(patch: MergePatch, annotations: Readonly<Record<string, string>> = {}): MergePatch {
+  const metadata = patch.metadata as { readonly annotations?: object } | undefined;
+  return { ...patch, metadata: { ...metadata, annotations: { ...metadata?.annotations, ...annotations } } };
+}
+
+const markKeys = [annotations.sourceUid, annotations.mirrorOf, annotations.mirrorChecksums];
+
+function marksOn({ metadata }: ReplicaObject): Readonly<Record<string, string>> {
+  const marks: Record<string, string> = {};
+  for (const key of markKeys) {
+    const value = metadata.annotations?.[key];
+    if (value !== undefined) {
+      marks[key] = value;
+    }
+  }
+  return marks;
+}
