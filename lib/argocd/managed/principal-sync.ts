@@ -176,7 +176,10 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     }
     if (before !== undefined && before !== agent) {
       const peer = this.#peers.get(before);
-      this.#tellLeaving(ref, old, now, before);
+      // Else it was deleted by its user, and the agent was through with it.
+      if (peer !== undefined && old?.metadata.deletionTimestamp === undefined) {
+        this.#tellLeaving(ref, old, now, before);
+      }
       peer?.withdraw(key, 'set-operation');
       peer?.withdraw(key, 'terminate-operation');
       peer?.changed(key);
