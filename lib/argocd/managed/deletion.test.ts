@@ -77,6 +77,31 @@ test('the notice goes when the agent is back, and what was released is removed f
   expect(agent.copy()?.metadata.deletionTimestamp).toBeDefined();
 });
 
+test('what an earlier principal said, and is no longer true, goes when another one starts', async () => {
+  const lab = new Lab();
+  const conditions = [
+    { type: 'AgentWarning', message: 'waiting for agent a' },
+    { type: 'ComparisonError', message: 'm' },
+  ];
+  lab.hub.objects.create(hubApplication({}, { status: { conditions } }));
+  lab.principal().connect('a');
+  await lab.run(5_000);
+  expect(lab.hub.objects.get(ref)?.status?.conditions).toEqual([{ type: 'ComparisonError', message: 'm' }]);
+});
+
+test('a notice that cannot be written now is written later', async () => {
+  const lab = new Lab();
+  leaving(lab);
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  let failures = 5;
+  lab.hub.intercept = (call) => {
+    if (call === 'patch' && failures-- > 0) throw new Error('connection reset');
+  };
+  lab.principal({ lastSeen: () => new Date(0) });
+  await lab.run(120_000);
+  expect(notices(lab)).toHaveLength(1);
+});
+
 test('a deletion waits for an agent that left the fleet, or is known from before, but not for one that never was', async () => {
   const lab = new Lab();
   for (const namespace of ['a', 'b', 'c']) {
