@@ -57,6 +57,11 @@ export class Fleet {
     return this.#agents.length;
   }
 
+  /** Status changes that the principal has not acknowledged. */
+  get unreported(): number {
+    return this.#sum(({ unreported }) => unreported);
+  }
+
   /** Connects all agents at once. */
   start(): void {
     for (const agent of this.#agents) agent.start();
@@ -98,7 +103,7 @@ export class Fleet {
       }
       return made === total;
     });
-    await this.#poll(changeTickMs, () => this.#sum(({ unreported }) => unreported) === 0);
+    await this.#poll(changeTickMs, () => this.unreported === 0);
     return {
       made,
       superseded: this.#sum(({ superseded }) => superseded) - supersededBefore,

@@ -40,13 +40,13 @@ export function applicationName(index: number): string {
 
 /**
  * Starts a hub's API server with Argo CD's kinds and the principal's key material: RSA keys of the sizes that an
- * installation has, 4096 bits for tokens.
+ * installation has.
  */
-export async function startHub(): Promise<Hub> {
+export async function startHub(tokenKeyBits: 2048 | 4096 = 4096): Promise<Hub> {
   const [cluster, authority, jwtKey] = await Promise.all([
     startCluster({ name: 'hub' }),
     cachedAuthority(),
-    generateJwtKey(),
+    generateJwtKey(tokenKeyBits),
   ]);
   const { client } = cluster;
   try {

@@ -4,7 +4,7 @@ import { Informer } from '../../lib/kube/index.ts';
 import { latencies, latencyHeading } from '../figures.ts';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
-import { startHub } from './hub.ts';
+import { applicationName, type Hub, startHub } from './hub.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
 import { usageOf } from './process-meter.ts';
@@ -14,13 +14,17 @@ const help = `Usage: npm run bench -- status [--agents N] [--applications N] [--
 
 Agents report changed statuses: how long each takes from the change on its cluster to a watch event on the hub, and how many
 writes to the hub's API server it costs. An agent sends the next status of an Application when the one before is
-acknowledged; one that another follows before it is sent or written is skipped.
+acknowledged; one that another follows before it is sent or written is skipped. The floor is a bare client that writes statuses
+of the same size back to back: more than that the hub's API server does not take on this machine.
 
   --agents N         (100)
   --applications N   on the hub, for all agents together; all change in turn (1000)
   --per-second N     status changes of all agents together (1000)
   --seconds N        for how long (30)
 `;
+
+const floorMs = 5_000;
+const floorWidth = 16;
 
 /** Runs the benchmark and prints its tables. */
 export async function benchStatus(args: string[]): Promise<void> {
@@ -48,6 +52,7 @@ export async function benchStatus(args: string[]): Promise<void> {
     });
     const watching = hubView.run(ended.signal);
     await hubView.synced();
+    const floor = await bareWrites(hub, names, perAgent);
     principal = await startPrincipal(hub);
     generator = await Generator.start({ server: principal.server, pki: hub.pki, agents, applications: perAgent });
     await generator.allInSync(generator.connect());
@@ -87,7 +92,11 @@ export async function benchStatus(args: string[]): Promise<void> {
     const [p50, p90, p99, greatest] = changes.acknowledgedMs.map((ms) => ms.toFixed(1).padStart(9));
     print(` ${'from sending to acknowledgement'.padEnd(52)}${p50}${p90}${p99}${greatest}   n=${changes.sent}`);
     print(
-      `\n CPU for each change: principal ${perChange(after[1].cpuSeconds - before[1].cpuSeconds)}, ` +
+      `\n Floor: a bare client writes ${floor.perSecond.toFixed(0)} statuses a second, each of which costs the hub's API server ` +
+        `${milliseconds(floor.cpuMs)} of CPU`,
+    );
+    print(
+      ` CPU for each change: principal ${perChange(after[1].cpuSeconds - before[1].cpuSeconds)}, ` +
         `hub API server ${perChange(after[2].cpuSeconds - before[2].cpuSeconds)}`,
     );
     ended.abort();
@@ -98,6 +107,31 @@ export async function benchStatus(args: string[]): Promise<void> {
     await principal?.stop();
     await hub.stop();
   }
+}
+
+/** Writes statuses for a few seconds with a bare client, as many at a time as are useful. */
+async function bareWrites(
+  hub: Hub,
+  names: readonly string[],
+  perAgent: number,
+): Promise<{ perSecond: number; cpuMs: number }> {
+  const { client, apiServer } = hub.cluster;
+  let writes = 0;
+  const write = async () => {
+    const namespace = names[writes % names.length] ?? '';
+    const name = applicationName(Math.floor(writes / names.length) % perAgent);
+    const health = { status: 'Progressing', message: `write ${writes++}` };
+    await client.mergePatch(applicationType, { namespace, name }, { status: { health } });
+  };
+  const before = await usageOf(apiServer.pid);
+  const began = performance.now();
+  const worker = async () => {
+    while (performance.now() - began < floorMs) await write();
+  };
+  await Promise.all(Array.from({ length: floorWidth }, worker));
+  const seconds = (performance.now() - began) / 1000;
+  const { cpuSeconds } = await usageOf(apiServer.pid);
+  return { perSecond: writes / seconds, cpuMs: (1000 * (cpuSeconds - before.cpuSeconds)) / writes };
 }
 
 /** Resolves when nothing was added for a second. */

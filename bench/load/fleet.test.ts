@@ -1,0 +1,168 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { TokenAuthority } from '../../lib/auth/index.ts';
+import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
+import {
+  acknowledgement,
+  eventTypes,
+  isAcknowledgement,
+  messageEvent,
+  objectEvent,
+  principalSource,
+  type Session,
+  serveWire,
+  targets,
+  type WireEvent,
+  type WireServer,
+} from '../../lib/wire/index.ts';
+import { Fleet } from './fleet.ts';
+import { agentCertificates } from './pki.ts';
+import type { Report } from './protocol.ts';
+
+const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+const origin = { source: principalSource };
+let folder: string;
+let server: WireServer;
+let fleet: Fleet;
+/** What agents sent, acknowledgements included. */
+const heard: { agent: string; event: WireEvent }[] = [];
+const sessions = new Map<string, Session>();
+const reports: Report[] = [];
+/** Whether the principal acknowledges what it is told. */
+let answers = true;
+
+function nothing(): undefined {
+  return undefined;
+}
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'load-'));
+  const authority = await createAuthority({ commonName: 'ca' });
+  await writeFile(join(folder, 'ca.crt'), authority.certificate);
+  await writeFile(join(folder, 'ca.key'), authority.key);
+  const own = await issueCertificate({ authority, commonName: 'principal', hosts: ['127.0.0.1'], usages: ['server'] });
+  heard.length = 0;
+  reports.length = 0;
+  sessions.clear();
+  answers = true;
+  server = await serveWire({
+    address: '127.0.0.1',
+    port: 0,
+    tls: { cert: own.certificate, key: own.key, clientCa: authority.certificate, requireClientCertificate: true },
+    version: '1',
+    principalNamespace: 'argocd',
+    tokens: TokenAuthority.fromPem(await generateJwtKey(2048)),
+    authenticate: async (_, { certificate }) => /CN=(.+)/.exec(certificate?.subject ?? '')?.[1] ?? '',
+    matchCertificateSubject: true,
+    logger: silent,
+    subscribe: (session) => {
+      sessions.set(session.agent, session);
+      return {
+        event: (event) => {
+          heard.push({ agent: session.agent, event });
+          if (answers && !isAcknowledgement(event)) session.stream.send(acknowledgement(event, principalSource));
+        },
+        closed: nothing,
+      };
+    },
+  });
+  const agents = ['agent-0000', 'agent-0001'];
+  fleet = new Fleet({
+    server: `127.0.0.1:${server.port}`,
+    agents,
+    applications: 1,
+    version: '1',
+    certificates: await agentCertificates(folder, agents),
+    report: (report) => reports.push(report),
+  });
+  fleet.start();
+  await until(() => said(eventTypes.requestSyncedResourceList).length === 2);
+});
+
+afterEach(async () => {
+  await fleet.stop();
+  await server.close();
+  await rm(folder, { recursive: true });
+});
+
+/** Resolves when a condition holds. */
+const until = (condition: () => boolean) => vi.waitUntil(condition, { timeout: 15_000 });
+
+/** The payloads of what an agent, or all, said of one type. */
+function said(type: string, agent?: string): Record<string, unknown>[] {
+  return heard
+    .filter((one) => one.event.type === type && (agent === undefined || one.agent === agent))
+    .map(({ event }) => JSON.parse(Buffer.from(event.data).toString('utf8') || '{}'));
+}
+
+function send(agent: string, event: WireEvent): WireEvent {
+  sessions.get(agent)?.stream.send(event);
+  return event;
+}
+
+const application = (agent: string, version: string) => ({
+  metadata: { name: 'app', namespace: agent, uid: 'uid-1', resourceVersion: version },
+  spec: { project: 'default', destination: { name: agent } },
+  status: { health: { status: 'Healthy' } },
+});
+
+const isAcknowledged = ({ eventId }: WireEvent) =>
+  heard.some(({ event }) => isAcknowledgement(event) && event.eventId === eventId);
+
+test('agents are in sync when they have their Applications and all they said is acknowledged', async () => {
+  const create = send(
+    'agent-0000',
+    objectEvent(targets.application, eventTypes.create, application('agent-0000', '5'), origin),
+  );
+  await until(() => reports.some(({ is }) => is === 'in-sync'));
+  expect(isAcknowledged(create)).toBe(true);
+  expect(reports.filter(({ is }) => is === 'in-sync')).toMatchObject([{ agent: 'agent-0000' }]);
+  expect(said(eventTypes.statusUpdate)).toMatchObject([
+    {
+      metadata: { name: 'app', annotations: { 'argocd.argoproj.io/source-uid': 'uid-1' } },
+      status: { health: { status: 'Healthy' } },
+    },
+  ]);
+  expect(fleet.counts()).toMatchObject({ connected: 2, inSync: 1, applications: 1, changesReceived: 1 });
+});
+
+test('what an agent has it tells when it is asked, and what it has not', async () => {
+  send('agent-0000', objectEvent(targets.application, eventTypes.create, application('agent-0000', '5'), origin));
+  send('agent-0000', messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, origin));
+  await until(() => said(eventTypes.requestUpdate).length === 1);
+  expect(said(eventTypes.requestUpdate)).toMatchObject([
+    { kind: 'Application', name: 'app', namespace: 'agent-0000', uid: 'uid-1', checksum: expect.any(String) },
+  ]);
+  const missing = { kind: 'Application', name: 'other', namespace: 'agent-0000', uid: 'uid-2' };
+  send('agent-0000', messageEvent(targets.resourceResync, eventTypes.responseSyncedResource, missing, origin));
+  await until(() => said(eventTypes.requestUpdate).length === 2);
+  expect(said(eventTypes.requestUpdate)[1]).toMatchObject({ name: 'other', uid: '', checksum: null });
+  const gone = objectEvent(targets.application, eventTypes.delete, application('agent-0000', '6'), origin);
+  send('agent-0000', gone);
+  await until(() => isAcknowledged(gone));
+  expect(fleet.counts().applications).toBe(0);
+});
+
+test('one report of an Application is under way at a time, and newer ones take the place of those not sent', async () => {
+  for (const agent of ['agent-0000', 'agent-0001']) {
+    send(agent, objectEvent(targets.application, eventTypes.create, application(agent, '5'), origin));
+  }
+  await until(() => fleet.counts().inSync === 2);
+  answers = false;
+  const before = said(eventTypes.statusUpdate).length;
+  const changing = fleet.change(200, 0.1);
+  await until(() => said(eventTypes.statusUpdate).length === before + 2);
+  // Each Application has a report under way and a newer status behind it.
+  await until(() => fleet.unreported === 4);
+  answers = true;
+  for (const { agent, event } of heard.slice()) {
+    if (event.type === eventTypes.statusUpdate) sessions.get(agent)?.stream.send(acknowledgement(event, ''));
+  }
+  const { made, sent, superseded } = await changing;
+  expect(made).toBe(20);
+  expect(sent + superseded).toBe(20);
+  const newest = said(eventTypes.statusUpdate, 'agent-0000').at(-1)?.status as { health: { message: string } };
+  expect(Number(newest.health.message)).toBeGreaterThan(Date.now() - 60_000);
+});
