@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Application, type ApplicationMessage, annotations, type Message, skipSyncLabel } from '../index.ts';
 import { Lab, LabCluster, told } from '../managed/testing/lab.ts';
+import { isSkipped } from '../routing.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
 
 // What must hold where argocd-agent's code is known not to hold it.
@@ -146,16 +147,32 @@ describe('a mirror', () => {
     expect(names.sort(), 'what was not touched costs nothing').toEqual(['shop', 'web']);
   });
 
-  test('that is left out by its label on the hub is left alone', async () => {
+  test.each(['sees it', 'does not see it'])(
+    'that is left out by its label on the hub is left alone: the cache %s',
+    async (seen) => {
+      const { lab, principal } = await alone();
+      lab.hub.isHidden = (object) => seen !== 'sees it' && isSkipped(object);
+      lab.hub.objects.patch(hubRef, {
+        metadata: { labels: { [skipSyncLabel]: 'true' } },
+        spec: { source: { path: 'x' } },
+      });
+      principal.hear(says('spec-update', own('old', { status: { sync: { status: 'Synced' } } })));
+      await lab.run(60_000);
+      expect(principal.mirror()?.spec.source).toEqual({ path: 'x' });
+      expect(principal.acknowledged).toHaveLength(2);
+      lab.hub.objects.patch(hubRef, { metadata: { labels: null } });
+      await lab.run(60_000);
+      expect(principal.mirror()?.spec.source).toEqual({ path: 'p0' });
+    },
+  );
+
+  test('does not take the label that leaves it out from its agent', async () => {
     const { lab, principal } = await alone();
-    lab.hub.objects.patch(hubRef, {
-      metadata: { labels: { [skipSyncLabel]: 'true' } },
-      spec: { source: { path: 'x' } },
-    });
-    principal.hear(says('spec-update', own('old', { status: { sync: { status: 'Synced' } } })));
-    await lab.run(60_000);
-    expect(principal.mirror()?.spec.source).toEqual({ path: 'x' });
-    expect(principal.acknowledged).toHaveLength(2);
+    const { metadata, ...rest } = own('old');
+    const labels = { [skipSyncLabel]: 'true', team: 'x' };
+    principal.hear(says('spec-update', { ...rest, metadata: { ...metadata, labels } }));
+    await lab.run();
+    expect(principal.mirror()?.metadata.labels).toEqual({ team: 'x' });
   });
 
   test('is not written to when its agent says what it shows already', async () => {
@@ -383,17 +400,21 @@ describe('what cannot be done yet', () => {
 });
 
 describe('requests', () => {
-  test('a refresh reaches an Application without annotations', async () => {
-    const { lab, principal, agent } = joined();
-    agent.cluster.objects.create(ownApplication());
-    await lab.run(5_000);
-    lab.hub.objects.patch(hubRef, { metadata: { annotations: { [annotations.refresh]: 'hard' } } });
-    await lab.run();
-    expect(agent.application()?.metadata.annotations).toEqual({ [annotations.refresh]: 'hard' });
-    agent.cluster.objects.patch(local, { metadata: { annotations: { [annotations.refresh]: null } } });
-    await lab.run();
-    expect(principal.mirror()?.metadata.annotations?.[annotations.refresh]).toBeUndefined();
-  });
+  test.each([annotations.refresh, annotations.hydrate])(
+    '%s reaches an Application without annotations, and is gone from the mirror when it is done',
+    async (request) => {
+      const { lab, principal, agent } = joined();
+      agent.cluster.objects.create(ownApplication());
+      await lab.run(5_000);
+      lab.hub.objects.patch(hubRef, { metadata: { annotations: { [request]: 'hard' } } });
+      await lab.run();
+      expect(agent.application()?.metadata.annotations).toEqual({ [request]: 'hard' });
+      expect(principal.mirror()?.metadata.annotations?.[request]).toBe('hard');
+      agent.cluster.objects.patch(local, { metadata: { annotations: { [request]: null } } });
+      await lab.run();
+      expect(principal.mirror()?.metadata.annotations?.[request]).toBeUndefined();
+    },
+  );
 
   test("a refresh that was made on the agent's cluster does not come back to it from the mirror", async () => {
     const { lab, principal, agent } = joined();

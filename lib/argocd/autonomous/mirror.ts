@@ -1,7 +1,7 @@
 import type { Application, ApplicationSpec, ApplicationStatus } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { triggers, triggersOf } from '../managed/copy.ts';
-import { annotations } from '../names.ts';
+import { annotations, skipSyncLabel } from '../names.ts';
 
 /** Where a mirror stands: whose Application it shows, and what the hub calls that agent's cluster. */
 export interface MirrorPlace {
@@ -146,8 +146,10 @@ export function hubSpecOf(source: Application, agent: string): Readonly<Record<s
 
 function fieldsOf({ metadata, status }: Application, spec: ApplicationSpec): MirrorFields {
   const { server: _, name: __, ...destination } = spec.destination ?? {};
+  // An agent tells of nothing that is left out, so on a mirror the label is the hub's user's.
+  const { [skipSyncLabel]: _skip, ...labels } = metadata.labels ?? {};
   return {
-    labels: metadata.labels ?? {},
+    labels,
     annotations: Object.fromEntries(
       Object.entries(metadata.annotations ?? {}).filter(([key]) => !localToOneSide.has(key)),
     ),

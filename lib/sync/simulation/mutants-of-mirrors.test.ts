@@ -78,6 +78,13 @@ const mutants: Mutant[] = [
     seed: 1_730,
   },
   {
+    invariant: 'what an agent says of an operation is no request',
+    file: keeper,
+    from: 'this.#options.requests.expect(name, mirror, report.source);',
+    to: '',
+    seed: 11_795,
+  },
+  {
     invariant: 'what comes to nothing is answered',
     file: agent,
     from: '      this.#outbox.repeat(this.#key(ref.name));\n    }\n  }\n',
