@@ -1,5 +1,14 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
-import { configMaps, type KubeClient, type KubeObject, leases, secrets, TextPool } from '../lib/kube/index.ts';
+import {
+  configMaps,
+  isForbidden,
+  type KubeClient,
+  type KubeObject,
+  leases,
+  secrets,
+  TextPool,
+} from '../lib/kube/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
 import { blocklistName } from './blocklist.ts';
 import { connectionLabels } from './connections.ts';
@@ -12,6 +21,9 @@ export const gpgKeysName = 'argocd-gpg-keys-cm';
 const syncTimeoutMs = 300_000;
 /** How often it is said what is still waited for. */
 const reminderMs = 30_000;
+
+const rightsAttempts = 4;
+const rightsIntervalMs = 1_000;
 
 /** What the principal watches on the hub, by the name that operators know it by. */
 export type PrincipalCaches = ReturnType<typeof principalCaches>;
@@ -48,24 +60,60 @@ export function principalCaches(
  */
 export async function cachesFilled(
   caches: PrincipalCaches,
-  context: { logger: Logger; signal: AbortSignal; waiting(what: string): void },
+  context: {
+    client: Pick<KubeClient, 'listPage'>;
+    namespace: string;
+    logger: Logger;
+    signal: AbortSignal;
+    waiting(what: string): void;
+  },
 ): Promise<void> {
+  const { Leases, ...others } = caches;
   let missing: readonly string[] = [];
   const hint = "are Argo CD's CRDs installed, may the principal list them, and is the API server well?";
   const reminder = setInterval(() => context.logger.warn({ missing, hint }, 'still waiting for lists'), reminderMs);
+  const common = {
+    timeoutMs: syncTimeoutMs,
+    signal: context.signal,
+    advice: hint,
+    waiting: (still: readonly string[]) => {
+      missing = still;
+      context.waiting(`the list of ${still.join(', ')}`);
+    },
+  };
   try {
-    await allSynced(caches, {
-      timeoutMs: syncTimeoutMs,
-      signal: context.signal,
-      advice: hint,
-      waiting: (still) => {
-        missing = still;
-        context.waiting(`the list of ${still.join(', ')}`);
-      },
-    });
+    await allSynced(others, common);
+    if (await mayListLeases(Leases, context)) await allSynced({ Leases }, common);
+    else {
+      context.logger.warn(
+        { hint: "give the principal's Role get, list, watch, create, update and patch of leases.coordination.k8s.io" },
+        "who is connected cannot be recorded in Leases, and agents' modes are remembered only while this process runs",
+      );
+    }
   } finally {
     clearInterval(reminder);
   }
+}
+
+/**
+ * Whether the records of connections can be had: argocd-agent's own manifests give its principal no rights for Leases. Asked
+ * again for a while, since an API server that has just started refuses what it has not loaded the rights for yet.
+ */
+async function mayListLeases(
+  cache: PrincipalCaches['Leases'],
+  { client, namespace, signal }: { client: Pick<KubeClient, 'listPage'>; namespace: string; signal: AbortSignal },
+): Promise<boolean> {
+  for (let attempt = 1; !cache.hasSynced; attempt++) {
+    try {
+      await client.listPage(leases, { namespace, limit: 1, signal });
+      return true;
+    } catch (error) {
+      if (!isForbidden(error)) return true;
+      if (attempt === rightsAttempts) return false;
+      await delay(rightsIntervalMs, undefined, { signal });
+    }
+  }
+  return true;
 }
 
 /** Applications say the same again and again, also to each other: with their texts shared they take 40 % less memory. */

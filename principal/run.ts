@@ -91,7 +91,7 @@ export async function runPrincipal(
   const waiting = (what: string) => {
     waitingFor = what;
   };
-  await cachesFilled(caches, { logger, signal, waiting });
+  await cachesFilled(caches, { client, namespace, logger, signal, waiting });
 
   const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
   const operators = new OperatorEvents({ agents, events });

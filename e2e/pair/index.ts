@@ -64,6 +64,8 @@ export interface Pair {
   readonly agentMetricsPort: number;
   /** Another agent process against the same principal, not started; managed unless the arguments say otherwise. */
   otherAgent(args: readonly string[], cluster?: Cluster): Promise<Program>;
+  /** Another principal process on the same hub, not started. */
+  readonly otherPrincipal: PrincipalHub['otherPrincipal'];
   /** One more agent with a cluster of its own, connected when it resolves. */
   addAgent(options: AgentOptions): Promise<AgentCluster>;
   stop(): Promise<void>;
@@ -131,6 +133,7 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
     agentMetricsPort: first.metricsPort,
     otherAgent: async (args, cluster = first.cluster) =>
       newAgent(cluster, await freePorts(), ['--agent-mode=managed', ...args]),
+    otherPrincipal: served.otherPrincipal,
     addAgent,
     async stop() {
       await Promise.all(programs.map((program) => program.stop('SIGKILL')));
