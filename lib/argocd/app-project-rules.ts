@@ -1,8 +1,6 @@
-import { hash } from 'node:crypto';
 import type { AppProject, Destination } from './application.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { matchesAny, matchesGlob } from './glob.ts';
-import { annotations } from './names.ts';
 
 /** How Applications are mapped to agents; projects follow. */
 export type Mapping = 'namespace' | 'destination';
@@ -62,18 +60,6 @@ export function projectForAgent(project: AppProject, agent: string, mapping: Map
       ...(mapping === 'destination' && sourceNamespaces !== undefined ? { sourceNamespaces } : {}),
     },
   };
-}
-
-/** Equal for two projects of which an agent would make the same copy; on the agent's copy as well. */
-export function projectDigest(project: AppProject): string {
-  const { labels = {}, annotations: own = {}, finalizers = [] } = project.metadata;
-  const {
-    [annotations.sourceUid]: _source,
-    [annotations.lastApplied]: _applied,
-    [annotations.lastUpdated]: _updated,
-    ...shared
-  } = own;
-  return hash('sha256', canonicalJson([labels, shared, finalizers, project.spec]), 'base64');
 }
 
 function isDestinationForAgent({ name = '', server = '' }: Destination, agent: string): boolean {

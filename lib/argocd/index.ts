@@ -2,7 +2,6 @@ export {
   isProjectForAgent,
   isUntouchedDefault,
   type Mapping,
-  projectDigest,
   projectForAgent,
 } from './app-project-rules.ts';
 export {

@@ -26,7 +26,6 @@ interface UnderWay {
 export class Errands {
   readonly #posted = new Map<string, Snapshot<(id: string) => Errand>>();
   readonly #outbox: Outbox<(id: string) => Errand>;
-  readonly #waiting = new Set<() => void>();
   /** What is under way, by its event id, and that id by the errand's name: at most one for each name. */
   readonly #underWay = new Map<string, UnderWay>();
   readonly #idOf = new Map<string, string>();
@@ -40,7 +39,6 @@ export class Errands {
       random: options.random,
       sendsDeletes: false,
       ...(options.resend === undefined ? {} : { resend: options.resend }),
-      onIdle: () => this.#wake(),
     });
   }
 
@@ -109,35 +107,9 @@ export class Errands {
     return this.#outbox.acknowledged(errand.inOutbox.resourceId, errand.inOutbox.eventId);
   }
 
-  /** Resolves when every errand posted so far is acknowledged; rejects when aborted. */
-  async allDelivered(signal: AbortSignal): Promise<void> {
-    if (this.pending === 0) {
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
-      const wake = () => {
-        signal.removeEventListener('abort', abort);
-        resolve();
-      };
-      const abort = () => {
-        this.#waiting.delete(wake);
-        reject(signal.reason);
-      };
-      this.#waiting.add(wake);
-      signal.addEventListener('abort', abort, { once: true });
-    });
-  }
-
   /** Stops all timers. */
   close(): void {
     this.#outbox.close();
-  }
-
-  #wake(): void {
-    for (const wake of this.#waiting) {
-      wake();
-    }
-    this.#waiting.clear();
   }
 }
 
