@@ -19,6 +19,7 @@ test.each([
   ['as in its last connection', sources([undefined], 'managed'), 'managed'],
   ['what the operator says counts more', sources(['autonomous'], 'managed'), 'autonomous'],
   ['one of several Secrets says it', sources([undefined, 'autonomous']), 'autonomous'],
+  ['a record that makes no sense pins nothing', sources([undefined], 'sometimes'), undefined],
   ['without a Secret nothing is pinned', sources(undefined, 'managed'), undefined],
 ] as const)('%s', (_, from, pinned) => {
   expect(pinnedMode(from, 'a')).toBe(pinned);

@@ -1,4 +1,4 @@
-import { type AgentMode, AuthError } from '../lib/auth/index.ts';
+import { type AgentMode, AuthError, isAgentMode } from '../lib/auth/index.ts';
 import type { MappedAgents } from './agents.ts';
 
 /** Where an agent's mode is known from. */
@@ -15,9 +15,10 @@ export interface ModeSources {
  * Argo CD's originals take any mode that an agent claims; one that is taken over could so make its cluster the owner of what
  * the hub owns.
  */
-export function pinnedMode({ agents, recorded }: ModeSources, agent: string): string | undefined {
+export function pinnedMode({ agents, recorded }: ModeSources, agent: string): AgentMode | undefined {
   if (!agents.has(agent)) return undefined;
-  return declaredMode(agents, agent) ?? recorded(agent);
+  const last = recorded(agent) ?? '';
+  return declaredMode(agents, agent) ?? (isAgentMode(last) ? last : undefined);
 }
 
 /** @throws AuthError `wrong-mode` when the agent must have another one */
