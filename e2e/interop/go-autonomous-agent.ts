@@ -88,6 +88,8 @@ export class GoAutonomousAgent {
   delete(target: Owned, name: string): void {
     const object = this.#object(target, name);
     this.cluster[target].delete(name);
+    // An API server tells of a deletion under a version of its own.
+    this.#touch(object);
     this.#tell(target, 'delete', object);
   }
 

@@ -10,6 +10,7 @@ import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, 
 const sourceUid = 'argocd.argoproj.io/source-uid';
 const principalUid = 'argocd.argoproj.io/principal-uid';
 const adoptionPolicy = 'argocd.argoproj.io/adoption-policy';
+const remapped = 'argocd.argoproj.io/namespace-remapped';
 const refresh = 'argocd.argoproj.io/refresh';
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
@@ -40,14 +41,23 @@ export class GoManagedAgent {
     gpgkey: new Map<string, GoObject>(),
   };
   stream: GoStream;
-  readonly #options: { readonly pace: Pace; readonly random: () => number };
+  readonly #options: { readonly pace: Pace; readonly random: () => number; readonly destinationMapping?: boolean };
   readonly #dialer: GoDialer;
   /** Applications that the agent handles, in memory only. */
   #managed = new Set<string>();
   #resynced = false;
   #version = 4_000;
 
-  constructor(options: { go: GoPeer; address: string; tls: GoTls; name: string; pace: Pace; random: () => number }) {
+  /** @param options.destinationMapping Applications keep their namespaces, but for the principal's own */
+  constructor(options: {
+    go: GoPeer;
+    address: string;
+    tls: GoTls;
+    name: string;
+    pace: Pace;
+    random: () => number;
+    destinationMapping?: boolean;
+  }) {
     this.name = options.name;
     this.#options = options;
     this.#dialer = new GoDialer({ ...options, mode: 'managed', namespace: this.namespace });
@@ -101,6 +111,8 @@ export class GoManagedAgent {
   finalise(name: string): void {
     const object = this.#application(name);
     this.cluster.application.delete(name);
+    // An API server tells of a deletion under a version of its own.
+    this.#touch(object);
     if (!this.#managed.delete(name)) return;
     const template = recordedEvent('delete', { ...fromAgent, target: 'application', type: 'delete' });
     this.stream.writer.add(aboutObject(template, object));
@@ -230,6 +242,7 @@ export class GoManagedAgent {
     const from = adopt?.identity ?? old[sourceUid];
     const principal = (adopt?.stamp || undefined) ?? old[principalUid];
     if (from !== undefined) annotations[sourceUid] = from;
+    if (old[remapped] !== undefined) annotations[remapped] = old[remapped];
     if (principal !== undefined) annotations[principalUid] = principal;
     const { labels, finalizers, deletionTimestamp } = incoming.metadata;
     existing.metadata.annotations = annotations;
@@ -314,7 +327,9 @@ export class GoManagedAgent {
     const uid = annotations?.[sourceUid];
     if (uid === undefined) return 'source UID annotation not found';
     const checksum = goChecksum(object.spec ?? object.data);
-    this.#requestUpdate({ name, namespace: this.namespace, uid, kind: kinds[target], checksum });
+    const namespace =
+      annotations?.[remapped] === undefined ? object.metadata.namespace : this.#dialer.answer.principalNamespace;
+    this.#requestUpdate({ name, namespace, uid, kind: kinds[target], checksum });
     return undefined;
   }
 
@@ -350,7 +365,13 @@ export class GoManagedAgent {
   }
 
   #store(target: Target, object: GoObject, uid: string = randomUUID()): GoObject {
-    Object.assign(object.metadata, { namespace: this.namespace, uid });
+    const { namespace } = object.metadata;
+    const isKept = target === 'application' && this.#options.destinationMapping === true && namespace !== undefined;
+    if (isKept && namespace === this.#dialer.answer.principalNamespace) {
+      object.metadata.annotations = { ...object.metadata.annotations, [remapped]: 'true' };
+    }
+    const isOwn = !isKept || namespace === this.#dialer.answer.principalNamespace;
+    Object.assign(object.metadata, { namespace: isOwn ? this.namespace : namespace, uid });
     this.#touch(object);
     this.cluster[target].set(object.metadata.name, object);
     return object;

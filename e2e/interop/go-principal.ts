@@ -152,6 +152,8 @@ export class GoPrincipal {
 
   #gone(target: Target, object: GoObject): void {
     this.hub[target].delete(object.metadata.name);
+    // An API server tells of a deletion under a version of its own.
+    object.metadata.resourceVersion = this.#nextVersion();
     this.#tell(target, 'delete', object);
   }
 

@@ -29,15 +29,18 @@ export interface ManagedLab {
 export const agentName = 'agent-managed';
 
 /** Starts them. */
-export async function startManagedLab(): Promise<ManagedLab> {
+export async function startManagedLab(options: { destinationMapping?: boolean } = {}): Promise<ManagedLab> {
   const random = seededRandom();
-  const [go, hub] = await Promise.all([GoPeer.start(), startHub()]);
+  const [go, hub] = await Promise.all([
+    GoPeer.start(),
+    startHub(options.destinationMapping ? { principalArgs: ['--destination-based-mapping'] } : {}),
+  ]);
   const { client } = hub.hub;
   const until = untilWith(() => `seed ${random.seed}\n${agent.stream.story}\n${hub.principal.output.slice(-4_000)}`);
   await Promise.all([mapAgent(client, agentName), client.create(namespaces, { metadata: { name: agentName } })]);
   const tls = await (await makeMaterial(hub.authority)).client(agentName);
   const address = `127.0.0.1:${hub.principalPort}`;
-  const agent = new GoManagedAgent({ go, address, tls, name: agentName, pace: fastPace, random });
+  const agent = new GoManagedAgent({ go, address, tls, name: agentName, pace: fastPace, random, ...options });
   const connect = () => vi.waitFor(() => agent.connect(), { timeout: 25_000, interval: 50 });
   hub.principal.start();
   await connect();
