@@ -15,8 +15,8 @@ import { Refused } from './cluster.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { Dice } from './dice.ts';
 import { agentNamespace } from './layout.ts';
+import type { AgentProgram } from './network.ts';
 import type { VirtualTime } from './virtual-time.ts';
-import type { AgentProgram } from './world.ts';
 
 /** What is to be told of one `resourceid`: one event at a time, the others wait. */
 interface Line {

@@ -1,8 +1,27 @@
-import type { AgentMode, Message, PeerConnection } from '../../argocd/index.ts';
+import type { AgentMode, Message, PeerConnection, SyncStats } from '../../argocd/index.ts';
 import type { Dice } from './dice.ts';
 import { type Layout, principalNamespace } from './layout.ts';
 import type { VirtualTime } from './virtual-time.ts';
-import type { AgentProgram, PrincipalProgram } from './world.ts';
+
+/** An agent's engine as the simulated network sees it. */
+export interface AgentProgram {
+  connected(connection: PeerConnection, principal: { agent: string; principalNamespace: string }): void;
+  disconnected(connection: PeerConnection): void;
+  writable(): void;
+  acknowledged(message: Message): void;
+  receive(message: Message): void;
+  stats(): SyncStats;
+}
+
+/** The principal's engine as the simulated network sees it. */
+export interface PrincipalProgram {
+  connected(agent: string, mode: AgentMode, connection: PeerConnection): void;
+  disconnected(agent: string, connection: PeerConnection): void;
+  writable(agent: string): void;
+  acknowledged(agent: string, message: Message): void;
+  receive(agent: string, message: Message): void;
+  stats(agent: string): SyncStats;
+}
 
 type Packet = { readonly is: 'event' | 'ack'; readonly message: Message };
 

@@ -19,7 +19,8 @@ import type { Cluster } from './cluster.ts';
 import { ClusterStore } from './cluster-store.ts';
 import { GoAutonomousAgent } from './go-agent.ts';
 import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
-import type { AgentProgram, PrincipalProgram, Process, Scene, Site } from './world.ts';
+import type { AgentProgram, PrincipalProgram } from './network.ts';
+import type { Process, Scene, Site } from './world.ts';
 
 /** Starts the agent of a site. */
 export function startAgent(

@@ -7,10 +7,10 @@ import { Dice } from './dice.ts';
 import { byDestination, byNamespace, type Layout } from './layout.ts';
 import { ManagedApplications } from './managed-applications.ts';
 import { ManagedReplicas } from './managed-replicas.ts';
-import { Stream } from './network.ts';
+import { type PrincipalProgram, Stream } from './network.ts';
 import { startAgent, startPrincipal } from './programs.ts';
 import { VirtualTime } from './virtual-time.ts';
-import { attempt, type PrincipalProgram, type Process, type Scene, type Site, type Topic } from './world.ts';
+import { attempt, type Process, type Scene, type Site, type Topic } from './world.ts';
 
 /** What came out of one simulated history. */
 export interface Outcome {

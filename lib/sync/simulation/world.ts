@@ -1,31 +1,11 @@
-import type { AgentMode, Message, PeerConnection, SyncStats } from '../../argocd/index.ts';
+import type { AgentMode } from '../../argocd/index.ts';
 import type { ArgoCD } from './argo-cd.ts';
 import { type Cluster, Refused } from './cluster.ts';
 import type { ClusterStore } from './cluster-store.ts';
 import type { Dice } from './dice.ts';
 import type { Layout } from './layout.ts';
-import type { Stream } from './network.ts';
+import type { AgentProgram, Stream } from './network.ts';
 import type { VirtualTime } from './virtual-time.ts';
-
-/** An agent's engine as the simulated network sees it. */
-export interface AgentProgram {
-  connected(connection: PeerConnection, principal: { agent: string; principalNamespace: string }): void;
-  disconnected(connection: PeerConnection): void;
-  writable(): void;
-  acknowledged(message: Message): void;
-  receive(message: Message): void;
-  stats(): SyncStats;
-}
-
-/** The principal's engine as the simulated network sees it. */
-export interface PrincipalProgram {
-  connected(agent: string, mode: AgentMode, connection: PeerConnection): void;
-  disconnected(agent: string, connection: PeerConnection): void;
-  writable(agent: string): void;
-  acknowledged(agent: string, message: Message): void;
-  receive(agent: string, message: Message): void;
-  stats(agent: string): SyncStats;
-}
 
 /** A program that can be killed and started again, without memory of before. */
 export interface Process<P> {
