@@ -30,6 +30,8 @@ export interface ConnectionContext {
   readonly logger: Logger;
   /** For each event that comes and goes. */
   readonly eventLogger: Logger;
+  /** For reports that wait. */
+  readonly bufferLogger: Logger;
   readonly signal: AbortSignal;
   /** Hears why there is no connection, undefined when there is one. */
   state(problem: string | undefined): void;
@@ -73,7 +75,7 @@ function onConnected(
   });
   const traces = context.tracer && new EventTracer(context.tracer, { 'argocd.agent.mode': context.settings.mode });
   const logDetail = detailLog(context);
-  const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval']);
+  const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval'], context.bufferLogger);
   const unserved = new Unserved(context.eventLogger);
   const peer = peerOnStream({
     stream,

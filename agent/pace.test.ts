@@ -13,7 +13,7 @@ const message = (eventId: string, type = 'status-update', target = 'application'
   ({ target, type, resourceId: `r${eventId}`, eventId, object: { metadata: { name: 'a' } } }) as unknown as Message;
 
 function start(intervalMs: number) {
-  const pace = new ReportPace(intervalMs);
+  const pace = new ReportPace(intervalMs, { debug: () => undefined });
   const passed: string[] = [];
   return {
     pace,

@@ -1,4 +1,5 @@
 import type { Message } from '../lib/argocd/index.ts';
+import type { Logger } from '../lib/ops/index.ts';
 
 interface Ids {
   readonly resourceId: string;
@@ -12,13 +13,15 @@ interface Ids {
  */
 export class ReportPace {
   readonly #intervalMs: number;
+  readonly #logger: Pick<Logger, 'debug'>;
   /** The last report about each Application, by `resourceid`. */
   readonly #last = new Map<string, { readonly eventId: string; readonly at: number }>();
   readonly #waiting = new Set<NodeJS.Timeout>();
 
   /** `intervalMs`: 0 holds nothing back. */
-  constructor(intervalMs: number) {
+  constructor(intervalMs: number, logger: Pick<Logger, 'debug'>) {
     this.#intervalMs = intervalMs;
+    this.#logger = logger;
   }
 
   /** A message was sent, or sent again. */
@@ -39,6 +42,7 @@ export class ReportPace {
       pass();
       return;
     }
+    this.#logger.debug({ ...ids, waitMs: Math.round(waitMs) }, 'the next report about this Application waits');
     const timer = setTimeout(() => {
       this.#waiting.delete(timer);
       pass();

@@ -137,6 +137,33 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   expect((await pair.hub.client.get(appProjects, own))?.spec).toEqual({ description: 'of the hub' });
   await pair.principal.says(/AppProject cannot be had here: the hub has a project of its own of that name/);
 
+  // Also while the agent is away, from the start of the principal.
+  await edge.agent.stop('SIGKILL');
+  await pair.principal.stop('SIGKILL');
+  pair.principal.start();
+  await pair.hub.client.mergePatch(appProjects, { name: 'edge-tools', namespace }, { spec: { sourceRepos: ['mine'] } });
+  // What it finds may have been changed while it was away, so only what happens from now on is put back.
+  const found = (await mirror('tools'))?.spec;
+  await pair.principal.says(/principal serves agents/, {
+    after: pair.principal.output.lastIndexOf('principal starts'),
+  });
+  await pair.hub.client.mergePatch(
+    appProjects,
+    { name: 'edge-tools', namespace },
+    { spec: { sourceRepos: ['other'] } },
+  );
+  await until(
+    'the later edit is put back',
+    async () => isDeepStrictEqual((await mirror('tools'))?.spec, found) || undefined,
+    logs(),
+  );
+  edge.agent.start();
+  await until(
+    'the agent puts all right',
+    async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec) || undefined,
+    logs(),
+  );
+
   await edge.cluster.client.mergePatch(appProjects, { name: 'tools', namespace }, { metadata: { finalizers: null } });
   await edge.cluster.client.delete(appProjects, { name: 'tools', namespace });
   await until('the mirror goes with it', async () => (await mirror('tools')) === undefined || undefined, logs());

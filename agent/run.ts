@@ -88,6 +88,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     detail: loggers.detail,
     logger,
     eventLogger: loggers.component('grpc-event'),
+    bufferLogger: loggers.component('informer-event-buffer'),
     signal,
     state: (problem) => {
       unwell = problem;
