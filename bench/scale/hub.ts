@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { argoCdCrds, installCrds } from '../../e2e/hub/index.ts';
-import { applications, appProjects, mapAgent, namespace, put, putTls } from '../../e2e/pair/index.ts';
+import { applications, appProjects, mapAgent, namespace, put, putTls, startRedis } from '../../e2e/pair/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
 import {
@@ -22,6 +22,8 @@ const pkiFolder = new URL('../../.cache/bench/pki', import.meta.url).pathname;
 /** A hub for a fleet: an API server with what a principal needs. */
 export interface Hub {
   readonly cluster: Cluster;
+  /** Port of the hub's Redis. */
+  readonly redisPort: number;
   /** Folder with the CA of agents' certificates, and with the certificates. */
   readonly pki: string;
   /** Gives agents a namespace and a cluster Secret each. */
@@ -39,12 +41,13 @@ export function applicationName(index: number): string {
 }
 
 /**
- * Starts a hub's API server with Argo CD's kinds and the principal's key material: RSA keys of the sizes that an
+ * Starts a hub's API server with Argo CD's kinds, its Redis and the principal's key material: RSA keys of the sizes that an
  * installation has.
  */
 export async function startHub(tokenKeyBits: 2048 | 4096 = 4096): Promise<Hub> {
-  const [cluster, authority, jwtKey] = await Promise.all([
+  const [cluster, redis, authority, jwtKey] = await Promise.all([
     startCluster({ name: 'hub' }),
+    startRedis(),
     cachedAuthority(),
     generateJwtKey(tokenKeyBits),
   ]);
@@ -76,11 +79,12 @@ export async function startHub(tokenKeyBits: 2048 | 4096 = 4096): Promise<Hub> {
     // It would make accounts and certificates in a thousand namespaces, and nothing here needs it.
     await cluster.controllerManager.kill();
   } catch (error) {
-    await cluster.stop();
+    await Promise.all([cluster.stop(), redis.stop()]);
     throw error;
   }
   return {
     cluster,
+    redisPort: redis.port,
     pki: pkiFolder,
     async map(agents) {
       await inParallel(agents, width, async (name) => {
@@ -95,7 +99,9 @@ export async function startHub(tokenKeyBits: 2048 | 4096 = 4096): Promise<Hub> {
       );
     },
     requests: (resource) => servedRequests(client, resource),
-    stop: () => cluster.stop(),
+    async stop() {
+      await Promise.all([cluster.stop(), redis.stop()]);
+    },
   };
 }
 

@@ -45,6 +45,7 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = []): Pr
       `--listen-port=${port}`,
       `--metrics-port=${metricsPort}`,
       `--healthz-port=${healthPort}`,
+      `--redis-server-address=127.0.0.1:${hub.redisPort}`,
       '--auth=mtls:subject:CN=([^,]+)',
       ...args,
     ],
