@@ -140,8 +140,9 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   // Also while the agent is away, from the start of the principal.
   await edge.agent.stop('SIGKILL');
   await pair.principal.stop('SIGKILL');
-  pair.principal.start();
   await pair.hub.client.mergePatch(appProjects, { name: 'edge-tools', namespace }, { spec: { sourceRepos: ['mine'] } });
+  const after = pair.principal.output.length;
+  pair.principal.start();
   // What it finds may have been changed while it was away, so only what happens from now on is put back.
   const found = (await mirror('tools'))?.spec;
   await pair.principal.says(/principal serves agents/, {

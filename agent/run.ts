@@ -47,6 +47,9 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const principal = `${flags['server-address']}:${flags['server-port']}`;
   logger.info({ version: versionInfo().version, namespace, mode: settings.mode, principal }, 'agent starts');
 
+  if (flags['ignore-unmanaged-apps'] && settings.mode === 'autonomous') {
+    logger.warn('--ignore-unmanaged-apps has no effect in autonomous mode: all Applications are of this cluster');
+  }
   const tracing = startTracing(flags, `agent-${settings.mode}`, logger);
   let unwell: string | undefined = 'waiting for the API server';
   const waiting = (what: string) => {
