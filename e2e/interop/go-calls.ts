@@ -74,8 +74,8 @@ export class GoConnection {
   }
 
   /** Opens a stream. */
-  open(method: string, metadata: Readonly<Record<string, string>>, listener: GoCallListener): GoClientCall {
-    const call = new GoClientCall(this.#lines.name('call'), this.#lines);
+  open(method: string, metadata: Readonly<Record<string, string>>, listener: GoCallListener): GoCall {
+    const call = new GoCall({ id: this.#lines.name('call'), method }, this.#lines);
     call.follow(listener);
     this.#lines.write({ op: 'call', id: call.id, connection: this.#id, method, metadata });
     return call;
@@ -87,67 +87,57 @@ export class GoConnection {
   }
 }
 
-/** A stream, on either side. */
-class GoCall {
+/** A call, on either side. A server answers a unary one by `send` and then `finish`. */
+export class GoCall {
   readonly id: string;
   /** Resolves with how it ended. */
   readonly ended: Promise<GoStatus>;
-  protected readonly lines: Lines;
+  /** The method's path. */
+  readonly method: string;
+  /** What the client sent ahead, as the server's transport saw it, names in lower case. Servers only. */
+  readonly metadata: Metadata;
+  /** The client's compression, empty without. Servers only. */
+  readonly compression: string;
+  /** Subject of the client's verified certificate, empty without. Servers only. */
+  readonly subject: string;
+  readonly #lines: Lines;
   readonly #settle: (status: GoStatus) => void;
 
-  constructor(id: string, lines: Lines) {
-    this.id = id;
-    this.lines = lines;
+  constructor(report: Pick<Report, 'id' | 'method' | 'metadata' | 'compression' | 'subject'>, lines: Lines) {
+    this.id = report.id;
+    this.method = report.method ?? '';
+    this.metadata = report.metadata ?? {};
+    this.compression = report.compression ?? '';
+    this.subject = report.subject ?? '';
+    this.#lines = lines;
     const { promise, resolve } = Promise.withResolvers<GoStatus>();
     this.ended = promise;
     this.#settle = resolve;
   }
 
+  /** Names who hears of it. */
+  follow(listener: GoCallListener): void {
+    followCall(this.id, this.#lines, listener, this.#settle);
+  }
+
   /** Sends one message. */
   send(bytes: Uint8Array): void {
-    this.lines.write({ op: 'send', id: this.id, bytes: base64(bytes) });
+    this.#lines.write({ op: 'send', id: this.id, bytes: base64(bytes) });
+  }
+
+  /** A client says that it will send no more. */
+  closeSend(): void {
+    this.#lines.write({ op: 'closeSend', id: this.id });
+  }
+
+  /** A server ends the call. */
+  finish(code = 'OK', message = ''): void {
+    this.#lines.write({ op: 'finish', id: this.id, code, message });
   }
 
   /** Gives the call up. */
   cancel(): void {
-    this.lines.write({ op: 'cancel', id: this.id });
-  }
-
-  /** Names who hears of it. */
-  follow(listener: GoCallListener): void {
-    followCall(this.id, this.lines, listener, this.#settle);
-  }
-}
-
-/** A stream that we opened. */
-export class GoClientCall extends GoCall {
-  /** Says that nothing more will be sent. */
-  closeSend(): void {
-    this.lines.write({ op: 'closeSend', id: this.id });
-  }
-}
-
-/** A call that came in. A unary one gets its answer by `send` and then `finish`. */
-export class GoServerCall extends GoCall {
-  readonly method: string;
-  /** As the transport saw it, names in lower case. */
-  readonly metadata: Metadata;
-  /** The client's compression, empty without. */
-  readonly compression: string;
-  /** Subject of the client's verified certificate, empty without. */
-  readonly subject: string;
-
-  constructor(report: Report, lines: Lines) {
-    super(report.id, lines);
-    this.method = report.method ?? '';
-    this.metadata = report.metadata ?? {};
-    this.compression = report.compression ?? '';
-    this.subject = report.subject ?? '';
-  }
-
-  /** Ends the call with a status. */
-  finish(code = 'OK', message = ''): void {
-    this.lines.write({ op: 'finish', id: this.id, code, message });
+    this.#lines.write({ op: 'cancel', id: this.id });
   }
 }
 

@@ -1,4 +1,4 @@
-import type { GoClientCall, GoConnection } from './go-calls.ts';
+import type { GoCall, GoConnection } from './go-calls.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import type { GoStream } from './go-stream.ts';
 import { type Fields, readMessage, writeMessage } from './protobuf.ts';
@@ -10,7 +10,7 @@ export class GoDialer {
   readonly #options: { readonly go: GoPeer; readonly address: string; readonly tls: GoTls };
   readonly #request: Fields;
   #connection: GoConnection | undefined;
-  #call: GoClientCall | undefined;
+  #call: GoCall | undefined;
   /** What the principal answered to the last login. */
   answer: Fields = {};
 
@@ -32,7 +32,7 @@ export class GoDialer {
   }
 
   /** The open event stream. */
-  get call(): GoClientCall {
+  get call(): GoCall {
     if (this.#call === undefined) throw new Error('there was no stream');
     return this.#call;
   }

@@ -1,4 +1,4 @@
-import type { GoCallListener, GoServerCall } from './go-calls.ts';
+import type { GoCall, GoCallListener } from './go-calls.ts';
 import type { GoPeer, GoServer, GoTls } from './go-peer.ts';
 import { type Fields, readMessage, writeMessage } from './protobuf.ts';
 import { bytesOf, recordedLines } from './recordings.ts';
@@ -11,7 +11,7 @@ export const recordedVersion = '99.9.9-unreleased';
 /** What an agent meets at a principal of the original: version insistence, tokens, and its event stream. */
 export class GoListener {
   /** The calls that came, in order. */
-  readonly calls: GoServerCall[] = [];
+  readonly calls: GoCall[] = [];
   /** The logins that came. */
   readonly logins: Fields[] = [];
   readonly #options: {
@@ -19,7 +19,7 @@ export class GoListener {
     readonly tls: GoTls;
     readonly agent: string;
     readonly mode: 'managed' | 'autonomous';
-    subscribed(call: GoServerCall): GoCallListener;
+    subscribed(call: GoCall): GoCallListener;
   };
   #server: GoServer | undefined;
 
@@ -29,7 +29,7 @@ export class GoListener {
     /** Whoever logs in is this agent. */
     readonly agent: string;
     readonly mode: 'managed' | 'autonomous';
-    subscribed(call: GoServerCall): GoCallListener;
+    subscribed(call: GoCall): GoCallListener;
   }) {
     this.#options = options;
   }
@@ -51,13 +51,13 @@ export class GoListener {
     await this.#server?.stop();
   }
 
-  #accept(call: GoServerCall): GoCallListener {
+  #accept(call: GoCall): GoCallListener {
     this.calls.push(call);
     if (call.method === methods.subscribe) return this.#options.subscribed(call);
     return { message: (bytes) => this.#answer(call, bytes) };
   }
 
-  #answer(call: GoServerCall, bytes: Buffer): void {
+  #answer(call: GoCall, bytes: Buffer): void {
     if (call.method === methods.version) {
       call.send(writeMessage(versionResponse, { version: `argocd-agent-${recordedVersion}` }));
     } else if (call.method === methods.authenticate) {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { toolPath } from '../tools/index.ts';
-import { type GoCallListener, GoConnection, GoServerCall, type Lines, type Report } from './go-calls.ts';
+import { GoCall, type GoCallListener, GoConnection, type Lines, type Report } from './go-calls.ts';
 
 /** Key material in PEM form. A server asks for client certificates when it has a `ca`. */
 export interface GoTls {
@@ -76,7 +76,7 @@ export class GoPeer {
     /** The shortest interval of pings that clients may use; grpc-go's default is 5 minutes. */
     readonly keepaliveMs?: number;
     readonly maxMessageBytes?: number;
-    accept(call: GoServerCall): GoCallListener;
+    accept(call: GoCall): GoCallListener;
   }): Promise<GoServer> {
     const { accept, ...rest } = options;
     const id = this.#lines.name('server');
@@ -87,7 +87,7 @@ export class GoPeer {
       else if (report.event === 'stopped') stopped.resolve();
       else if (report.event === 'failed') started.reject(new Error(report.message));
       else if (report.event === 'call') {
-        const call = new GoServerCall(report, this.#lines);
+        const call = new GoCall(report, this.#lines);
         call.follow(accept(call));
       }
     });

@@ -11,14 +11,15 @@ import {
   Program,
 } from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
+import { allAcknowledged, asMade, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
-import { acknowledgementOf, changed, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { changed, extensionOf, type GoEvent, payloadOf, typeOf } from './go-event.ts';
 import { recordedVersion } from './go-listener.ts';
 import { GoPeer } from './go-peer.ts';
 import { GoPrincipal } from './go-principal.ts';
 import { type Material, makeMaterial } from './material.ts';
-import { meaningOf, withoutZeros } from './meaning.ts';
+import { deletionOf, meaningOf, withoutZeros } from './meaning.ts';
 import { hasRecordings } from './recordings.ts';
 import { aboutObject, type GoObject, goChecksum, recordedEvent } from './templates.ts';
 
@@ -36,12 +37,14 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
   let material: Material;
   let principal: GoPrincipal;
   let agent: Program;
+  let until: Until;
 
   beforeAll(async () => {
     [go, cluster, material] = await Promise.all([GoPeer.start(), startCluster(), makeMaterial()]);
     await cluster.client.create(namespaces, { metadata: { name: namespace } });
     await installCrds(cluster.client, await argoCdCrds());
     await giveAgentCredentials(cluster.client, material.authority, agentName);
+    until = untilWith(() => `seed ${random.seed}\n${principal.stream.story}\n${agent.output.slice(-4_000)}`);
     principal = new GoPrincipal({ go, tls: material.server, pace: fastPace, random, agent: agentName });
     await principal.start();
     const [host = '', port = ''] = principal.address.split(':');
@@ -66,26 +69,20 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
     await Promise.all([go?.stop(), cluster?.stop()]);
   });
 
-  const details = () => `seed ${random.seed}\n${principal.stream.story}\n${agent.output.slice(-4_000)}`;
-  const until = <T>(check: () => T | Promise<T>): Promise<T> =>
-    vi.waitFor(check, { timeout: 15_000, interval: 10 }).catch((error) => {
-      throw new Error(`${error instanceof Error ? error.message : error}\n${details()}`, { cause: error });
-    });
   const local = (name: string): Promise<ArgoObject | undefined> =>
     cluster.client.get(applications, { name, namespace });
   const patch = (name: string, change: object) => cluster.client.mergePatch(applications, { name, namespace }, change);
   const onHub = (name: string) => principal.hub.application.get(name);
 
-  /** The recorded object as a user would have made it, under another name. */
-  function asMade(event: GoEvent, name: string): GoObject {
-    const { metadata, spec } = payloadOf<GoObject>(event) as GoObject;
-    const { labels, annotations, finalizers } = metadata;
-    const kept = Object.entries({ labels, annotations, finalizers }).filter(([, value]) => value !== undefined);
-    return { metadata: { name, ...Object.fromEntries(kept) }, spec: spec ?? {} };
-  }
-
   const creation = () =>
-    recordedEvent('app-managed', { dir: 'principal->agent', agent: agentName, target: 'application', type: 'create' });
+    payloadOf<GoObject>(
+      recordedEvent('app-managed', {
+        dir: 'principal->agent',
+        agent: agentName,
+        target: 'application',
+        type: 'create',
+      }),
+    );
   const reports = (name: string) =>
     principal.stream.events('application').filter((event) => payloadOf<GoObject>(event)?.metadata?.name === name);
 
@@ -95,18 +92,7 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
     return made;
   }
 
-  /** Everything that the principal sent is acknowledged, each with all extensions of what it acknowledges. */
-  async function acknowledged(): Promise<void> {
-    await until(() => expect(principal.stream.writer.unacknowledged.map(typeOf)).toEqual([]));
-    await until(() => expect(principal.stream.writer.isIdle).toBe(true));
-    const acknowledgements = principal.stream.events('eventProcessed');
-    const ids = (event: GoEvent) =>
-      ['resourceid', 'eventid', 'sentat'].map((name) => extensionOf(event, name)).join(' ');
-    for (const event of principal.stream.sent.filter((each) => targetOf(each) !== 'eventProcessed')) {
-      const [ours] = acknowledgements.filter((each) => ids(each) === ids(event));
-      expect(ours).toEqual(acknowledgementOf(event, 'agent://agent-managed'));
-    }
-  }
+  const acknowledged = () => allAcknowledged(principal.stream, 'agent://agent-managed', until);
 
   /** A status report as the original would make one of the same object: its payload is the whole object. */
   function expectReport(ours: GoEvent, object: ArgoObject): void {
@@ -228,8 +214,8 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
     await until(() => expect(onHub('finalised')).toBeUndefined());
     const recorded = recordedEvent('delete', { ...fromAgent, target: 'application', type: 'delete' });
     const ours = reports('finalised').filter((event) => typeOf(event) === 'delete');
-    expect(identityOf(ours[0] as GoEvent)).toEqual(
-      identityOf(sentLike(ours[0] as GoEvent, aboutObject(recorded, deleting as unknown as GoObject))),
+    expect(deletionOf(ours[0] as GoEvent)).toEqual(
+      deletionOf(sentLike(ours[0] as GoEvent, aboutObject(recorded, deleting as unknown as GoObject))),
     );
     await acknowledged();
   });
@@ -344,13 +330,6 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
   /** The event as if it had been sent at the time when ours was. */
   function sentLike(ours: GoEvent, event: GoEvent): GoEvent {
     return changed(event, { strings: { sentat: extensionOf(ours, 'sentat') } });
-  }
-
-  /** A deletion: receivers look at who it is. */
-  function identityOf(event: GoEvent) {
-    const { payload, ...rest } = meaningOf(event);
-    const { name, namespace: where, uid } = (payload as GoObject).metadata;
-    return { ...rest, payload: { name, namespace: where, uid } };
   }
 
   async function copyOf(target: (typeof copies)[number][0], name: string) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
-import type { GoServerCall } from './go-calls.ts';
+import type { GoCall } from './go-calls.ts';
 import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
 import { GoListener } from './go-listener.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
@@ -45,7 +45,7 @@ export class GoPrincipal {
   stream: GoStream;
   readonly #options: { readonly pace: Pace; readonly random: () => number };
   readonly #listener: GoListener;
-  #call: GoServerCall | undefined;
+  #call: GoCall | undefined;
   #resynced = false;
   #version = 2_000;
 
@@ -161,7 +161,7 @@ export class GoPrincipal {
     return new GoStream({ ...this.#options, source: '', handle: (event) => this.#handle(event) });
   }
 
-  #subscribe(call: GoServerCall) {
+  #subscribe(call: GoCall) {
     const { stream } = this;
     this.#call = call;
     stream.start(call);

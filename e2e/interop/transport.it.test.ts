@@ -10,7 +10,7 @@ import {
   type WireEvent,
   type WireServer,
 } from '../../lib/wire/index.ts';
-import type { GoClientCall, GoServerCall } from './go-calls.ts';
+import type { GoCall } from './go-calls.ts';
 import { extensionOf, readEvent, writeEvent } from './go-event.ts';
 import { GoPeer, type GoServer } from './go-peer.ts';
 import { type Material, makeMaterial } from './material.ts';
@@ -130,7 +130,7 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
     const opened = await connect(agent, options);
     const messages: Buffer[] = [];
     const { authorization } = opened;
-    const call: GoClientCall = opened.connection.open(
+    const call: GoCall = opened.connection.open(
       methods.subscribe,
       { authorization },
       { message: (bytes) => messages.push(bytes) },
@@ -314,9 +314,9 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
 
   async function startPrincipal(behaviour: Behaviour = {}) {
     const { version = '99.9.9-unreleased', tokenAgeSeconds = 0, address } = behaviour;
-    const calls: GoServerCall[] = [];
+    const calls: GoCall[] = [];
     const requests: Buffer[] = [];
-    const streams: { call: GoServerCall; messages: Buffer[] }[] = [];
+    const streams: { call: GoCall; messages: Buffer[] }[] = [];
     const server: GoServer = await go.listen({
       tls: material.server,
       ...(address === undefined ? {} : { address }),
@@ -336,7 +336,7 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
         };
       },
     });
-    const answer = (call: GoServerCall, bytes: Buffer, issued: Date) => {
+    const answer = (call: GoCall, bytes: Buffer, issued: Date) => {
       const wanted =
         call.method !== methods.authenticate || readMessage(schemas.authRequest, bytes).version === version;
       if (!wanted) {
@@ -412,7 +412,7 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
   });
 
   /** Metadata of a call of ours against the recorded one; what may differ is named here with the reason. */
-  function expectSameHeaders(call: GoServerCall, recorded: HeaderLine): void {
+  function expectSameHeaders(call: GoCall, recorded: HeaderLine): void {
     const ours = Object.fromEntries(Object.entries(call.metadata).map(([name, values]) => [name, values.join()]));
     expect(call.compression).toBe(recorded.compression ?? '');
     expect(ours).toEqual({
@@ -442,7 +442,7 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
     const principal = await startPrincipal();
     const agent = await startAgent(principal.server.address);
     await until(() => expect(principal.streams).toHaveLength(1));
-    const { call, messages } = principal.streams[0] as { call: GoServerCall; messages: Buffer[] };
+    const { call, messages } = principal.streams[0] as { call: GoCall; messages: Buffer[] };
     const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'principal->agent');
     for (const { line } of sent) call.send(bytesOf(line));
     await until(() => expect(agent.events).toHaveLength(sent.length));
@@ -456,7 +456,7 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
   test('comes back however the stream or the server ends', async () => {
     let principal = await startPrincipal();
     const agent = await startAgent(principal.server.address);
-    const endings: ((call: GoServerCall) => unknown)[] = [
+    const endings: ((call: GoCall) => unknown)[] = [
       (call) => call.finish('OK'),
       (call) => call.finish('Unavailable', 'transport is closing'),
       (call) => call.finish('Unauthenticated', 'invalid authentication data'),
@@ -467,7 +467,7 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
     for (const [index, end] of endings.entries()) {
       await until(() => expect(agent.streams).toHaveLength(index + 1));
       await until(() => expect(principal.streams).toHaveLength(index + 1));
-      end((principal.streams[index] as { call: GoServerCall }).call);
+      end((principal.streams[index] as { call: GoCall }).call);
     }
     await until(() => expect(agent.streams).toHaveLength(endings.length + 1));
     const { address } = principal.server;
