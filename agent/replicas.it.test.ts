@@ -145,9 +145,7 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   pair.principal.start();
   // What it finds may have been changed while it was away, so only what happens from now on is put back.
   const found = (await mirror('tools'))?.spec;
-  await pair.principal.says(/principal serves agents/, {
-    after: pair.principal.output.lastIndexOf('principal starts'),
-  });
+  await pair.principal.says(/principal serves agents/, { after });
   await pair.hub.client.mergePatch(
     appProjects,
     { name: 'edge-tools', namespace },
