@@ -12,7 +12,7 @@ import { agentSource, eventTypes, heartbeatEvent, messageEvent, objectEvent, tar
 
 let stage: Stage;
 beforeAll(async () => {
-  stage = await Stage.open();
+  stage = await Stage.open({ principalArgs: ['--enable-websocket'] });
 });
 afterAll(() => stage?.close());
 afterEach(() => stage.expectPeace(), 60_000);
@@ -136,7 +136,7 @@ describe('HTTP/2', () => {
     return Buffer.concat([head, payload]);
   };
   const settings = frameOf(4, 0, 0, Buffer.alloc(0));
-  const open = () =>
+  const open = (protocol: 'h2' | 'http/1.1') =>
     new Promise<TLSSocket>((resolve, reject) => {
       const { certificate: cert, key } = stage.certificateOf(evil);
       const ca = stage.hub.authority.certificate;
@@ -146,16 +146,16 @@ describe('HTTP/2', () => {
         ca,
         cert,
         key,
-        ALPNProtocols: ['h2'],
+        ALPNProtocols: [protocol],
       });
       socket.once('secureConnect', () => resolve(socket));
       socket.on('error', reject);
       socket.resume();
     });
-  const flood = async (chunk: Buffer, most: number) => {
-    const socket = await open();
+  const flood = async (chunk: Buffer, most: number, protocol: 'h2' | 'http/1.1' = 'h2', first?: Buffer) => {
+    const socket = await open(protocol);
     socket.on('error', () => socket.destroy());
-    socket.write(Buffer.concat([preface, settings]));
+    socket.write(first ?? Buffer.concat([preface, settings]));
     for (let sent = 0; sent < most && socket.writable; sent += chunk.length) {
       if (!socket.write(chunk)) {
         await new Promise<void>((resolve) => {
@@ -187,6 +187,27 @@ describe('HTTP/2', () => {
     ['another protocol', Buffer.from('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1_000))],
   ])('raw frames: %s', async (_, chunk) => {
     await flood(chunk, 8 * mebi);
+  });
+
+  const upgrade =
+    `GET ${subscribePath} HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n` +
+    'sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\nsec-websocket-protocol: grpc-ws\r\n\r\n';
+  const post = `POST ${subscribePath} HTTP/1.1\r\nhost: x\r\ncontent-type: application/grpc\r\n`;
+  test.each([
+    ['nothing but a header', '', 'a'],
+    ['headers without end', `${post}`, `x-${'y'.repeat(1_000)}: z\r\n`],
+    ['requests in a row', '', `${post}content-length: 0\r\n\r\n`],
+    ['a body that never ends', `${post}transfer-encoding: chunked\r\n\r\n`, `1000\r\n${'a'.repeat(4_096)}\r\n`],
+    ['a chunk of absurd size', `${post}transfer-encoding: chunked\r\n\r\n`, 'ffffffffffffffff\r\n'],
+    ['two lengths', `${post}content-length: 5\r\ncontent-length: 7\r\ntransfer-encoding: chunked\r\n\r\n`, 'hello'],
+    ['a WebSocket of nonsense', upgrade, 'nonsense'],
+    ['WebSocket pings', upgrade, '\u0089\u0080aaaa'],
+    ['fragments without end', upgrade, '\u0002\u0081aaaab'],
+    ['a WebSocket frame of absurd size', upgrade, '\u0082\u00ff\u007f\u00ff\u00ff\u00ff\u00ff\u00ff\u00ff\u00ffaaaa'],
+    ['text for bytes', upgrade, '\u0081\u0085aaaa\u0009\u0004\r\r\u000e'],
+  ])('raw HTTP/1.1: %s', async (_, first, chunk) => {
+    const bytes = Buffer.from(chunk.repeat(Math.ceil(20_000 / chunk.length)), 'latin1');
+    await flood(bytes, mebi / 4, 'http/1.1', Buffer.from(first, 'latin1'));
   });
 
   test('connections that say nothing, or end in the middle of the handshake', async () => {
