@@ -1,20 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { authenticateWith, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
-import {
-  type EventStream,
-  runWireClient,
-  type Session,
-  serveWire,
-  type WireError,
-  type WireEvent,
-  type WireServer,
-} from '../../lib/wire/index.ts';
+import { type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
 import type { GoCall } from './go-calls.ts';
 import { extensionOf, readEvent, writeEvent } from './go-event.ts';
-import { GoPeer, type GoServer } from './go-peer.ts';
+import { GoPeer } from './go-peer.ts';
 import { type Material, makeMaterial } from './material.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
+import { firstMessage, headerLines, recordedLogin } from './recorded-calls.ts';
 import {
   bytesOf,
   hasRecordings,
@@ -24,9 +17,9 @@ import {
   recordedLines,
 } from './recordings.ts';
 import * as schemas from './schemas.ts';
-import { movedToken, readToken, type Token } from './tokens.ts';
+import { readToken, type Token } from './tokens.ts';
 
-// Our side of the wire against grpc-go with the recorded messages of the originals; the programs are not involved.
+// Our server against a client of grpc-go with the recorded messages of the originals; the programs are not involved.
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 const { methods } = schemas;
@@ -48,42 +41,6 @@ afterEach(async () => {
   for (const stop of stops.reverse()) await stop();
   stops = [];
 });
-
-interface HeaderLine {
-  readonly transport: string;
-  readonly rpc: string;
-  readonly dir: string;
-  readonly kind: string;
-  readonly compression?: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
-const headerLines = (): HeaderLine[] => recordedLines<HeaderLine>('headers');
-
-/** The first recorded message of an RPC. */
-function firstMessage(name: string, fits: (line: RecordedLine) => boolean): Buffer {
-  const line = recordedLines(name).find((each) => each.bytes !== undefined && fits(each));
-  if (line === undefined) throw new Error(`nothing of the kind is in ${name}`);
-  return bytesOf(line);
-}
-
-const recordedLogin = (mode: string, name = 'connect') =>
-  firstMessage(
-    name,
-    ({ rpc, dir, decoded }) => rpc === methods.authenticate && dir === 'agent->principal' && decoded?.mode === mode,
-  );
-
-/** The recorded answer to a login, its tokens as good as new. */
-function recordedAnswer(agent: string, now = new Date()): Buffer {
-  const bytes = firstMessage('connect', ({ rpc, dir }) => rpc === methods.authenticate && dir === 'principal->agent');
-  const answer = readMessage(schemas.authResponse, bytes);
-  const identity = { clientID: agent, mode: 'managed' };
-  return writeMessage(schemas.authResponse, {
-    ...answer,
-    accessToken: movedToken(String(answer.accessToken), now, identity),
-    refreshToken: movedToken(String(answer.refreshToken), now, identity),
-  });
-}
 
 describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared is)', () => {
   let server: WireServer;
@@ -258,6 +215,24 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
     expect((await fifth.call.ended).code).toBe('Unavailable');
   });
 
+  test('refuses recorded logs and terminals that nobody asked for, and the event stream goes on', async () => {
+    const { connection, authorization, session, call } = await subscribe('agent-managed');
+    for (const [recording, method] of [
+      ['logs', methods.streamLogs],
+      ['terminal', methods.streamTerminal],
+    ] as const) {
+      const lines = recordedLines(recording).filter((line) => line.rpc === method && line.dir === 'agent->principal');
+      const live = connection.open(method, { authorization }, { message: () => undefined });
+      for (const line of lines.slice(0, 5)) live.send(bytesOf(line));
+      // Neither makes a Go agent believe that its connection is bad, as other codes do.
+      expect(['NotFound', 'Unimplemented']).toContain((await live.ended).code);
+    }
+    const [first] = recordedEvents('app-managed', 'agent-managed');
+    call.send(writeEvent(first?.event as never));
+    await until(() => expect(received).toHaveLength(1));
+    expect(session.stream.ended).toBe(false);
+  });
+
   test('refuses what the originals refuse, in their words', async () => {
     const { connection, tokens, authorization } = await connect('agent-managed');
     const login = readMessage(schemas.authRequest, recordedLogin('managed'));
@@ -300,197 +275,5 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
     expect(ping).toMatchObject({ code: 'Unimplemented', message: 'method Ping not implemented' });
     expect(await connection.unary('/no.Such/Method', Buffer.alloc(0))).toMatchObject({ code: 'Unimplemented' });
     expect(sessions).toEqual([]);
-  });
-});
-
-describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../shared is)', () => {
-  interface Behaviour {
-    /** The only version that it takes. */
-    readonly version?: string;
-    /** How old its tokens are when it gives them. */
-    readonly tokenAgeSeconds?: number;
-    readonly address?: string;
-  }
-
-  async function startPrincipal(behaviour: Behaviour = {}) {
-    const { version = '99.9.9-unreleased', tokenAgeSeconds = 0, address } = behaviour;
-    const calls: GoCall[] = [];
-    const requests: Buffer[] = [];
-    const streams: { call: GoCall; messages: Buffer[] }[] = [];
-    const server: GoServer = await go.listen({
-      tls: material.server,
-      ...(address === undefined ? {} : { address }),
-      accept: (call) => {
-        calls.push(call);
-        const messages: Buffer[] = [];
-        if (call.method === methods.subscribe) streams.push({ call, messages });
-        const age = call.method === methods.refreshToken ? 0 : tokenAgeSeconds;
-        return {
-          message: (bytes) => {
-            messages.push(bytes);
-            if (call.method === methods.subscribe) return;
-            requests.push(bytes);
-            answer(call, bytes, new Date(Date.now() - age * 1000));
-          },
-          halfClose: () => call.method === methods.subscribe && call.finish(),
-        };
-      },
-    });
-    const answer = (call: GoCall, bytes: Buffer, issued: Date) => {
-      const wanted =
-        call.method !== methods.authenticate || readMessage(schemas.authRequest, bytes).version === version;
-      if (!wanted) {
-        call.finish('FailedPrecondition', 'version mismatch');
-        return;
-      }
-      call.send(
-        call.method === methods.version
-          ? writeMessage(schemas.versionResponse, { version: `argocd-agent-${version}` })
-          : recordedAnswer('agent-managed', issued),
-      );
-      call.finish();
-    };
-    stops.push(() => server.stop());
-    return { server, calls, requests, streams };
-  }
-
-  async function startAgent(address: string, options: { compression?: boolean; version?: string; name?: string } = {}) {
-    const abort = new AbortController();
-    const events: WireEvent[] = [];
-    const failures: WireError[] = [];
-    const streams: EventStream[] = [];
-    const { cert, key, ca } = await material.client(options.name ?? 'agent-managed');
-    const done = runWireClient({
-      server: address,
-      tls: () => ({ ca, cert, key }),
-      credentials: () => ({ method: 'mtls', credentials: {} }),
-      mode: 'managed',
-      version: options.version ?? '99.9.9-unreleased',
-      agentNamespace: 'argocd-managed',
-      compression: options.compression ?? false,
-      onConnected: (stream) => {
-        streams.push(stream);
-        return { event: (event) => events.push(event), closed: () => undefined };
-      },
-      onDisconnected: (error) => failures.push(error),
-      signal: abort.signal,
-      backoff: { initialMs: 20, maxMs: 100 },
-      logger: silent,
-    });
-    stops.push(() => {
-      abort.abort();
-      return done;
-    });
-    return { events, failures, streams };
-  }
-
-  test('logs in with the recorded request, and with the recorded metadata', async () => {
-    for (const [transport, compression] of [
-      ['default', false],
-      ['compression', true],
-    ] as const) {
-      // Tokens that are about to end make it renew them, so that all three calls are seen.
-      const principal = await startPrincipal({ tokenAgeSeconds: 280 });
-      const agent = await startAgent(principal.server.address, { compression });
-      await until(() => expect(agent.streams).toHaveLength(1));
-      expect(principal.requests[0]).toEqual(recordedLogin('managed', compression ? 'compression' : 'connect'));
-      expect(principal.calls.map(({ method }) => method)).toEqual([
-        methods.authenticate,
-        methods.refreshToken,
-        methods.subscribe,
-      ]);
-      for (const call of principal.calls) {
-        const recorded = headerLines().find(
-          (line) => line.rpc === call.method && line.dir === 'agent->principal' && line.transport === transport,
-        );
-        // No renewal was recorded with compression.
-        if (recorded !== undefined) expectSameHeaders(call, recorded);
-        else expect([transport, call.method]).toEqual(['compression', methods.refreshToken]);
-        expect(call.subject).toBe('CN=agent-managed');
-      }
-    }
-  });
-
-  /** Metadata of a call of ours against the recorded one; what may differ is named here with the reason. */
-  function expectSameHeaders(call: GoCall, recorded: HeaderLine): void {
-    const ours = Object.fromEntries(Object.entries(call.metadata).map(([name, values]) => [name, values.join()]));
-    expect(call.compression).toBe(recorded.compression ?? '');
-    expect(ours).toEqual({
-      ...recorded.headers,
-      // Go names the host alone because its TLS credentials name one; servers do not look at it.
-      ':authority': expect.stringMatching(/^127\.0\.0\.1(:\d+)?$/),
-      // The stack names itself after the agent, and the originals' stack is not ours.
-      'user-agent': expect.stringMatching(/^argocd-agent\/v0\.0\.1 /),
-      // A list: what we can read besides is our matter.
-      'grpc-accept-encoding': expect.stringMatching(/(^|,)gzip(,|$)/),
-      ...(recorded.headers.authorization === undefined ? {} : { authorization: expect.stringMatching(/^ey[^ ]+$/) }),
-    });
-  }
-
-  test('a principal that insists on its version is asked for it, and told that one from then on', async () => {
-    const principal = await startPrincipal({ version: '1.2.3' });
-    const agent = await startAgent(principal.server.address, { version: '0.1.0' });
-    await until(() => expect(agent.streams).toHaveLength(1));
-    principal.streams[0]?.call.finish('Unavailable', 'transport is closing');
-    await until(() => expect(agent.streams).toHaveLength(2));
-    const once = [methods.authenticate, methods.version, methods.authenticate, methods.subscribe];
-    expect(principal.calls.map(({ method }) => method)).toEqual([...once, methods.authenticate, methods.subscribe]);
-    expect(agent.failures.map(({ code }) => code)).toEqual(['not-accepting']);
-  });
-
-  test('takes every recorded event of a Go principal, and Go reads what we send', async () => {
-    const principal = await startPrincipal();
-    const agent = await startAgent(principal.server.address);
-    await until(() => expect(principal.streams).toHaveLength(1));
-    const { call, messages } = principal.streams[0] as { call: GoCall; messages: Buffer[] };
-    const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'principal->agent');
-    for (const { line } of sent) call.send(bytesOf(line));
-    await until(() => expect(agent.events).toHaveLength(sent.length));
-    for (const event of agent.events) agent.streams[0]?.send({ ...event, source: 'agent://agent-managed' });
-    await until(() => expect(messages).toHaveLength(sent.length));
-    expect(messages.map((bytes) => readEvent(bytes))).toEqual(
-      sent.map(({ event }) => ({ ...event, source: 'agent://agent-managed' })),
-    );
-  });
-
-  test('comes back however the stream or the server ends', async () => {
-    let principal = await startPrincipal();
-    const agent = await startAgent(principal.server.address);
-    const endings: ((call: GoCall) => unknown)[] = [
-      (call) => call.finish('OK'),
-      (call) => call.finish('Unavailable', 'transport is closing'),
-      (call) => call.finish('Unauthenticated', 'invalid authentication data'),
-      (call) => call.finish('Canceled', 'context canceled'),
-      (call) => call.finish('Internal', 'stream terminated by RST_STREAM'),
-      (call) => call.finish('Unknown', 'anything'),
-    ];
-    for (const [index, end] of endings.entries()) {
-      await until(() => expect(agent.streams).toHaveLength(index + 1));
-      await until(() => expect(principal.streams).toHaveLength(index + 1));
-      end((principal.streams[index] as { call: GoCall }).call);
-    }
-    await until(() => expect(agent.streams).toHaveLength(endings.length + 1));
-    const { address } = principal.server;
-    for (const graceful of [false, true]) {
-      const count = agent.streams.length;
-      const stopped = principal.server.stop(graceful);
-      // A server that waits for its streams says goodbye first; an agent that stayed would hold it up for ever.
-      if (graceful) principal.streams.at(-1)?.call.finish('Unavailable', 'shutting down');
-      await stopped;
-      principal = await startPrincipal({ address });
-      await until(() => expect(agent.streams.length).toBeGreaterThan(count));
-    }
-  });
-
-  test('a Go principal that does not know the authority of our certificate is told apart from one that is away', async () => {
-    const foreign = await makeMaterial();
-    const principal = await go.listen({
-      tls: { ...material.server, ca: foreign.authority.certificate },
-      accept: () => ({ message: () => undefined }),
-    });
-    stops.push(() => principal.stop());
-    const agent = await startAgent(principal.address);
-    await until(() => expect(agent.failures.length).toBeGreaterThan(0));
-    expect(agent.failures[0]?.code).toBe('certificate-rejected');
   });
 });
