@@ -507,6 +507,18 @@ describe('requests', () => {
     expect(told(again, 'set-operation')).toHaveLength(1);
   });
 
+  test('an operation that is over does not hold up the next, whatever a Go agent made of its phase', async () => {
+    const lab = new Lab();
+    const principal = new StagePrincipal(lab);
+    principal.connect();
+    const over = { phase: 'Terminating', operation: { sync: { revision: 'one' } }, startedAt: 's', finishedAt: 'f' };
+    principal.hear(says('create', own('u', { status: { operationState: over } })));
+    await lab.run();
+    lab.hub.objects.patch(hubRef, { operation: { sync: { revision: 'two' } } });
+    await lab.run();
+    expect(told(principal, 'set-operation')).toHaveLength(1);
+  });
+
   test('what is asked of one incarnation is not done to another', async () => {
     const lab = new Lab();
     const agent = new StageAgent(lab);

@@ -71,10 +71,10 @@ export function planTermination(mirror: Application, local: Application | undefi
   });
 }
 
-/** Whether an operation runs. */
+/** Whether an operation runs. A Go agent also has one that is over called terminating, which it then is for good. */
 export function isRunning(application: Application): boolean {
-  const phase = application.status?.operationState?.phase;
-  return phase === 'Running' || phase === 'Terminating';
+  const { phase, finishedAt } = application.status?.operationState ?? {};
+  return (phase === 'Running' || phase === 'Terminating') && finishedAt === undefined;
 }
 
 /** Whether what Argo CD says to have started is this operation; it may have added to it. */
