@@ -175,10 +175,15 @@ export function planTermination(hub: Application, local: Application | undefined
   return update(local, { status: { operationState: { phase: 'Terminating' } } }, true);
 }
 
-function ranUnheard(hub: Application, local: Application): boolean {
+/**
+ * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: what is asked for
+ * was done, and the hub has not heard.
+ */
+export function ranUnheard(hub: Application, local: Application): boolean {
   const state = local.status?.operationState;
   const heard = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
   return (
+    hub.operation !== undefined &&
     typeof state?.startedAt === 'string' &&
     typeof heard === 'string' &&
     state.startedAt > heard &&

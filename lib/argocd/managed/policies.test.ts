@@ -296,3 +296,35 @@ test('an operation that ended while the principal was away is not done again whe
   await lab.run();
   expect(agent.copy()?.operation).toEqual(operation);
 });
+
+test.each([
+  ['ended', 'Succeeded', '2026-01-03T00:00:00Z', undefined],
+  ['had ended before it was asked for', 'Succeeded', '2025-12-31T00:00:00Z', { sync: {} }],
+])('an operation that, as the agent tells a restarted principal, %s', async (_, phase, startedAt, left) => {
+  const lab = new Lab();
+  const operation = { sync: {} };
+  lab.hub.objects.create(hubApplication());
+  const hub = lab.hub.objects.patch(ref, { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' }, operation });
+  const principal = lab.principal();
+  const send = (message: Message) => principal.said.push(message) > 0;
+  principal.parts.connected('a', 'managed', { send, acknowledge: () => undefined });
+  principal.parts.receive('a', {
+    target: 'application',
+    type: 'status-update',
+    resourceId: 'r',
+    eventId: 'e',
+    object: {
+      ...hubApplication({ annotations: { [source]: hub.metadata.uid ?? '' } }),
+      status: { operationState: { phase, operation, startedAt } },
+    },
+  });
+  await lab.run();
+  const [introduction] = principal.said;
+  if (introduction !== undefined) principal.parts.acknowledged('a', introduction);
+  await lab.run(3_000);
+  for (const state of told(principal, 'create')) principal.parts.acknowledged('a', state);
+  await lab.run(1_000);
+  expect(told(principal, 'create')).toHaveLength(1);
+  expect(lab.hub.objects.get(ref)?.operation).toEqual(left);
+  expect(told(principal, 'set-operation')).toHaveLength(left === undefined ? 0 : 1);
+});

@@ -21,6 +21,7 @@ import { managedCopyDigest, sourceUidOf } from './copy.ts';
 import { HubWriter } from './hub-writer.ts';
 import { displayName, type SyncLog } from './log.ts';
 import { Notices } from './notices.ts';
+import { ranUnheard } from './plan.ts';
 import { PrincipalPeer, type Told } from './principal-peer.ts';
 import type { Delivered, Report } from './report.ts';
 import { deliveredTo, operationMark, Requests, triggerMark } from './requests.ts';
@@ -221,8 +222,13 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     if (message.type === 'delete') {
       return this.#releaseDeleted(agent, hub);
     }
+    // After a restart the principal asks again for what it has not heard the end of. This may be the end.
+    const isDone = ranUnheard(hub, message.object);
+    if (isDone) {
+      this.#peers.get(agent)?.withdraw(report.key, 'set-operation');
+    }
     const patch = planReport(hub, message.object, {
-      operationDelivered: report.delivered.operation === operationMark(hub),
+      operationDelivered: isDone || report.delivered.operation === operationMark(hub),
       triggersDelivered: report.delivered.triggers === triggerMark(hub),
       terminating: report.terminating,
     });

@@ -34,7 +34,8 @@ export class ArgoCD {
       return;
     }
     if (app.metadata.deletionTimestamp !== undefined) {
-      const isCopy = app.metadata.annotations?.[annotations.sourceUid] !== undefined;
+      const { [annotations.sourceUid]: source, [annotations.principalUid]: principal } = app.metadata.annotations ?? {};
+      const isCopy = source !== undefined && principal !== undefined;
       if (isCopy && (this.#cluster.cluster.down || this.#dice.chance(0.1))) {
         // It could not be asked, or not be told: Argo CD looks again when the object changes, or much later.
         return;
@@ -74,7 +75,7 @@ export class ArgoCD {
     if (app.operation !== undefined && !running) {
       const { revision } = (app.operation.sync ?? {}) as { revision?: string };
       this.started.set(revision ?? '', (this.started.get(revision ?? '') ?? 0) + 1);
-      const operationState = { phase: 'Running', operation: app.operation, startedAt: `t${this.#time.now()}` };
+      const operationState = { phase: 'Running', operation: app.operation, startedAt: this.#time.timestamp() };
       this.#cluster.patch(ref, { status: { operationState: { ...operationState, finishedAt: null } } });
       this.#time.after(this.#dice.delay(200), () => this.#finish(ref, app.metadata.uid, operationState.startedAt));
     } else if (app.operation !== undefined && state?.phase === 'Terminating') {
@@ -91,7 +92,7 @@ export class ArgoCD {
     const phase = state.phase === 'Terminating' ? 'Failed' : 'Succeeded';
     this.#cluster.patch(ref, {
       operation: null,
-      status: { operationState: { phase, finishedAt: `t${this.#time.now()}` } },
+      status: { operationState: { phase, finishedAt: this.#time.timestamp() } },
     });
   }
 }

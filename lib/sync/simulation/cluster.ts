@@ -129,8 +129,8 @@ export class Collection<T extends SimulatedObject> {
       throw new Refused(409, 'AlreadyExists');
     }
     const { deletionTimestamp: _, ...metadata } = object.metadata;
-    const uid = this.cluster.newUid();
-    return this.#store(undefined, { ...object, metadata: { ...metadata, uid, generation: 1 } });
+    const created = { uid: this.cluster.newUid(), generation: 1, creationTimestamp: this.cluster.time.timestamp() };
+    return this.#store(undefined, { ...object, metadata: { ...metadata, ...created } });
   }
 
   patch(ref: ObjectRef, patch: MergePatch): T {

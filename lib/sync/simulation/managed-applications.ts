@@ -199,7 +199,7 @@ export class ManagedApplications implements Topic {
   }
 
   /**
-   * The last operation of an Application must have been started, and once only while no program lost its memory. On a
+   * The last operation of an Application must have been started, and once only, whatever restarts meanwhile. On a
    * cluster where users delete copies an operation may be refused, and shows so by being gone.
    */
   #operationProblems(site: Site): string[] {
@@ -209,7 +209,7 @@ export class ManagedApplications implements Topic {
       const app = this.#hub.get({ namespace, name });
       if (app?.metadata.uid === uid && this.#scene.layout.agentOf(app) === site.name && !site.meddled) {
         const started = site.argoCD.started.get(revision) ?? 0;
-        if (started === 0 || (started > 1 && !this.#scene.restarted)) {
+        if (started === 0 || started > 1) {
           problems.push(`${id}: ${revision} was started ${started} times`);
         }
       }

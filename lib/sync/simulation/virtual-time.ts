@@ -10,6 +10,8 @@ interface Timer {
 /** Promise continuations are given this many turns after each event; more than any chain of awaits in the code has. */
 const turns = 24;
 
+const epoch = Date.UTC(2026, 0, 1);
+
 /** A clock whose time only passes when there is nothing else to do, and always in the same order. */
 export class VirtualTime implements Clock {
   readonly #heap: Timer[] = [];
@@ -24,6 +26,11 @@ export class VirtualTime implements Clock {
 
   now(): number {
     return this.#now;
+  }
+
+  /** The time as an API server writes it. */
+  timestamp(): string {
+    return new Date(epoch + this.#now).toISOString();
   }
 
   after(ms: number, run: () => void): () => void {
