@@ -152,7 +152,7 @@ const defects: Readonly<Record<number, Defect>> = {
   },
   20: {
     what: 'a refresh of an Application without annotations is refused for ever',
-    tests: [[autonomous, 'a refresh reaches an Application without annotations']],
+    tests: [[autonomous, '%s reaches an Application without annotations, and is gone from the mirror when it is done']],
   },
   21: {
     what: 'what can never be written is sent for ever',

@@ -1,6 +1,5 @@
 import type { ObjectRef, Store, StoreChange } from '../../../sync/index.ts';
-import { Cluster, type Collection } from '../../../sync/simulation/cluster.ts';
-import { VirtualTime } from '../../../sync/simulation/virtual-time.ts';
+import { Cluster, type Collection, VirtualTime } from '../../../sync/testing.ts';
 import {
   AgentParts,
   AgentSync,
