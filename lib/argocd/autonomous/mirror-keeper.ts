@@ -52,6 +52,14 @@ interface Report {
   readonly heard: Heard;
 }
 
+/**
+ * What the API server refuses is kept to be tried again, in these bounds: an agent can make up as many Applications as it
+ * likes, as large as it likes.
+ */
+const mostTroubles = 1_000;
+/** In characters of JSON. */
+const largestTrouble = 512 * 1024;
+
 /** Keeps the mirrors of one agent as it said last: the one place that writes them. */
 export class MirrorKeeper {
   readonly #options: MirrorKeeperOptions;
@@ -245,7 +253,22 @@ export class MirrorKeeper {
     }
     // What the agent said is remembered, and tried again when something changes.
     this.#troubles.met(name, message, rejected ? () => this.#options.look(name) : undefined);
+    const size = JSON.stringify(this.#wanted.get(name)?.fields ?? null).length;
+    if (this.#troubles.size > mostTroubles || size > largestTrouble) {
+      this.#giveUp(name);
+    }
     return 'done';
+  }
+
+  /** Only the agent knows it from now on, which says it again with its next change or connection. */
+  #giveUp(name: string): void {
+    const mirror = this.mirror(name);
+    this.#troubles.solved(name);
+    if (mirror !== undefined && isMarked(mirror)) {
+      this.#wanted.set(name, wantedAsFound(mirror, this.#options.agent));
+    } else {
+      this.#wanted.delete(name);
+    }
   }
 
   #settle(name: string, mirror: Application | undefined): void {
