@@ -136,7 +136,9 @@ describe("the chart's rights", () => {
       manifestWorks,
       (works) => works.filter(({ metadata }) => metadata.namespace === 'cluster1').length >= 2,
     );
-    expect(principal.output).not.toMatch(/"level":"(warning|error)"/);
+    // There is no Redis here, which it bears and says.
+    const complaints = principal.output.split('\n').filter((line) => /"level":"(warning|error)"/.test(line));
+    expect(complaints.filter((line) => !line.includes('Redis cannot be used'))).toEqual([]);
     const uninstall = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts', [
       'uninstall',
       '--namespace=argocd',
