@@ -11,6 +11,7 @@ import {
   runWireClient,
   type SessionHandlers,
   targets,
+  type WireEvent,
 } from '../lib/wire/index.ts';
 import type { ClusterStatistics } from './cluster-info.ts';
 import type { AgentCredentials } from './credentials.ts';
@@ -77,6 +78,10 @@ function onConnected(
   const logDetail = detailLog(context);
   const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval'], context.bufferLogger);
   const unserved = new Unserved(context.eventLogger);
+  const useless = (event: WireEvent) => {
+    timer.failed(event);
+    traces?.failed(event, 'it cannot be made use of');
+  };
   const peer = peerOnStream({
     stream,
     source: agentSource,
@@ -108,9 +113,9 @@ function onConnected(
       unserved.met(event);
       const answer = refusalOf(event, agentSource);
       if (answer !== undefined) stream.send(answer);
-      timer.failed(event);
-      traces?.failed(event, 'it cannot be made use of');
+      useless(event);
     },
+    unreadable: (event) => useless(event),
   });
   metrics.connected();
   context.state(undefined);

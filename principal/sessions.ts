@@ -119,6 +119,11 @@ export class Sessions {
     const version = this.#introductions.get(agent)?.version ?? '';
     const warnings = new Warnings(logger);
     const unserved = new Unserved(this.#options.eventLogger.child({ agent }));
+    const useless = (event: WireEvent) => {
+      timer.failed(event);
+      traces?.failed(event, 'it cannot be made use of');
+      metrics.refusedEvent(agent, resourceTypeOf(event));
+    };
     const timer = new EventTimer({
       arrived: (type, seconds) => metrics.arrived(type, seconds),
       done: (type, seconds, outcome) => metrics.processed(agent, type, outcome, seconds),
@@ -150,11 +155,9 @@ export class Sessions {
       ...(traces && { outgoing: (event: WireEvent) => traces.outgoing(event) }),
       messageSent: (message) => this.#logSent(agent, message),
       other: (event) => {
-        if (this.#takeOther(agent, event, { warnings, unserved })) return;
-        timer.failed(event);
-        traces?.failed(event, 'it cannot be made use of');
-        metrics.refusedEvent(agent, resourceTypeOf(event));
+        if (!this.#takeOther(agent, event, { warnings, unserved })) useless(event);
       },
+      unreadable: (event) => useless(event),
       intake: this.#options.intake,
     });
     const current: Current = { session, peer, since: new Date() };

@@ -50,6 +50,8 @@ function start(intake?: IntakeLimits) {
     },
     received: () => undefined,
     sent: () => undefined,
+    other: ({ target }) => heard.push(`other ${target}`),
+    unreadable: ({ target }) => heard.push(`unreadable ${target}`),
     ...(intake === undefined ? {} : { intake }),
   });
   return { peer, sent, heard, state };
@@ -101,7 +103,7 @@ test('what cannot be read or is not for us is acknowledged, so that it does not 
   const { peer, sent, heard } = start();
   peer.event({ ...eventOf(message, 'them'), data: Buffer.from('nonsense') });
   peer.event(heartbeatEvent({ source: 'them' }));
-  expect(heard).toEqual([]);
+  expect(heard).toEqual(['unreadable application', 'other heartbeat']);
   expect(sent.map(({ target }) => target)).toEqual(['eventProcessed', 'eventProcessed']);
 });
 

@@ -1,4 +1,4 @@
-import type { Message, PeerConnection } from '../argocd/index.ts';
+import { type Message, type PeerConnection, Warnings } from '../argocd/index.ts';
 import {
   acknowledgement,
   type EventStream,
@@ -46,6 +46,8 @@ export function peerOnStream(options: {
    * acknowledged whatever comes of it.
    */
   other?(event: WireEvent): void;
+  /** Hears of an event whose content is not what its kind promises; it is told in the log and acknowledged. */
+  unreadable?(event: WireEvent): void;
   /** Adds to an event that carries a message, just before it is sent. */
   outgoing?(event: WireEvent): WireEvent;
   /** Hears of each message that is sent, repetitions included. */
@@ -56,6 +58,7 @@ export function peerOnStream(options: {
   const intake = options.intake && new Intake(options.intake);
   /** An acknowledgement carries all extensions of what it acknowledges, as with argocd-agent. */
   const extensions = new WeakMap<Message, WireEvent['extensions']>();
+  const warnings = new Warnings(logger);
   let full = false;
   let paused = false;
   const regulate = () => {
@@ -84,7 +87,10 @@ export function peerOnStream(options: {
     try {
       message = messageOf(event);
     } catch (error) {
-      logger.warn({ ...brief(event), error }, 'event cannot be read and is skipped');
+      warnings.warn({ ...brief(event), error }, 'event cannot be read and is skipped');
+      options.unreadable?.(event);
+      acknowledge(event);
+      return;
     }
     if (message !== undefined) {
       extensions.set(message, event.extensions);
