@@ -7,7 +7,7 @@ import type { SyncLog } from '../managed/log.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../managed/messages.ts';
 import type { SyncStats } from '../managed/stats.ts';
 import type { Copy, MirrorPart, ObjectMessage } from '../parts/part.ts';
-import { fieldsOfMirror, mirrorDigest, mirroredUid, sourceSpecOf } from './mirror.ts';
+import { fieldsOfMirror, isMarked, mirrorDigest, mirroredUid, sourceSpecOf } from './mirror.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
 import { type Heard, Requests } from './requests.ts';
@@ -169,6 +169,7 @@ export class MirrorPeer implements MirrorPart {
     }
     const { agent } = this.#options;
     const isSettled =
+      isMarked(mirror) &&
       mirroredUid(mirror) === uid &&
       mirror.metadata.deletionTimestamp === undefined &&
       !this.#keeper.isTroubled(name) &&
@@ -176,8 +177,8 @@ export class MirrorPeer implements MirrorPart {
     return {
       ...common,
       uid,
-      checksum: specChecksum(sourceSpecOf(mirror, agent)),
-      // Empty, which is no digest of anything, makes the agent say what it has.
+      // None, or an empty one, which is no digest of anything, makes an agent of either kind say what it has.
+      checksum: isSettled ? specChecksum(sourceSpecOf(mirror, agent)) : null,
       digest: isSettled ? mirrorDigest(fieldsOfMirror(mirror, agent), mirror) : '',
     };
   }
