@@ -16,6 +16,10 @@ import type { ClusterInfos } from './cluster-info.ts';
 import type { ConnectionRecords } from './connections.ts';
 import type { PrincipalMetrics } from './metrics.ts';
 
+/** Of what an agent says about itself, as much as makes sense is kept and shown. */
+const longestVersion = 128;
+const longestNamespace = 63;
+
 interface Current {
   readonly session: Session;
   readonly peer: Peer;
@@ -58,7 +62,8 @@ export class Sessions {
 
   /** Remembers what an agent said about itself. */
   introduced(identity: AgentIdentity, request: AuthRequest): void {
-    this.#introductions.set(identity.agent, { version: request.version, namespace: request.agentNamespace });
+    const version = request.version.slice(0, longestVersion);
+    this.#introductions.set(identity.agent, { version, namespace: request.agentNamespace.slice(0, longestNamespace) });
   }
 
   /** The namespace of Argo CD on the agent's cluster, as the agent said. */
