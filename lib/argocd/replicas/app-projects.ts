@@ -3,6 +3,7 @@ import type { AppProject } from '../application.ts';
 import type { AgentKind, MirrorPart } from '../parts/part.ts';
 import { isSkipped } from '../routing.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+import { copiedFrom } from './copy.ts';
 import { appProjectKind } from './kinds.ts';
 import { ownerOfMirror } from './project-mirror.ts';
 import { Publisher, type PublisherOptions } from './publisher.ts';
@@ -42,7 +43,7 @@ export function replicateAppProjects(options: ClusterReplicaOptions<AppProject>)
       localName: (name) => name,
       sourceName: (name) => name,
       toLocal: (project) => project,
-      isCopy: (local) => !isSkipped(local),
+      isCopy: (local) => copiedFrom(local) !== '' && !isSkipped(local),
       objection: (local) => (isSkipped(local) ? skipped : undefined),
       dropsFinalizers: false,
     },

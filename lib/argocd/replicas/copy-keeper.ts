@@ -81,7 +81,7 @@ export class CopyKeeper<T extends ReplicaObject> {
       if (this.#isCopy(local) && deletionTimestamp === undefined && !this.#wanted.has(name)) {
         this.#wanted.set(name, {
           object: local,
-          sourceUid: copiedFrom(local),
+          sourceUid: uidOf(local),
           marks: marksOn(local),
           settled: this.#state(local),
           copyUid: local.metadata.uid,
@@ -100,7 +100,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     for (const local of view.values()) {
       const { name } = local.metadata;
       if (this.#isCopy(local) && !this.#wanted.has(name)) {
-        yield copy(name, copiedFrom(local));
+        yield copy(name, uidOf(local));
       }
     }
   }
@@ -120,7 +120,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     const isAsTold = wanted !== undefined && wanted.settled === this.#state(local);
     return {
       ...told,
-      uid: wanted?.sourceUid ?? copiedFrom(local),
+      uid: wanted?.sourceUid ?? uidOf(local),
       checksum: rules.checksum?.(local) ?? kind.checksum(local),
       // Empty, which is no digest of anything, lets the source say what it wants.
       digest: isSettled ? replicaDigest(kind, isAsTold ? wanted.object : local) : '',
@@ -232,7 +232,7 @@ export class CopyKeeper<T extends ReplicaObject> {
       // When what is wanted goes, what was there before it and has not become it yet goes too.
       const isOurs =
         local !== undefined &&
-        ((this.#isCopy(local) && (copiedFrom(local) === sourceUid || wanted?.sourceUid === sourceUid)) ||
+        ((this.#isCopy(local) && (isCopyOf(local, sourceUid) || wanted?.sourceUid === sourceUid)) ||
           (wanted?.sourceUid === sourceUid && local.metadata.uid === wanted.copyUid));
       if (local === undefined || !isOurs) {
         return 'done';
@@ -270,7 +270,7 @@ export class CopyKeeper<T extends ReplicaObject> {
   }
 
   #isCopy(local: T): boolean {
-    return copiedFrom(local) !== '' && this.#options.rules.isCopy(local);
+    return this.#options.rules.isCopy(local);
   }
 
   /** Looks at what is there after a write that met something else; throws what only time or people can mend. */
@@ -321,6 +321,18 @@ export class CopyKeeper<T extends ReplicaObject> {
     }
     this.#troubles.met(name, message, again);
   }
+}
+
+/** A copy whose mark was taken away says it is one of this, so that its source says what should become of it. */
+const unknownUid = 'unknown';
+
+function uidOf(local: ReplicaObject): string {
+  return copiedFrom(local) || unknownUid;
+}
+
+/** One that does not tell may be any. */
+function isCopyOf(local: ReplicaObject, sourceUid: string): boolean {
+  return copiedFrom(local) === '' || copiedFrom(local) === sourceUid;
 }
 
 function withAnnotations(patch: MergePatch, annotations: Readonly<Record<string, string>> = {}): MergePatch {

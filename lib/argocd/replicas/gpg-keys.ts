@@ -3,6 +3,7 @@ import type { AgentKind, MirrorPart } from '../parts/part.ts';
 import { isSkipped } from '../routing.ts';
 import { type HubPublisherOptions, skipped } from './app-projects.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+import { copiedFrom } from './copy.ts';
 import { gpgKeysKind } from './kinds.ts';
 import { Publisher } from './publisher.ts';
 import { Unacceptable } from './replica-rules.ts';
@@ -30,7 +31,7 @@ export function replicateGpgKeys(options: ClusterReplicaOptions<ConfigMap>): Age
         }
         return configMap;
       },
-      isCopy: isGpgKeys,
+      isCopy: (local) => copiedFrom(local) !== '' && isGpgKeys(local),
       objection: (local) => (isSkipped(local) ? skipped : undefined),
       dropsFinalizers: false,
     },

@@ -158,6 +158,20 @@ describe('a mirror', () => {
     stop.abort();
   });
 
+  test('that lost its mark while the principal was away is its agent’s still, also when that has removed its project', async () => {
+    const first = start();
+    for (const name of ['kept', 'dropped']) first.cluster.put(project(name));
+    await first.settled();
+    first.stop();
+    for (const name of ['kept', 'dropped']) {
+      first.hub.edit(`one-${name}`, { metadata: { annotations: { [annotations.sourceUid]: null } } });
+    }
+    first.cluster.remove('dropped');
+    await start(first).settled();
+    expect([...first.hub.objects.keys()]).toEqual(['one-kept']);
+    expect(first.hub.objects.get('one-kept')?.metadata.annotations?.[annotations.sourceUid]).toBe('uid-kept');
+  });
+
   test('is brought in step after any absence, at the cost of the difference', async () => {
     const first = start();
     for (const name of ['kept', 'changed', 'dropped', 'meddled', 'lost']) first.cluster.put(project(name));

@@ -6,6 +6,7 @@ import { isRepository, isRepositoryForAgent, projectOfRepository, type Secret } 
 import { isSkipped } from '../routing.ts';
 import { type HubPublisherOptions, skipped } from './app-projects.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+import { copiedFrom } from './copy.ts';
 import { repositoryKind } from './kinds.ts';
 import { ownerOfMirror } from './project-mirror.ts';
 import { Publisher } from './publisher.ts';
@@ -64,7 +65,7 @@ export function replicateRepositories(options: RepositoryReplicaOptions): AgentK
       localName: (name) => name,
       sourceName: (name) => name,
       toLocal: (secret) => secret,
-      isCopy: (local) => isRepository(local) && !isSkipped(local),
+      isCopy: (local) => copiedFrom(local) !== '' && isRepository(local) && !isSkipped(local),
       objection: (local) => {
         if (isSkipped(local)) {
           return skipped;
