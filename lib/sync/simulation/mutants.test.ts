@@ -129,7 +129,7 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'what is found again after its deletion is deleted again',
-    file: 'sync/outbox.ts',
+    file: 'sync/decision.ts',
     from: 'deletion<T>({ key, mark }: Entry, uid: string, version: string)',
     to: "deletion<T>({ key }: Entry, uid: string, version: string, mark = '')",
     seed: 555,
