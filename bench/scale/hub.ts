@@ -44,7 +44,7 @@ export function applicationName(index: number): string {
  * Starts a hub's API server with Argo CD's kinds, its Redis and the principal's key material: RSA keys of the sizes that an
  * installation has.
  */
-export async function startHub(tokenKeyBits: 2048 | 4096 = 4096): Promise<Hub> {
+export async function startHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<Hub> {
   const [cluster, redis, authority, jwtKey] = await Promise.all([
     startCluster({ name: 'hub' }),
     startRedis(),

@@ -40,7 +40,7 @@ export function parsePrivateKey(pem: string, what = 'private key'): KeyObject {
  * A key that signs the principal's tokens: RSA (they are signed with RS512), PKCS#8, because argocd-agent's principal
  * reads nothing else.
  */
-export async function generateJwtKey(bits: 2048 | 4096 = 4096): Promise<string> {
+export async function generateJwtKey(bits: 2048 | 4096 = 2048): Promise<string> {
   const { privateKey } = await generate('rsa', { modulusLength: bits });
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
