@@ -7,8 +7,8 @@ import {
   ProjectMirrors,
   publishOwnAppProjects,
 } from './index.ts';
-import { hubApplication, Lab, LabCluster, told } from './managed/testing/lab.ts';
 import { Memory, pair, testLog } from './replicas/testing.ts';
+import { hubApplication, Lab, LabCluster, told } from './testing/lab.ts';
 
 // Defects of argocd-agent by their numbers in the behaviour reference (F.2) that are no single kind's or mode's. Where all
 // tests of defects are is said in e2e/house/defects.test.ts.

@@ -26,10 +26,17 @@ export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
 export { type ConfigMap, configMapSchema, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
+export type { SyncLog } from './log.ts';
 export { AgentSync, type AgentSyncOptions } from './managed/agent-sync.ts';
 export { managedCopyDigest } from './managed/copy.ts';
-export type { SyncLog } from './managed/log.ts';
 export { type NamespaceMapping, oneNamespace, sameNamespaces } from './managed/mapping.ts';
+export type { AdoptionPolicy, MismatchPolicy } from './managed/plan.ts';
+export { PrincipalSync, type PrincipalSyncOptions } from './managed/principal-sync.ts';
+export type { RecreatePolicy } from './managed/recreate.ts';
+export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
+export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
+export { namespaceName, type ObjectMeta, objectName, opaqueId } from './object.ts';
+export { AgentParts, type AgentPartsOptions } from './parts/agent-parts.ts';
 export type {
   ApplicationMessage,
   AppProjectMessage,
@@ -41,15 +48,7 @@ export type {
   RequestUpdate,
   ResyncKind,
   ResyncMessage,
-} from './managed/messages.ts';
-export type { AdoptionPolicy, MismatchPolicy } from './managed/plan.ts';
-export { PrincipalSync, type PrincipalSyncOptions } from './managed/principal-sync.ts';
-export type { RecreatePolicy } from './managed/recreate.ts';
-export type { SyncStats } from './managed/stats.ts';
-export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
-export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
-export { namespaceName, type ObjectMeta, objectName, opaqueId } from './object.ts';
-export { AgentParts, type AgentPartsOptions } from './parts/agent-parts.ts';
+} from './parts/messages.ts';
 export type {
   AgentKind,
   AgentMode,
@@ -62,6 +61,7 @@ export type {
   SourcePart,
 } from './parts/part.ts';
 export { PrincipalParts, type PrincipalPartsOptions } from './parts/principal-parts.ts';
+export type { SyncStats } from './parts/stats.ts';
 export { Warnings } from './parts/warnings.ts';
 export { type HubPublisherOptions, publishAppProjects, replicateAppProjects } from './replicas/app-projects.ts';
 export { type AutonomousProjectsOptions, publishOwnAppProjects } from './replicas/autonomous-projects.ts';

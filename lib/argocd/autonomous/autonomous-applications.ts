@@ -15,14 +15,14 @@ import {
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
-import { CopyWriter } from '../managed/copy-writer.ts';
-import { displayName, type SyncLog } from '../managed/log.ts';
-import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from '../managed/messages.ts';
-import type { Plan } from '../managed/plan.ts';
-import type { SyncStats } from '../managed/stats.ts';
+import { displayName, type SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
+import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from '../parts/messages.ts';
 import type { AgentKind, Listed, ObjectMessage, PrincipalPeerInfo, SourcePart } from '../parts/part.ts';
+import type { SyncStats } from '../parts/stats.ts';
 import { isSkipped } from '../routing.ts';
+import { CopyWriter } from '../writing/copy-writer.ts';
+import type { Plan } from '../writing/plan.ts';
 import { planOperation, planTermination, planTriggers } from './intent-plan.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest } from './mirror.ts';
 

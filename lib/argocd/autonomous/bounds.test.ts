@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Application, Message } from '../index.ts';
-import { Lab } from '../managed/testing/lab.ts';
+import { Lab } from '../testing/lab.ts';
 import { ownApplication, StagePrincipal } from './testing/stage.ts';
 
 let events = 0;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type Application, type ApplicationMessage, annotations, type Message, skipSyncLabel } from '../index.ts';
-import { Lab, LabCluster, told } from '../managed/testing/lab.ts';
 import { isSkipped } from '../routing.ts';
+import { Lab, LabCluster, told } from '../testing/lab.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
 
 // What must hold where argocd-agent's code is known not to hold it.

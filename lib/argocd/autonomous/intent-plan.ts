@@ -1,7 +1,8 @@
 import type { MergePatch } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { newTriggers, type Plan } from '../managed/plan.ts';
 import { applyMergePatch, isEqual, mergePatchBetween } from '../merge-patch.ts';
+import { newTriggers } from '../triggers.ts';
+import type { Plan } from '../writing/plan.ts';
 import { mirroredUid } from './mirror.ts';
 
 /** What a request of the hub leads to: a plan, or that another operation has to end first. */

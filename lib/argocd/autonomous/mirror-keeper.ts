@@ -1,10 +1,10 @@
 import type { Clock, InboxOutcome, ObjectRef, View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import type { CopyWriter } from '../managed/copy-writer.ts';
-import { Fights } from '../managed/fights.ts';
-import { displayName, type SyncLog } from '../managed/log.ts';
-import type { ApplicationMessage } from '../managed/messages.ts';
+import { displayName, type SyncLog } from '../log.ts';
+import type { ApplicationMessage } from '../parts/messages.ts';
 import { isSkipped } from '../routing.ts';
+import type { CopyWriter } from '../writing/copy-writer.ts';
+import { Fights } from '../writing/fights.ts';
 import { isMarked, type MirrorPlace, mirroredUid } from './mirror.ts';
 import {
   isAstray,

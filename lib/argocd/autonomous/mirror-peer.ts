@@ -1,12 +1,12 @@
 import { type Backoff, type Clock, Inbox, type InboxOutcome, type ObjectRef, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
-import type { CopyWriter } from '../managed/copy-writer.ts';
-import { Errands } from '../managed/errands.ts';
-import type { SyncLog } from '../managed/log.ts';
-import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../managed/messages.ts';
-import type { SyncStats } from '../managed/stats.ts';
+import type { SyncLog } from '../log.ts';
+import { Errands } from '../parts/errands.ts';
+import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../parts/messages.ts';
 import type { Copy, MirrorPart, ObjectMessage } from '../parts/part.ts';
+import type { SyncStats } from '../parts/stats.ts';
+import type { CopyWriter } from '../writing/copy-writer.ts';
 import { fieldsOfMirror, isMarked, mirrorDigest, mirroredUid, sourceSpecOf } from './mirror.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';

@@ -1,7 +1,7 @@
 import type { Application, ApplicationSpec, ApplicationStatus } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
-import { triggers, triggersOf } from '../managed/copy.ts';
 import { annotations, skipSyncLabel } from '../names.ts';
+import { triggers, triggersOf } from '../triggers.ts';
 
 /** Where a mirror stands: whose Application it shows, and what the hub calls that agent's cluster. */
 export interface MirrorPlace {

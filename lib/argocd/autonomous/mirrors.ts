@@ -9,9 +9,9 @@ import {
   View,
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { CopyWriter } from '../managed/copy-writer.ts';
-import type { SyncLog } from '../managed/log.ts';
+import type { SyncLog } from '../log.ts';
 import type { MirrorPart, PrincipalKind } from '../parts/part.ts';
+import { CopyWriter } from '../writing/copy-writer.ts';
 import { MirrorPeer } from './mirror-peer.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
 import { namespaceMaker } from './missing-namespace.ts';

@@ -9,7 +9,7 @@ import {
   type Message,
   specChecksum,
 } from '../index.ts';
-import { Lab, LabCluster, told } from '../managed/testing/lab.ts';
+import { Lab, LabCluster, told } from '../testing/lab.ts';
 import { hubSpecOf } from './mirror.ts';
 import { StageAgent, StagePrincipal } from './testing/stage.ts';
 

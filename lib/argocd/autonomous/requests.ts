@@ -1,10 +1,10 @@
 import { type Backoff, type Clock, Outbox, type ResourceKey } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
-import { triggersOf } from '../managed/copy.ts';
-import type { Message, PeerConnection } from '../managed/messages.ts';
 import type { ReportContext } from '../managed/status.ts';
 import { annotations } from '../names.ts';
+import type { Message, PeerConnection } from '../parts/messages.ts';
+import { triggersOf } from '../triggers.ts';
 import { isRunning, isSameOperation } from './intent-plan.ts';
 
 /** What the agent had got of the requests on a mirror when it said something: only to these can that be an answer. */

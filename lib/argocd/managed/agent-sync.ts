@@ -14,23 +14,26 @@ import {
   View,
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
+import { displayName, type SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
+import { Errands } from '../parts/errands.ts';
+import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../parts/messages.ts';
 import type { AgentKind, Copy, MirrorPart, ObjectMessage, PrincipalPeerInfo } from '../parts/part.ts';
-import { idOf, isState, keyOf, placeOf, supersedes, type Work } from './agent-work.ts';
+import type { SyncStats } from '../parts/stats.ts';
+import { placeOf } from '../place.ts';
+import { triggersOf } from '../triggers.ts';
+import { CopyWriter } from '../writing/copy-writer.ts';
+import { Fights } from '../writing/fights.ts';
+import type { Plan } from '../writing/plan.ts';
+import { idOf, isState, keyOf, supersedes, type Work } from './agent-work.ts';
 import { announcementOf, copiedFrom } from './announcements.ts';
-import { sourceUidOf, triggersOf } from './copy.ts';
-import { CopyWriter } from './copy-writer.ts';
-import { Errands } from './errands.ts';
-import { Fights } from './fights.ts';
-import { displayName, type SyncLog } from './log.ts';
-import type { ApplicationMessage, PeerConnection, RequestUpdate } from './messages.ts';
+import { sourceUidOf } from './copy.ts';
 import { Nudges } from './nudges.ts';
 import { OneShots } from './one-shots.ts';
-import { type AdoptionPolicy, type MismatchPolicy, type Plan, planManagedApplication } from './plan.ts';
+import { type AdoptionPolicy, type MismatchPolicy, planManagedApplication } from './plan.ts';
 import { Problems } from './problems.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
 import { ReportSource } from './report-source.ts';
-import type { SyncStats } from './stats.ts';
 import { Territory, type TerritoryOptions } from './territory.ts';
 import {
   awaitsCopy,

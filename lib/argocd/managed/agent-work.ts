@@ -1,6 +1,6 @@
 import type { ObjectRef, ResourceKey } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import type { ApplicationMessage } from './messages.ts';
+import type { ApplicationMessage } from '../parts/messages.ts';
 
 /** Something to do for one Application, named as it is called here: what the principal said, or a look at what changed. */
 export type Work =
@@ -8,11 +8,6 @@ export type Work =
   | { readonly is: 'doubt'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'nudge'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };
-
-/** Equal for the same place. */
-export function placeOf({ namespace, name }: ObjectRef): string {
-  return `${namespace}/${name}`;
-}
 
 /** The engine's key of an Application. */
 export function keyOf({ namespace, name }: ObjectRef): ResourceKey {

@@ -2,8 +2,8 @@ import type { ObjectRef } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import { annotations } from '../names.ts';
+import type { RequestUpdate } from '../parts/messages.ts';
 import { managedCopyDigest } from './copy.ts';
-import type { RequestUpdate } from './messages.ts';
 
 /** Tells the principal what a copy looks like, or that there is none, so that it says what should be different. */
 export function announcementOf(

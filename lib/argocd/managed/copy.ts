@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { Application, ApplicationSpec } from '../application.ts';
 import { canonicalJson } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
+import { triggerAnnotations, triggersOf } from '../triggers.ts';
 
 /** The part of a managed cluster's Application that the hub decides. */
 export interface ManagedFields {
@@ -10,18 +11,6 @@ export interface ManagedFields {
   readonly finalizers: readonly string[];
   readonly spec: ApplicationSpec;
 }
-
-/**
- * Requests to Argo CD in the form of annotations: set by a user on the hub, removed by the controller that did them. The
- * first of each says what to do, the other which request it is; controllers before 3.6 leave the second where it is.
- */
-export const triggers = [
-  [annotations.refresh, annotations.refreshTimestamp],
-  [annotations.hydrate, annotations.hydrateTimestamp],
-] as const;
-
-/** All annotations of {@link triggers}. */
-export const triggerAnnotations = triggers.flat();
 
 /** Annotations that mean something only where they are. */
 const hubOnly: ReadonlySet<string> = new Set([
@@ -119,20 +108,6 @@ export function copyFinalizers(fields: ManagedFields, local: Application): strin
   const own = present.filter(isOfCluster);
   const leaving = local.metadata.deletionTimestamp !== undefined;
   return [...fields.finalizers.filter((one) => !leaving || present.includes(one)), ...own];
-}
-
-/** The trigger annotations of an object that ask for something. */
-export function triggersOf(object: Application): Readonly<Record<string, string>> {
-  const result: Record<string, string> = {};
-  for (const [request, which] of triggers) {
-    for (const key of object.metadata.annotations?.[request] === undefined ? [] : [request, which]) {
-      const value = object.metadata.annotations?.[key];
-      if (value !== undefined) {
-        result[key] = value;
-      }
-    }
-  }
-  return result;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ObjectRef } from '../../sync/index.ts';
 import { type Application, annotations, applicationRouter, type Message } from '../index.ts';
-import { hubApplication, Lab, type LabAgent, type LabPrincipal, told } from './testing/lab.ts';
+import { hubApplication, Lab, type LabAgent, type LabPrincipal, told } from '../testing/lab.ts';
 
 // Defects of argocd-agent that concern managed Applications, by their numbers in the behaviour reference (F.2). Numbers 3,
 // 17 and 50 are in deletion.test.ts.

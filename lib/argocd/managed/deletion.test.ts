@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Application, annotations, type Message } from '../index.ts';
-import { hubApplication, Lab, type LabPrincipal, told } from './testing/lab.ts';
+import { hubApplication, Lab, type LabPrincipal, told } from '../testing/lab.ts';
 
 const resources = 'resources-finalizer.argocd.argoproj.io';
 const ref = { namespace: 'a', name: 'shop' };

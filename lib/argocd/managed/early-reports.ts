@@ -1,7 +1,7 @@
 import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
-import { triggersOf } from './copy.ts';
+import { triggersOf } from '../triggers.ts';
 import type { Delivered, Report } from './report.ts';
 
 interface EarlyReport {

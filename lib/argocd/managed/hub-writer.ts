@@ -8,7 +8,7 @@ import {
   type View,
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { displayName, type SyncLog } from './log.ts';
+import { displayName, type SyncLog } from '../log.ts';
 
 const maxSteps = 6;
 

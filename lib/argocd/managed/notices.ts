@@ -1,9 +1,9 @@
 import { type Backoff, type Clock, Inbox, type ObjectRef } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
+import { displayName, type SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
 import { sourceUidOf } from './copy.ts';
 import type { HubWriter } from './hub-writer.ts';
-import { displayName, type SyncLog } from './log.ts';
 import { planNotice, planRelease } from './status.ts';
 
 /** What {@link Notices} need of the hub. */

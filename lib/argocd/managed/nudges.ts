@@ -1,6 +1,6 @@
 import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { placeOf } from './agent-work.ts';
+import { placeOf } from '../place.ts';
 
 /** How {@link Nudges} work. */
 export interface NudgesOptions {

@@ -1,9 +1,10 @@
 import type { InboxOutcome, ObjectRef, View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import type { CopyWriter } from './copy-writer.ts';
-import { displayName, type SyncLog } from './log.ts';
-import type { ApplicationMessage } from './messages.ts';
-import { type Plan, planDeletion, planNudge, planOperation, planTermination } from './plan.ts';
+import { displayName, type SyncLog } from '../log.ts';
+import type { ApplicationMessage } from '../parts/messages.ts';
+import type { CopyWriter } from '../writing/copy-writer.ts';
+import type { Plan } from '../writing/plan.ts';
+import { planDeletion, planNudge, planOperation, planTermination } from './plan.ts';
 import { isUnmarked } from './wanted.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { type Application, annotations, applyMergePatch } from '../index.ts';
+import { newTriggers } from '../triggers.ts';
+import type { Plan } from '../writing/plan.ts';
 import { managedCopyDigest } from './copy.ts';
 import {
-  newTriggers,
-  type Plan,
   type PlanOptions,
   planDeletion,
   planManagedApplication,

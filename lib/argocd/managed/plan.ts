@@ -2,15 +2,9 @@ import type { MergePatch } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
-import {
-  copyAnnotations,
-  copyFinalizers,
-  isOfCluster,
-  managedFieldsOf,
-  sourceUidOf,
-  triggers,
-  triggersOf,
-} from './copy.ts';
+import { triggersOf } from '../triggers.ts';
+import type { Plan, UpdateReason } from '../writing/plan.ts';
+import { copyAnnotations, copyFinalizers, isOfCluster, managedFieldsOf, sourceUidOf } from './copy.ts';
 
 /** What a hub Application should be on a managed cluster. */
 export interface Desired {
@@ -41,28 +35,6 @@ export interface PlanOptions {
   /** A Go principal sends an operation along with `create`. */
   readonly operation?: Readonly<Record<string, unknown>> | undefined;
 }
-
-/** Why an existing copy is written to. */
-export type UpdateReason = 'changed' | 'adopted' | 'principal-changed' | 'source-replaced';
-
-/** What brings the managed cluster nearer to what the hub wants. */
-export type Plan =
-  | { readonly action: 'none' }
-  | { readonly action: 'create'; readonly object: Application }
-  /** `refreshes`: the patch asks Argo CD to look, which the hub's user did not ask for. */
-  | {
-      readonly action: 'update';
-      readonly patch: MergePatch;
-      readonly reason: UpdateReason;
-      readonly refreshes?: boolean;
-    }
-  /** `Foreground`: the hub's object is being deleted and waits for this; `Background`: a new copy takes its place. */
-  | { readonly action: 'delete'; readonly uid: string; readonly propagation: 'Foreground' | 'Background' }
-  /** The object is going away; plan again when it is gone. */
-  | { readonly action: 'wait' }
-  /** The hub's object is being deleted and there is no copy any more: the hub is waiting to hear that. */
-  | { readonly action: 'gone'; readonly sourceUid: string }
-  | { readonly action: 'refuse'; readonly message: string };
 
 /**
  * Decides what to do with the object that stands where the copy of a hub Application should. The order of the
@@ -323,17 +295,4 @@ function update(local: Application, patch: MergePatch, exact = false): Plan {
     reason: 'changed',
     patch: { ...patch, metadata: { ...(patch.metadata ?? {}), ...(exact ? { uid, resourceVersion } : { uid }) } },
   };
-}
-
-/** Triggers that `now` carries and `before` did not carry in the same way. */
-export function newTriggers(now: Application, before: Application | undefined): Readonly<Record<string, string>> {
-  const known = before === undefined ? {} : triggersOf(before);
-  const wanted = triggersOf(now);
-  const result: Record<string, string> = {};
-  for (const keys of triggers) {
-    if (keys.some((key) => wanted[key] !== undefined && wanted[key] !== known[key])) {
-      Object.assign(result, Object.fromEntries(keys.flatMap((key) => (key in wanted ? [[key, wanted[key]]] : []))));
-    }
-  }
-  return result;
 }

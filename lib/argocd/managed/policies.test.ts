@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ObjectRef } from '../../sync/index.ts';
 import { type Application, annotations, type Message, skipSyncLabel } from '../index.ts';
 import { isSkipped } from '../routing.ts';
-import { hubApplication, Lab, type LabAgent, LabCluster, told } from './testing/lab.ts';
+import { hubApplication, Lab, type LabAgent, LabCluster, told } from '../testing/lab.ts';
 
 const ref: ObjectRef = { namespace: 'a', name: 'shop' };
 const local: ObjectRef = { namespace: 'argocd', name: 'shop' };

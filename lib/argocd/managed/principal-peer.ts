@@ -12,13 +12,13 @@ import {
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
+import { displayName, type SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
+import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../parts/messages.ts';
 import type { Listed, ObjectMessage, SourcePart } from '../parts/part.ts';
+import type { SyncStats } from '../parts/stats.ts';
 import { EarlyReports } from './early-reports.ts';
-import { displayName, type SyncLog } from './log.ts';
-import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from './messages.ts';
 import type { Delivered, Report } from './report.ts';
-import type { SyncStats } from './stats.ts';
 
 /** How an agent calls an Application. */
 export interface Told {

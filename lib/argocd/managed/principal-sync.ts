@@ -13,13 +13,13 @@ import {
   View,
 } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
+import { displayName, type SyncLog } from '../log.ts';
 import { annotations, skipSyncLabel } from '../names.ts';
 import type { PrincipalKind, SourcePart } from '../parts/part.ts';
 import { isSkipped } from '../routing.ts';
 import { Assignments } from './assignments.ts';
 import { managedCopyDigest, sourceUidOf } from './copy.ts';
 import { HubWriter } from './hub-writer.ts';
-import { displayName, type SyncLog } from './log.ts';
 import { Notices } from './notices.ts';
 import { ranUnheard } from './plan.ts';
 import { PrincipalPeer, type Told } from './principal-peer.ts';

@@ -1,5 +1,5 @@
 import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../sync/index.ts';
-import { placeOf } from './agent-work.ts';
+import { placeOf } from '../place.ts';
 
 interface Problem {
   readonly message: string;

@@ -1,5 +1,5 @@
 import type { ResourceKey } from '../../sync/index.ts';
-import type { ApplicationMessage, ErrorMessage } from './messages.ts';
+import type { ApplicationMessage, ErrorMessage } from '../parts/messages.ts';
 
 /** A message of an agent, with what was known of the hub's own requests when it arrived. */
 export interface Report {

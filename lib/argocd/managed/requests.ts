@@ -1,7 +1,7 @@
 import type { ObjectRef, ResourceKey } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
-import { triggersOf } from './copy.ts';
+import { triggersOf } from '../triggers.ts';
 import type { PrincipalPeer } from './principal-peer.ts';
 import type { Delivered } from './report.ts';
 

@@ -3,7 +3,7 @@ import type { Application, ApplicationStatus } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { isEqual, mergePatchBetween } from '../merge-patch.ts';
 import { agentErrorCondition, agentWarningCondition, annotations } from '../names.ts';
-import { triggers, triggersOf } from './copy.ts';
+import { triggers, triggersOf } from '../triggers.ts';
 
 /** What is known about the hub's own requests at the moment an agent's report arrived. */
 export interface ReportContext {

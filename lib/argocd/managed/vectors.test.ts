@@ -12,7 +12,7 @@ import {
   type Message,
   mergePatchBetween,
 } from '../index.ts';
-import { Lab, type LabAgent } from './testing/lab.ts';
+import { Lab, type LabAgent } from '../testing/lab.ts';
 
 // What a Go principal and a Go agent said to each other about managed Applications, each side's part played by ours: it must
 // come to what the Go side came to. The recordings are kept outside the project; where they are not, this is skipped.

@@ -2,9 +2,10 @@ import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import { isEqual } from '../merge-patch.ts';
 import { annotations } from '../names.ts';
-import { managedFieldsOf, sourceUidOf, triggersOf } from './copy.ts';
-import type { ApplicationMessage } from './messages.ts';
-import { type Desired, newTriggers } from './plan.ts';
+import type { ApplicationMessage } from '../parts/messages.ts';
+import { newTriggers, triggersOf } from '../triggers.ts';
+import { managedFieldsOf, sourceUidOf } from './copy.ts';
+import type { Desired } from './plan.ts';
 
 /** What the principal said last about one Application, and how far it is done. */
 export interface Wanted extends Desired {

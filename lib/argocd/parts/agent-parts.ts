@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Backoff, Clock } from '../../sync/index.ts';
-import type { SyncLog } from '../managed/log.ts';
-import type { Message, PeerConnection } from '../managed/messages.ts';
-import type { SyncStats } from '../managed/stats.ts';
+import type { SyncLog } from '../log.ts';
 import { Conversation } from './conversation.ts';
+import type { Message, PeerConnection } from './messages.ts';
 import { MirrorResync } from './mirror-resync.ts';
 import type { AgentKind, MirrorPart, PrincipalPeerInfo, SourcePart } from './part.ts';
 import { SourceResync } from './source-resync.ts';
+import type { SyncStats } from './stats.ts';
 
 /** What an agent keeps in step, by its mode. */
 export type AgentKinds =

@@ -1,9 +1,9 @@
 import { type Backoff, type Clock, systemClock } from '../../sync/index.ts';
-import { Errands } from '../managed/errands.ts';
-import type { SyncLog } from '../managed/log.ts';
-import type { Message, PeerConnection, ResyncMessage } from '../managed/messages.ts';
-import type { SyncStats } from '../managed/stats.ts';
+import type { SyncLog } from '../log.ts';
+import { Errands } from './errands.ts';
+import type { Message, PeerConnection, ResyncMessage } from './messages.ts';
 import type { MirrorPart, ObjectMessage, PrincipalPeerInfo, SourcePart } from './part.ts';
+import type { SyncStats } from './stats.ts';
 import { Warnings } from './warnings.ts';
 
 /** What concerns all kinds together, from one of the two sides. */

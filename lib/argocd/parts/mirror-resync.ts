@@ -1,7 +1,7 @@
 import type { ObjectRef } from '../../sync/index.ts';
 import { resourceListChecksum } from '../checksums.ts';
-import type { ResyncMessage } from '../managed/messages.ts';
 import type { Resync, ResyncContext } from './conversation.ts';
+import type { ResyncMessage } from './messages.ts';
 import type { MirrorPart } from './part.ts';
 
 /** Answers that wait to be acknowledged. A peer that asks for more without hearing what it asked for gets none. */

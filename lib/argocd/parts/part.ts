@@ -1,6 +1,6 @@
 import type { ObjectRef } from '../../sync/index.ts';
-import type { Message, PeerConnection, RequestUpdate, ResyncKind, ResyncMessage } from '../managed/messages.ts';
-import type { SyncStats } from '../managed/stats.ts';
+import type { Message, PeerConnection, RequestUpdate, ResyncKind, ResyncMessage } from './messages.ts';
+import type { SyncStats } from './stats.ts';
 
 /** A message about objects of one kind: everything but the resync family. */
 export type ObjectMessage = Exclude<Message, ResyncMessage>;

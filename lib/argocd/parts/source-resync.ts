@@ -1,6 +1,6 @@
 import { resourceListChecksum } from '../checksums.ts';
-import type { RequestUpdate, ResyncMessage } from '../managed/messages.ts';
 import type { Resync, ResyncContext } from './conversation.ts';
+import type { RequestUpdate, ResyncMessage } from './messages.ts';
 import type { Listed, SourcePart } from './part.ts';
 
 /** How long a peer that is new to this process may say nothing of what it holds, before it is told everything. */

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../sync/index.ts';
-import type { SyncLog } from '../managed/log.ts';
+import type { SyncLog } from '../log.ts';
 
 const windowMs = 60_000;
 const mostPerWindow = 20;

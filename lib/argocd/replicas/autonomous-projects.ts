@@ -1,6 +1,6 @@
 import type { Clock, Store } from '../../sync/index.ts';
 import type { AppProject } from '../application.ts';
-import type { SyncLog } from '../managed/log.ts';
+import type { SyncLog } from '../log.ts';
 import type { AgentKind, SourcePart } from '../parts/part.ts';
 import { isSkipped } from '../routing.ts';
 import { appProjectKind } from './kinds.ts';

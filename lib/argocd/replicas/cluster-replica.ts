@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../sync/index.ts';
-import type { SyncLog } from '../managed/log.ts';
-import type { PeerConnection } from '../managed/messages.ts';
+import type { SyncLog } from '../log.ts';
+import type { PeerConnection } from '../parts/messages.ts';
 import type { AgentKind, MirrorPart, ObjectMessage } from '../parts/part.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 import { Replica } from './replica.ts';

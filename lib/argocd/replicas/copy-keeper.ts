@@ -1,9 +1,9 @@
 import { type Clock, failureOf, type MergePatch, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import { Troubles } from '../autonomous/troubles.ts';
 import { canonicalJson } from '../canonical-json.ts';
-import type { SyncLog } from '../managed/log.ts';
-import type { RequestUpdate } from '../managed/messages.ts';
+import type { SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
+import type { RequestUpdate } from '../parts/messages.ts';
 import type { Copy } from '../parts/part.ts';
 import { Warnings } from '../parts/warnings.ts';
 import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';

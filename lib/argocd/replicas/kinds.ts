@@ -1,8 +1,8 @@
 import type { AppProject } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import type { ConfigMap } from '../gpg-keys.ts';
-import type { ResyncKind } from '../managed/messages.ts';
 import type { ObjectMeta } from '../object.ts';
+import type { ResyncKind } from '../parts/messages.ts';
 import type { ObjectMessage } from '../parts/part.ts';
 import type { Secret } from '../repository.ts';
 

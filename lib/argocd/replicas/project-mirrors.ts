@@ -3,7 +3,7 @@ import { type Clock, type ObjectRef, type Store, systemClock, View } from '../..
 import type { AppProject } from '../application.ts';
 import type { MirrorTrouble } from '../autonomous/troubles.ts';
 import { specChecksum } from '../checksums.ts';
-import type { SyncLog } from '../managed/log.ts';
+import type { SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
 import type { MirrorPart, PrincipalKind } from '../parts/part.ts';
 import { isSkipped } from '../routing.ts';

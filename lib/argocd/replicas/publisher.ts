@@ -12,8 +12,8 @@ import {
   systemClock,
   View,
 } from '../../sync/index.ts';
-import type { SyncLog } from '../managed/log.ts';
-import type { Message, PeerConnection, RequestUpdate } from '../managed/messages.ts';
+import type { SyncLog } from '../log.ts';
+import type { Message, PeerConnection, RequestUpdate } from '../parts/messages.ts';
 import type { Listed, PrincipalKind, PrincipalPeerInfo, SourcePart } from '../parts/part.ts';
 import type { LabelTest } from '../selector.ts';
 import { forTransfer, replicaDigest } from './copy.ts';

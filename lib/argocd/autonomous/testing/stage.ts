@@ -9,7 +9,7 @@ import {
   type PeerConnection,
   PrincipalParts,
 } from '../../index.ts';
-import { Lab, LabCluster, type Talk } from '../../managed/testing/lab.ts';
+import { Lab, LabCluster, type Talk } from '../../testing/lab.ts';
 
 /** A principal with the mirrors of an autonomous agent, alone or joined with it. */
 export class StagePrincipal implements Talk {

@@ -1,5 +1,5 @@
-import type { ObjectRef, Store, StoreChange } from '../../../sync/index.ts';
-import { Cluster, type Collection, VirtualTime } from '../../../sync/testing.ts';
+import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
+import { Cluster, type Collection, VirtualTime } from '../../sync/testing.ts';
 import {
   AgentParts,
   AgentSync,
@@ -11,7 +11,7 @@ import {
   PrincipalParts,
   PrincipalSync,
   type PrincipalSyncOptions,
-} from '../../index.ts';
+} from '../index.ts';
 
 /** When everything in a laboratory happens, so that condition times can be foretold. */
 export const today = new Date('2026-01-02T03:04:05Z');

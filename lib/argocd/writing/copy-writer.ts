@@ -1,8 +1,8 @@
 import { failureOf, type MergePatch, mayPassLater, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
+import { displayName, type SyncLog } from '../log.ts';
 import { isEqual } from '../merge-patch.ts';
 import { isSkipped } from '../routing.ts';
-import { displayName, type SyncLog } from './log.ts';
 import type { Plan } from './plan.ts';
 
 /** What came of a {@link CopyWriter.run}. */

@@ -1,6 +1,6 @@
 import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../sync/index.ts';
-import { placeOf } from './agent-work.ts';
-import { displayName, type SyncLog } from './log.ts';
+import { displayName, type SyncLog } from '../log.ts';
+import { placeOf } from '../place.ts';
 
 /** How {@link Fights} work. */
 export interface FightsOptions {

@@ -1,0 +1,6 @@
+import type { ObjectRef } from '../sync/index.ts';
+
+/** Equal for the same place. */
+export function placeOf({ namespace, name }: ObjectRef): string {
+  return `${namespace}/${name}`;
+}
