@@ -175,6 +175,23 @@ describe('a mirror', () => {
     expect(principal.mirror()?.metadata.labels).toEqual({ team: 'x' });
   });
 
+  test('does not become what it was when a copy of an earlier message comes late', async () => {
+    const { lab, principal } = await alone();
+    const first = says('spec-update', own('old', { status: { sync: { status: 'OutOfSync' } } }));
+    // The second time it is an answer: a Go agent says what it has, under the id that it has.
+    for (const message of [
+      first,
+      first,
+      says('spec-update', own('old', { status: { sync: { status: 'Synced' } } })),
+      first,
+    ]) {
+      principal.hear(message);
+      await lab.run();
+    }
+    expect(principal.mirror()?.status).toEqual({ sync: { status: 'Synced' } });
+    expect(principal.acknowledged).toHaveLength(5);
+  });
+
   test('is not written to when its agent says what it shows already', async () => {
     const { lab, principal } = await alone();
     const { writes } = lab.hub;

@@ -207,9 +207,6 @@ export class MirrorKeeper {
       if (mirror !== undefined && isSkipped(mirror)) {
         return { action: 'none' } as const;
       }
-      if (mirror !== undefined && report !== undefined) {
-        this.#options.requests.expect(name, mirror, report.source);
-      }
       const next = planMirror(wanted, mirror, {
         name,
         place,
@@ -218,6 +215,9 @@ export class MirrorKeeper {
         report: mirror &&
           report && { source: report.source, context: this.#options.requests.context(mirror, report.heard) },
       });
+      if (mirror !== undefined && report !== undefined && next.action === 'update') {
+        this.#options.requests.expect(name, mirror, report.source, next.patch);
+      }
       writes ||= next.action === 'create' || next.action === 'update';
       return next;
     };

@@ -12,6 +12,7 @@ import { MirrorKeeper } from './mirror-keeper.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
 import { type Heard, Requests } from './requests.ts';
 import type { MirrorTrouble } from './troubles.ts';
+import { idOf, Words } from './words.ts';
 
 /** What a {@link MirrorPeer} needs of the hub. */
 export interface MirrorPeerOptions {
@@ -36,9 +37,6 @@ export interface MirrorPeerOptions {
   readonly resend: Backoff | undefined;
 }
 
-/** Names not in use of which the last message may be remembered. */
-const mostUnused = 4_096;
-
 /** Something to do for one mirror: what the agent said, or a look at what changed. */
 type Work =
   | {
@@ -58,8 +56,7 @@ export class MirrorPeer implements MirrorPart {
   readonly kind = 'Application';
   readonly #options: MirrorPeerOptions;
   readonly #keeper: MirrorKeeper;
-  /** The last message about each name that was done. */
-  readonly #lastSaid = new Map<string, string>();
+  readonly #words: Words;
   readonly #inbox: Inbox<Work>;
   readonly #requests: Requests;
   readonly #errands: Errands;
@@ -81,6 +78,10 @@ export class MirrorPeer implements MirrorPart {
       look: (name) => this.#inbox.receive({ is: 'look', name, id: options.newId() }),
       isBusy: (name) => this.#inbox.isBusy(name),
       ask: (name) => this.#ask(name),
+    });
+    this.#words = new Words({
+      isInUse: (name) => this.#keeper.wanted(name) !== undefined,
+      inUse: () => this.#keeper.size,
     });
     this.#inbox = new Inbox<Work>(
       {
@@ -142,9 +143,13 @@ export class MirrorPeer implements MirrorPart {
     if (uid === '' || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)) {
       return false;
     }
+    const is = this.#words.is(message);
+    if (is === 'late') {
+      this.#connection?.acknowledge(message);
+      return true;
+    }
     const heard = this.#requests.heard(name);
-    // Asked about what it has said last, a Go agent says it again under the same id, which is then an answer, not a copy.
-    const id = idOf(message) === this.#lastSaid.get(name) ? this.#options.newId() : idOf(message);
+    const id = is === 'again' ? this.#options.newId() : idOf(message);
     this.#inbox.receive({ is: 'message', name, id, message, heard, connection: this.#connection });
     return true;
   }
@@ -259,30 +264,14 @@ export class MirrorPeer implements MirrorPart {
       case 'look':
         return this.#keeper.look(name, signal);
       case 'message':
-        this.#remember(name, idOf(work.message));
+        this.#words.said(work.message);
         return this.#keeper.take(work.message, work.heard, signal);
-    }
-  }
-
-  /** What is remembered of names that are not in use any more is forgotten when it becomes much. */
-  #remember(name: string, id: string): void {
-    this.#lastSaid.set(name, id);
-    if (this.#lastSaid.size > 2 * this.#keeper.size + mostUnused) {
-      for (const other of this.#lastSaid.keys()) {
-        if (this.#keeper.wanted(other) === undefined) {
-          this.#lastSaid.delete(other);
-        }
-      }
     }
   }
 
   #ref(name: string): ObjectRef {
     return { namespace: this.#options.agent, name };
   }
-}
-
-function idOf({ type, resourceId, eventId }: ApplicationMessage): string {
-  return `${type}/${resourceId}/${eventId}`;
 }
 
 function supersedes(newer: Work, older: Work): boolean {

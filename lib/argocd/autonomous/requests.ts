@@ -1,4 +1,4 @@
-import { type Backoff, type Clock, Outbox, type ResourceKey } from '../../sync/index.ts';
+import { type Backoff, type Clock, type MergePatch, Outbox, type ResourceKey } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { digestOf } from '../canonical-json.ts';
 import type { ReportContext } from '../managed/status.ts';
@@ -138,9 +138,10 @@ export class Requests {
   }
 
   /** What the agent said is about to be written: it must not pass for a user's request when the hub shows it. */
-  expect(name: string, mirror: Application, source: Application): void {
+  expect(name: string, mirror: Application, source: Application, patch: MergePatch): void {
     const uid = mirror.metadata.uid ?? '';
-    if (source.operation !== undefined) {
+    // What the user asked for may stay where it is, and then is still the request.
+    if (source.operation !== undefined && patch.operation !== undefined) {
       this.#operations.set(name, { uid, digest: digestOf(source.operation) });
     }
     if (source.status?.operationState?.phase === 'Terminating') {

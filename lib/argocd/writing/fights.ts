@@ -67,6 +67,8 @@ export class Fights {
     fight.waiting?.();
     fight.waiting = clock.after(Math.max(0, due - clock.now()), () => {
       fight.waiting = undefined;
+      // Somebody else may have put it right meanwhile: then this is all that ends the fight.
+      fight.endsAt = clock.after(calmMs, () => this.forget(ref));
       putBack();
     });
   }

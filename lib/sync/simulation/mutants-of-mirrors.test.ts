@@ -80,7 +80,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'what an agent says of an operation is no request',
     file: keeper,
-    from: 'this.#options.requests.expect(name, mirror, report.source);',
+    from: 'this.#options.requests.expect(name, mirror, report.source, next.patch);',
     to: '',
     seed: 11_795,
   },
@@ -118,7 +118,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'who says the same again has been asked',
     file: peer,
-    from: 'idOf(message) === this.#lastSaid.get(name) ? this.#options.newId() : idOf(message)',
+    from: "is === 'again' ? this.#options.newId() : idOf(message)",
     to: 'idOf(message)',
     seed: 1_770,
   },
