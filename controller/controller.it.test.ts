@@ -39,6 +39,22 @@ test('clusters that are selected while the certificate authority is being made a
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
 });
 
+test('two GitOpsClusters of a namespace share authority and principal, and come to rest', async () => {
+  const { ns, a, b } = hub;
+  await hub.fixture.placement(ns, 'one', [a]);
+  await hub.fixture.placement(ns, 'two', [b]);
+  await hub.fixture.gitOpsCluster(ns, 'one', 'one', { principalServerAddress: 'one.example.com' });
+  await hub.fixture.gitOpsCluster(ns, 'two', 'two', { principalServerAddress: 'two.example.com', mode: 'autonomous' });
+  hub.start();
+  await hub.fixture.conditionIs([ns, 'one'], 'Ready', 'True');
+  await hub.fixture.conditionIs([ns, 'two'], 'Ready', 'True');
+  await hub.idle();
+  const certificate = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
+  expect(inspectCertificate(certificate).dnsNames).toEqual(
+    expect.arrayContaining(['one.example.com', 'two.example.com']),
+  );
+});
+
 test('a GitOpsCluster enrolls the clusters of all decision pages', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();

@@ -68,7 +68,7 @@ test('certificates name every way to the principal and the resource proxy, each 
     nodePort,
     [node(['InternalIP', '10.0.0.2']), node(['InternalIP', '10.0.0.3'])],
     'argocd',
-    'lb',
+    ['lb'],
   );
   expect(hosts).toEqual(
     expect.arrayContaining([

@@ -58,7 +58,7 @@ export function principalHosts(
   service: Service | undefined,
   nodes: readonly KubeNode[],
   namespace: string,
-  endpoint: string | undefined,
+  endpoints: readonly string[],
 ): string[] {
   const ingress = (service?.status?.loadBalancer?.ingress ?? []).flatMap(({ hostname, ip }) => [hostname, ip]);
   const nodeAddresses = service?.spec?.type === 'NodePort' ? nodes.map(internalAddress) : [];
@@ -67,7 +67,7 @@ export function principalHosts(
     ...nodeAddresses,
     ...serviceHosts(service?.metadata.name ?? principalServices[0], namespace),
     ...loopback,
-    endpoint,
+    ...endpoints,
   ];
   return [...new Set(hosts.filter((host) => host !== undefined && host !== ''))] as string[];
 }

@@ -19,6 +19,7 @@ import { isOurs } from './applier.ts';
 import { principalHosts, principalServices, resourceProxyHosts } from './discovery.ts';
 import { hubNames, keys, labelValue, managedBy } from './names.ts';
 import { nodesFor } from './server-step.ts';
+import { parseGitOpsCluster } from './spec.ts';
 import { failed, type Step, type StepContext, type StepResult, succeeded } from './steps.ts';
 
 /** Signs the principal's tokens. An existing Secret is used as it is. */
@@ -69,12 +70,14 @@ export const principalStep: Step = {
   condition: 'PrincipalCertificateReady',
   purpose: 'generate principal certificate',
   run: async (context) => {
-    const hosts = principalHosts(
-      context.service,
-      await nodesFor(context),
-      context.namespace,
-      context.endpoint?.address ?? context.spec.server.value?.address,
-    );
+    const { gitOpsCluster, namespace, endpoint, spec, caches } = context;
+    // All GitOpsClusters of the namespace share the principal, each perhaps under an address of its own.
+    const others = caches.gitOpsClusters
+      .list(namespace)
+      .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)
+      .flatMap((other) => parseGitOpsCluster(other).server.value?.address || []);
+    const addresses = [endpoint?.address ?? spec.server.value?.address ?? '', ...others];
+    const hosts = principalHosts(context.service, await nodesFor(context), namespace, [...new Set(addresses)].sort());
     return serverCertificate(context, hubNames.principalTls, hosts, 'Principal certificate generated successfully');
   },
 };
@@ -135,8 +138,9 @@ function mustReplaceAuthority(secret: Secret, now: Date): boolean {
 
 async function ensureBundle(context: StepContext, authorities: string): Promise<void> {
   const key = { namespace: context.namespace, name: hubNames.authorityBundle };
+  // All GitOpsClusters of the namespace share it, so it names none of them: they would write it in turns for ever.
   const desired: ConfigMap = {
-    metadata: { ...key, ...hubMetadata(context, 'ca-bundle') },
+    metadata: { ...key, labels: { [keys.managedBy]: managedBy, [keys.component]: 'ca-bundle' } },
     data: { 'ca-bundle.crt': authorities },
   };
   await context.applier.ensure(configMaps, desired, context.caches.bundles.get(key), {
