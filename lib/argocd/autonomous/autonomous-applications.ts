@@ -308,11 +308,9 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
   }
 
   async #operate({ ref, message }: Intent, signal: AbortSignal): Promise<InboxOutcome> {
-    const before = this.#tried.get(message);
-    this.#tried.set(
-      message,
-      before ?? { startedAt: this.#local(this.#key(ref.name))?.status?.operationState?.startedAt },
-    );
+    const { startedAt } = this.#local(this.#key(ref.name))?.status?.operationState ?? {};
+    const before = this.#tried.get(message) ?? { startedAt };
+    this.#tried.set(message, before);
     let isLater = false;
     const outcome = await this.#run(
       ref,

@@ -24,13 +24,13 @@ export function planTriggers(mirror: Application, local: Application | undefined
 /**
  * Decides what an operation that a user asked for on the mirror does here. Argo CD forgets one that is set while another
  * is there, so it waits for the end of that.
- * @param before when the operation before this one had started, if an attempt to set this one was already made: its
- * answer may have been lost, and then it shows by having started
+ * @param before when the operation before this one had started, as far as was known when this one was first tried: the
+ * answer to setting it may have been lost or late, and then it shows by having started
  */
 export function planOperation(
   mirror: Application,
   local: Application | undefined,
-  before: { readonly startedAt: unknown } | undefined,
+  before: { readonly startedAt: unknown },
 ): IntentPlan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
@@ -41,7 +41,7 @@ export function planOperation(
   if (operation === undefined || isEqual(local.operation, operation)) {
     return { action: 'none' };
   }
-  if (before !== undefined && state?.startedAt !== before.startedAt && isSameOperation(state?.operation, operation)) {
+  if (state?.startedAt !== before.startedAt && isSameOperation(state?.operation, operation)) {
     return { action: 'none' };
   }
   if (local.operation !== undefined) {
