@@ -394,6 +394,10 @@ async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; 
     },
     { signal: stop.signal, ...generous },
   ).catch(() => undefined);
+  // Argo CD's API server takes no sync while another one is in progress.
+  const isFree = (found: Application | undefined) =>
+    found?.operation === undefined && operationOf(found)?.phase !== 'Running';
+  await Promise.all([becomes(from, mirror, isFree), becomes(on, key, isFree)]);
   await from.mergePatch(applications, mirror, { operation: { info, sync: { revision: 'main' } } });
   const done = await becomes(from, mirror, (found) => isOurs(found) && operationOf(found)?.phase === 'Succeeded');
   expect(done?.operation).toBeUndefined();
