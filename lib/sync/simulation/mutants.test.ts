@@ -1,27 +1,5 @@
-import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Mutant, testMutants } from './mutant-testing.ts';
 
-interface Edit {
-  readonly file: string;
-  readonly from: string;
-  readonly to: string;
-}
-
-interface Mutant extends Edit {
-  readonly invariant: string;
-  readonly also?: Edit;
-  /** Where to begin, for what is rare. */
-  readonly seed?: number;
-}
-
-/**
- * Each invariant, broken on purpose in one place of a copy of the sources. The simulator must notice: else it proves
- * nothing. A mutant whose lines are not found any more fails too. Where a second defence would repair the damage, `also`
- * takes that away as well.
- */
 const strayed = {
   file: 'argocd/managed/principal-sync.ts',
   from: 'this.#peers.get(agent)?.peerHolds(key, { uid });',
@@ -204,38 +182,4 @@ const mutants: Mutant[] = [
   },
 ];
 
-let folder = '';
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'mutants-'));
-  await symlink(join(import.meta.dirname, '../../../node_modules'), join(folder, 'node_modules'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
-
-test.each(mutants)(
-  'noticed when broken: $invariant',
-  async ({ invariant, seed, also, ...edit }) => {
-    const lib = join(folder, invariant.replaceAll(/\W+/g, '-'));
-    await mkdir(lib);
-    for (const part of ['sync', 'argocd']) {
-      await cp(join(import.meta.dirname, '../..', part), join(lib, part), { recursive: true });
-    }
-    for (const { file, from, to } of also === undefined ? [edit] : [edit, also]) {
-      const source = await readFile(join(lib, file), 'utf8');
-      expect(source.split(from), `the line to break in ${file}`).toHaveLength(2);
-      await writeFile(
-        join(lib, file),
-        source.replace(from, () => to),
-      );
-    }
-    const start = seed === undefined ? [] : ['--from', String(seed)];
-    expect(await runSimulator(lib, [...start, '--seeds', '3000', '--stop-at-failure'])).toMatch(/^seed \d+ fails/m);
-  },
-  60_000,
-);
-
-function runSimulator(lib: string, args: string[]): Promise<string> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [join(lib, 'sync/simulation/main.ts'), ...args], (_error, stdout) => resolve(stdout));
-  });
-}
+testMutants(mutants);
