@@ -23,7 +23,7 @@ export class Words {
   /** What a message is: heard for the first time, the last one said again, or an earlier one that nothing follows from. */
   is(message: ApplicationMessage): 'new' | 'again' | 'late' {
     const ids = this.#done.get(message.object.metadata.name);
-    const id = idOf(message);
+    const id = wordOf(message);
     if (ids?.at(-1) === id) {
       return 'again';
     }
@@ -34,7 +34,7 @@ export class Words {
   /** The message is being done. */
   said(message: ApplicationMessage): void {
     const { name } = message.object.metadata;
-    const id = idOf(message);
+    const id = wordOf(message);
     const earlier = (this.#done.get(name) ?? []).filter((one) => one !== id);
     this.#done.set(name, [...earlier.slice(1 - mostPerName), id]);
     if (this.#done.size > 2 * this.#inUse() + mostUnused) {
@@ -50,4 +50,9 @@ export class Words {
 /** Equal for two copies of one message. */
 export function idOf({ type, resourceId, eventId }: ApplicationMessage): string {
   return `${type}/${resourceId}/${eventId}`;
+}
+
+/** Equal for messages that say the same: a Go agent calls one state a creation first and an update later. */
+function wordOf({ type, resourceId, eventId }: ApplicationMessage): string {
+  return `${type === 'delete' ? type : ''}/${resourceId}/${eventId}`;
 }
