@@ -109,13 +109,6 @@ const mutants: Mutant[] = [
     seed: 1_340,
   },
   {
-    invariant: 'what cannot be shown yet is told of',
-    file: keeper,
-    from: 'return new Set([...this.#options.names(), ...this.#wanted.keys()]);',
-    to: 'return this.#options.names();',
-    seed: 2_120,
-  },
-  {
     invariant: 'who says the same again has been asked',
     file: peer,
     from: "is === 'again' ? this.#options.newId() : idOf(message)",
