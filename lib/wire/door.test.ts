@@ -113,6 +113,31 @@ test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind
   await done;
 });
 
+test.each([
+  ['nothing', Buffer.alloc(0)],
+  ['a part of a greeting', Buffer.from([0x16, 0x03, 0x01, 0x01, 0x00, 0x01])],
+])('a TLS client that says %s is sent away', async (_what, bytes) => {
+  server = await serveWire({
+    address: '127.0.0.1',
+    port: 0,
+    tls: material,
+    webSocket: false,
+    version: '1',
+    principalNamespace: 'argocd',
+    tokens,
+    authenticate: async () => 'one',
+    subscribe: () => ({ event: () => undefined, closed: () => undefined }),
+    patience: { requestMs: 200, idleMs: 200 },
+    logger: silent,
+  });
+  const socket = connectTcp({ host: '127.0.0.1', port: server.port });
+  socket.on('error', () => undefined);
+  socket.resume();
+  const closed = once(socket, 'close');
+  if (bytes.length > 0) socket.write(bytes);
+  await closed;
+});
+
 test('the two versions of HTTP are told apart however the first bytes come', async () => {
   server = await serveWire({
     address: '127.0.0.1',

@@ -27,7 +27,8 @@ export interface Door {
   destroyAll(): void;
 }
 
-const handshakeTimeoutMs = 15_000;
+/** A TLS handshake takes no longer, however patient the door is otherwise. */
+const maxHandshakeMs = 15_000;
 /** Strangers are given this long before they may have to make room for others. */
 const strangerGraceMs = 5000;
 /** What every client of HTTP/2 sends first. */
@@ -52,7 +53,7 @@ export async function openDoor(options: {
   readonly tls: ServerTls | 'plaintext';
   /** Whether HTTP/1.1 is served beside HTTP/2. */
   readonly http1: boolean;
-  /** How long a plaintext client may take to say something. */
+  /** How long a client may take to say something, or for the TLS handshake. */
   readonly idleMs: number;
   readonly limits: ConnectionLimits;
   readonly logger: WireLogger;
@@ -88,7 +89,7 @@ export async function openDoor(options: {
     return true;
   };
 
-  const tlsServer = tls === 'plaintext' ? undefined : createDoorTls(tls, http1);
+  const tlsServer = tls === 'plaintext' ? undefined : createDoorTls(tls, http1, options.idleMs);
   const enter = (socket: Socket) => {
     if (tlsServer !== undefined) tlsServer.emit('connection', socket);
     else if (!http1) options.enter(socket, 'h2');
@@ -122,6 +123,8 @@ export async function openDoor(options: {
   });
   if (tlsServer !== undefined) {
     logTlsTrouble(tlsServer, logger);
+    // Node.js reports a handshake that takes too long, and leaves it to the server to end the connection.
+    tlsServer.on('tlsClientError', (_error, socket) => socket.destroy());
     tlsServer.on('secureConnection', (socket: TLSSocket) => {
       socket.on('error', () => undefined);
       if (socket.alpnProtocol === 'h2') options.enter(socket, 'h2');
@@ -165,13 +168,13 @@ export async function openDoor(options: {
   };
 }
 
-function createDoorTls(tls: ServerTls, http1: boolean): TlsServer {
+function createDoorTls(tls: ServerTls, http1: boolean, idleMs: number): TlsServer {
   return createTlsServer({
     ...secureContextOptions(tls),
     requestCert: tls.clientCa !== undefined,
     rejectUnauthorized: false,
     ALPNProtocols: http1 ? ['h2', 'http/1.1'] : ['h2'],
-    handshakeTimeout: handshakeTimeoutMs,
+    handshakeTimeout: Math.min(idleMs, maxHandshakeMs),
   });
 }
 
