@@ -20,8 +20,8 @@ export {
 } from './autonomous/autonomous-applications.ts';
 export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export type { MirrorAdoptionPolicy } from './autonomous/mirror-plan.ts';
+export type { MirrorTrouble } from './autonomous/mirror-trouble.ts';
 export { Mirrors, type MirrorsOptions } from './autonomous/mirrors.ts';
-export type { MirrorTrouble } from './autonomous/troubles.ts';
 export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';

@@ -5,6 +5,7 @@ import type { ApplicationMessage } from '../parts/messages.ts';
 import { isSkipped } from '../routing.ts';
 import type { CopyWriter } from '../writing/copy-writer.ts';
 import { Fights } from '../writing/fights.ts';
+import { Troubles } from '../writing/troubles.ts';
 import { isMarked, type MirrorPlace, mirroredUid } from './mirror.ts';
 import {
   isAstray,
@@ -17,9 +18,9 @@ import {
   wantedAfter,
   wantedAsFound,
 } from './mirror-plan.ts';
+import type { MirrorTrouble } from './mirror-trouble.ts';
 import { MissingNamespace } from './missing-namespace.ts';
 import type { Heard, Requests } from './requests.ts';
-import { type MirrorTrouble, Troubles } from './troubles.ts';
 
 /** What a {@link MirrorKeeper} needs of the hub and of its peer. */
 export interface MirrorKeeperOptions {
@@ -70,16 +71,9 @@ export class MirrorKeeper {
 
   constructor(options: MirrorKeeperOptions) {
     this.#options = options;
-    const { agent, clock, random, log } = options;
+    const { clock, random, log } = options;
     this.#fights = new Fights({ clock, random, log, changed: () => undefined });
-    this.#troubles = new Troubles({
-      clock,
-      random,
-      told: (name, message) => {
-        log.error({ agent, application: `${agent}/${name}` }, `Application cannot be mirrored: ${message}`);
-        options.onTrouble({ agent, name, message });
-      },
-    });
+    this.#troubles = new Troubles({ clock, random });
   }
 
   /** Mirrors that cannot be written, or that somebody fights over. */
@@ -198,7 +192,7 @@ export class MirrorKeeper {
       return this.#settleUnknown(name, signal);
     }
     if (place === undefined) {
-      this.#troubles.met(name, `the hub's Argo CD has no cluster for agent ${agent}`);
+      this.#trouble(name, `the hub's Argo CD has no cluster for agent ${agent}`);
       return 'retry';
     }
     const now = this.#options.today();
@@ -241,18 +235,26 @@ export class MirrorKeeper {
       if (!(error instanceof MissingNamespace)) {
         throw error;
       }
-      this.#troubles.met(name, error.message);
+      this.#trouble(name, error.message);
       return 'retry';
+    }
+  }
+
+  #trouble(name: string, message: string, again?: () => void): void {
+    if (this.#troubles.met(name, message, again)) {
+      const { agent, log, onTrouble } = this.#options;
+      log.error({ agent, application: `${agent}/${name}` }, `Application cannot be mirrored: ${message}`);
+      onTrouble({ agent, name, message });
     }
   }
 
   #stopped(name: string, { message, rejected, mayPass }: { message: string; rejected: boolean; mayPass: boolean }) {
     if (mayPass) {
-      this.#troubles.met(name, message);
+      this.#trouble(name, message);
       return 'retry';
     }
     // What the agent said is remembered, and tried again when something changes.
-    this.#troubles.met(name, message, rejected ? () => this.#options.look(name) : undefined);
+    this.#trouble(name, message, rejected ? () => this.#options.look(name) : undefined);
     const size = JSON.stringify(this.#wanted.get(name)?.fields ?? null).length;
     if (this.#troubles.size > mostTroubles || size > largestTrouble) {
       this.#giveUp(name);

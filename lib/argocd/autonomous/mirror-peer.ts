@@ -10,8 +10,8 @@ import type { CopyWriter } from '../writing/copy-writer.ts';
 import { fieldsOfMirror, isMarked, mirrorDigest, mirroredUid, sourceSpecOf } from './mirror.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
+import type { MirrorTrouble } from './mirror-trouble.ts';
 import { type Heard, Requests } from './requests.ts';
-import type { MirrorTrouble } from './troubles.ts';
 import { idOf, Words } from './words.ts';
 
 /** What a {@link MirrorPeer} needs of the hub. */

@@ -14,8 +14,8 @@ import type { MirrorPart, PrincipalKind } from '../parts/part.ts';
 import { CopyWriter } from '../writing/copy-writer.ts';
 import { MirrorPeer } from './mirror-peer.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
+import type { MirrorTrouble } from './mirror-trouble.ts';
 import { namespaceMaker } from './missing-namespace.ts';
-import type { MirrorTrouble } from './troubles.ts';
 
 /** How {@link Mirrors} work. */
 export interface MirrorsOptions {

@@ -25,13 +25,13 @@ import { triggersOf } from '../triggers.ts';
 import { CopyWriter } from '../writing/copy-writer.ts';
 import { Fights } from '../writing/fights.ts';
 import type { Plan } from '../writing/plan.ts';
+import { Troubles } from '../writing/troubles.ts';
 import { idOf, isState, keyOf, supersedes, type Work } from './agent-work.ts';
 import { announcementOf, copiedFrom } from './announcements.ts';
 import { sourceUidOf } from './copy.ts';
 import { Nudges } from './nudges.ts';
 import { OneShots } from './one-shots.ts';
 import { type AdoptionPolicy, type MismatchPolicy, planManagedApplication } from './plan.ts';
-import { Problems } from './problems.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
 import { ReportSource } from './report-source.ts';
 import { Territory, type TerritoryOptions } from './territory.ts';
@@ -86,7 +86,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #territory: Territory;
   readonly #view: View<Application>;
   readonly #wanted = new Map<string, Wanted>();
-  readonly #problems: Problems;
+  readonly #troubles: Troubles;
   /** Copies that go with their source: the principal is told when they are gone. Place → source UID. */
   readonly #leavers = new Map<string, string>();
   readonly #fights: Fights;
@@ -125,11 +125,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     });
     this.#errands = new Errands({ ...delivery, newId: this.#newId, resend: options.resend });
     this.#reportSource = new ReportSource(options.today ?? (() => new Date()));
-    this.#problems = new Problems({
-      clock: this.#clock,
-      random: this.#random,
-      again: (ref) => this.#look(ref, undefined),
-    });
+    this.#troubles = new Troubles({ clock: this.#clock, random: this.#random });
     this.#fights = new Fights({
       clock: this.#clock,
       random: this.#random,
@@ -191,7 +187,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#errands.close();
     this.#fights.close();
     this.#nudges.close();
-    this.#problems.close();
+    this.#troubles.close();
   }
 
   connected(connection: PeerConnection, { principalNamespace }: PrincipalPeerInfo): void {
@@ -250,7 +246,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   holding(ref: ObjectRef): RequestUpdate {
     return announcementOf(ref, this.#view.get(ref), {
       hubNamespace: this.#territory.toHub(ref.namespace),
-      isUnderWay: this.#problems.of(ref) !== undefined || this.#inbox?.isBusy(placeOf(ref)) === true,
+      isUnderWay: this.#troubles.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
     });
   }
 
@@ -271,7 +267,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       pending: this.#reports.pending + this.#errands.pending,
       inFlight: this.#reports.inFlight,
       queued: this.#inbox?.queued ?? 0,
-      retrying: (this.#inbox?.retrying ?? 0) + this.#problems.size + this.#fights.active,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#troubles.size + this.#fights.active,
     };
   }
 
@@ -430,7 +426,8 @@ export class AgentSync implements AgentKind<MirrorPart> {
 
   /** Something stands in the way: the principal's user must hear it. */
   #problem(ref: ObjectRef, message: string, retry: boolean): void {
-    if (!this.#problems.add(ref, message, retry)) return;
+    const again = retry ? () => this.#look(ref, undefined) : undefined;
+    if (!this.#troubles.met(placeOf(ref), message, again)) return;
     this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
     if (isManaged(this.#view.get(ref))) {
       // The copy has not changed: as the same version of it the report would pass for one that was made.
@@ -442,7 +439,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   }
 
   #solved(ref: ObjectRef): void {
-    if (this.#problems.remove(ref)) {
+    if (this.#troubles.solved(placeOf(ref))) {
       this.#errands.withdraw(`error-${placeOf(ref)}`);
       this.#reports.repeat(keyOf(ref));
     }
@@ -478,7 +475,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       return undefined;
     }
     return this.#reportSource.of(local, {
-      problem: this.#problems.of(key),
+      problem: this.#troubles.of(placeOf(key)),
       warning: this.#fights.about(key),
       ownRefresh: this.#wanted.get(placeOf(key))?.ownRefresh === true,
     });

@@ -1,11 +1,11 @@
 import { type Clock, failureOf, type MergePatch, type ObjectRef, type Store, type View } from '../../sync/index.ts';
-import { Troubles } from '../autonomous/troubles.ts';
 import { canonicalJson } from '../canonical-json.ts';
 import type { SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
 import type { RequestUpdate } from '../parts/messages.ts';
 import type { Copy } from '../parts/part.ts';
 import { Warnings } from '../parts/warnings.ts';
+import { Troubles } from '../writing/troubles.ts';
 import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 import { type ReplicaRules, Unacceptable } from './replica-rules.ts';
@@ -57,16 +57,9 @@ export class CopyKeeper<T extends ReplicaObject> {
 
   constructor(options: CopyKeeperOptions<T>) {
     this.#options = options;
-    const { kind, log, peer, clock, random } = options;
+    const { log, clock, random } = options;
     this.#warnings = new Warnings(log, clock);
-    this.#troubles = new Troubles({
-      clock,
-      random,
-      told: (name, message) => {
-        this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} cannot be had here: ${message}`);
-        options.onTrouble?.(name, message);
-      },
-    });
+    this.#troubles = new Troubles({ clock, random });
   }
 
   /** Objects that cannot be had. */
@@ -313,13 +306,16 @@ export class CopyKeeper<T extends ReplicaObject> {
 
   /** Something stands in the way that only time or people mend. */
   #trouble(name: string, message: string, again?: () => void): void {
-    const { kind, peer } = this.#options;
+    const { kind, peer, onTrouble } = this.#options;
     if (this.#troubles.size >= mostTroubles && !this.#troubles.has(name)) {
       this.#wanted.delete(name);
       this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} is one too many of those that cannot be had`);
       return;
     }
-    this.#troubles.met(name, message, again);
+    if (this.#troubles.met(name, message, again)) {
+      this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} cannot be had here: ${message}`);
+      onTrouble?.(name, message);
+    }
   }
 }
 

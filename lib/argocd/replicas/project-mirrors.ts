@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../sync/index.ts';
 import type { AppProject } from '../application.ts';
-import type { MirrorTrouble } from '../autonomous/troubles.ts';
+import type { MirrorTrouble } from '../autonomous/mirror-trouble.ts';
 import { specChecksum } from '../checksums.ts';
 import type { SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';

@@ -53,8 +53,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a namespace that is missing is waited for',
     file: keeper,
-    from: "      this.#troubles.met(name, error.message);\n      return 'retry';",
-    to: "      this.#troubles.met(name, error.message);\n      return 'done';",
+    from: "      this.#trouble(name, error.message);\n      return 'retry';",
+    to: "      this.#trouble(name, error.message);\n      return 'done';",
   },
   {
     invariant: 'an operation asked for on a mirror is kept until the agent has it',
