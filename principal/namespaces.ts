@@ -1,10 +1,10 @@
-import { goExpression } from '../lib/auth/index.ts';
+import { GoExpression } from '../lib/auth/index.ts';
 import { isAlreadyExists, type KubeClient, namespaces } from '../lib/kube/index.ts';
 import { FatalError, type Logger } from '../lib/ops/index.ts';
 
 /** Which namespaces the principal may create, and what they are labelled with. */
 export interface NamespaceCreation {
-  readonly pattern: RegExp | undefined;
+  readonly pattern: GoExpression | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -22,10 +22,10 @@ export function namespaceCreation(flags: {
   return flags['namespace-create-enable'] ? { pattern, labels } : undefined;
 }
 
-function patternOf(source: string): RegExp | undefined {
+function patternOf(source: string): GoExpression | undefined {
   if (source === '') return undefined;
   try {
-    return goExpression(source);
+    return new GoExpression(source);
   } catch (error) {
     throw new FatalError(
       `--namespace-create-pattern (ARGOCD_PRINCIPAL_NAMESPACE_CREATE_PATTERN) is no regular expression: ${(error as Error).message}`,
@@ -62,7 +62,7 @@ export function namespaceCreator(
   const { pattern, labels } = creation;
   return async (name, signal) => {
     if ((await client.get(namespaces, { name }, signal)) !== undefined) return;
-    if (pattern !== undefined && !pattern.test(name)) {
+    if (pattern !== undefined && !pattern.matches(name)) {
       throw new Error(`--namespace-create-pattern ${pattern.source} does not allow it`);
     }
     const metadata = Object.keys(labels).length === 0 ? { name } : { name, labels };

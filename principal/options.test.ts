@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { GoExpression } from '../lib/auth/index.ts';
 import { parseFlags } from '../lib/ops/index.ts';
 import { principalFlags } from './flags.ts';
 import { principalOptions } from './options.ts';
@@ -8,12 +9,15 @@ const options = (...args: string[]) =>
 
 test('the usual set-up', () => {
   const { auth, tls } = options('--auth=mtls:subject:^CN=([^,]+)');
-  expect(auth).toEqual({ method: 'mtls', source: 'subject', pattern: /^CN=([^,]+)/ });
+  expect(auth).toEqual({ method: 'mtls', source: 'subject', pattern: new GoExpression('^CN=([^,]+)') });
   expect(tls).toEqual({ from: 'secret', requireClientCertificate: true, settings: { minVersion: 'TLSv1.3' } });
 });
 
 test('an expression alone is about the subject; uri names the other source', () => {
-  expect(options('--auth=mtls:CN=(.+)').auth).toMatchObject({ source: 'subject', pattern: /CN=(.+)/ });
+  expect(options('--auth=mtls:CN=(.+)').auth).toMatchObject({
+    source: 'subject',
+    pattern: new GoExpression('CN=(.+)'),
+  });
   expect(options('--auth=mtls:uri:spiffe://x/(.+)').auth).toMatchObject({ source: 'uri' });
 });
 

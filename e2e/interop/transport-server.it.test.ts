@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { authenticateWith, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import { type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
 import type { GoCall } from './go-calls.ts';
@@ -52,7 +52,7 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
     sessions = [];
     received = [];
     closed = [];
-    const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+    const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
     const { cert, key, ca } = material.server;
     server = await serveWire({
       address: '127.0.0.1',

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { authenticateWith, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import { runWireClient, type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
 import { readEvent } from './go-event.ts';
@@ -144,7 +144,7 @@ describe.skipIf(!hasRecordings)('over WebSocket (only where ../shared is)', () =
 
     async function start() {
       [sessions, received] = [[], []];
-      const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+      const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
       const { cert, key, ca } = material.server;
       server = await serveWire({
         address: '127.0.0.1',

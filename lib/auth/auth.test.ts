@@ -16,6 +16,7 @@ import {
   commonNameOf,
   createAuthMethod,
   fingerprintOf,
+  GoExpression,
   headerMethod,
   isDnsLabel,
   mtlsMethod,
@@ -66,15 +67,21 @@ const refusal = (code: string) => expect.objectContaining({ name: 'AuthError', c
 
 describe('--auth', () => {
   test.each([
-    ['mtls:subject:CN=([^,]+)', { method: 'mtls', source: 'subject', pattern: /CN=([^,]+)/ }],
-    ['mtls:CN=([^,]+)', { method: 'mtls', source: 'subject', pattern: /CN=([^,]+)/ }],
-    ['mtls:uri:spiffe://[^/]+/(.+)', { method: 'mtls', source: 'uri', pattern: /spiffe:\/\/[^/]+\/(.+)/ }],
+    ['mtls:subject:CN=([^,]+)', { method: 'mtls', source: 'subject', pattern: new GoExpression('CN=([^,]+)') }],
+    ['mtls:CN=([^,]+)', { method: 'mtls', source: 'subject', pattern: new GoExpression('CN=([^,]+)') }],
+    [
+      'mtls:uri:spiffe://[^/]+/(.+)',
+      { method: 'mtls', source: 'uri', pattern: new GoExpression('spiffe://[^/]+/(.+)') },
+    ],
     [
       'mtls:(?i)cn=(?P<name>[[:alnum:]-]+)\\z',
-      { method: 'mtls', source: 'subject', pattern: /cn=(?<name>[A-Za-z0-9-]+)$/i },
+      { method: 'mtls', source: 'subject', pattern: new GoExpression('(?i)cn=(?P<name>[[:alnum:]-]+)\\z') },
     ],
     ['userpass:/etc/users:x', { method: 'userpass', file: '/etc/users:x' }],
-    ['header: X-Forwarded-User : ^(.*)$', { method: 'header', header: 'x-forwarded-user', pattern: /^(.*)$/ }],
+    [
+      'header: X-Forwarded-User : ^(.*)$',
+      { method: 'header', header: 'x-forwarded-user', pattern: new GoExpression('^(.*)$') },
+    ],
   ])('%s', (text, choice) => {
     expect(parseAuth(text)).toEqual(choice);
   });
@@ -92,6 +99,31 @@ describe('--auth', () => {
     expect(() => parseAuth(text)).toThrow(
       expect.objectContaining({ code: 'configuration', message: expect.stringContaining(message) }),
     );
+  });
+
+  test.each([
+    ['(?i)cn=(?P<name>[[:alnum:]-]+)\\z', 'CN=edge-1', 'edge-1'],
+    ['(?i:cn)=(?<name>\\pL+)', 'O=x,CN=Zürich', 'Zürich'],
+    ['\\QCN=(\\E([^)]+)', 'CN=(edge)', 'edge'],
+    ['(?U)CN=(.+),', 'CN=a,O=b,C=c', 'a'],
+    ['CN=(.+)$', 'CN=a\n', undefined],
+    ['(?m)^CN=(.+)$', 'O=x\nCN=a\n', 'a'],
+    ['CN=(x)?', 'CN=a', undefined],
+  ])('%s means what it means to Go', (source, text, found) => {
+    expect(new GoExpression(source).firstGroup(text)).toBe(found);
+  });
+
+  test.each(['(?=a)(b)', '(?<!a)(b)', '(a)\\1', '(a){1001}'])('%s is refused, as by Go', (source) => {
+    expect(() => parseAuth(`mtls:${source}`)).toThrow(expect.objectContaining({ code: 'configuration' }));
+  });
+
+  test('no text makes an expression take long', async () => {
+    const method = await createAuthMethod(parseAuth('header:x-agent:^(([a-z]+)+)$'));
+    for (const value of [`${'a'.repeat(4_000)}!`, 'a'.repeat(100_000)]) {
+      await expect(method.authenticate(request, peer({ headers: { 'x-agent': value } }))).rejects.toEqual(
+        refusal('bad-credentials'),
+      );
+    }
   });
 
   test('a method must fit the listener', () => {
@@ -131,14 +163,14 @@ describe('client certificates', () => {
 
   test('the first group of the expression is the agent', async () => {
     const certificate = await certificateOf([{ O: ['fleet'] }, { CN: ['cluster1'] }], ['https://x/', 'spiffe://td/c2']);
-    const bySubject = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+),O=fleet/ });
+    const bySubject = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+),O=fleet') });
     expect(await bySubject.authenticate(request, peer({ certificate }))).toBe('cluster1');
-    const byUri = mtlsMethod({ source: 'uri', pattern: /^spiffe:\/\/td\/(.+)$/ });
+    const byUri = mtlsMethod({ source: 'uri', pattern: new GoExpression('^spiffe://td/(.+)$') });
     expect(await byUri.authenticate(request, peer({ certificate }))).toBe('c2');
     await expect(bySubject.authenticate(request, peer())).rejects.toEqual(refusal('no-credentials'));
-    const elsewhere = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+),O=other/ });
+    const elsewhere = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+),O=other') });
     await expect(elsewhere.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('bad-credentials'));
-    const whole = mtlsMethod({ source: 'subject', pattern: /(.*)/ });
+    const whole = mtlsMethod({ source: 'subject', pattern: new GoExpression('(.*)') });
     await expect(whole.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('bad-name'));
   });
 
@@ -148,7 +180,7 @@ describe('client certificates', () => {
     expect([...blocked][0]).toMatch(/^[0-9A-F]{64}$/);
     const method = mtlsMethod({
       source: 'subject',
-      pattern: /CN=([^,]+)/,
+      pattern: new GoExpression('CN=([^,]+)'),
       isRevoked: (fingerprint) => blocked.has(fingerprint),
     });
     await expect(method.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('revoked'));
@@ -341,7 +373,7 @@ test.each([
 
 test('a token counts only on a connection that is not somebody else', async () => {
   const token = { agent: 'one', mode: 'managed' } as const;
-  const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+  const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
   const holder = (name: string) => certificateOf([{ CN: [name] }]);
   checkTokenHolder(mtls, token, peer({ certificate: await holder('one') }));
   const other = peer({ certificate: await holder('two') });
@@ -351,7 +383,7 @@ test('a token counts only on a connection that is not somebody else', async () =
   );
   expect(() => checkTokenHolder(mtls, token, peer())).toThrow(refusal('no-credentials'));
 
-  const header = headerMethod({ header: 'x-agent', pattern: /^(.+)$/ });
+  const header = headerMethod({ header: 'x-agent', pattern: new GoExpression('^(.+)$') });
   checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'one' } }));
   checkTokenHolder(header, token, peer());
   expect(() => checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'two' } }))).toThrow(

@@ -1,5 +1,5 @@
 import { AuthError } from './errors.ts';
-import { compilePattern } from './pattern.ts';
+import { compilePattern, type GoExpression } from './pattern.ts';
 
 /** The one way in which a principal lets agents in: its flag `--auth`, parsed. */
 export type AuthChoice =
@@ -8,7 +8,7 @@ export type AuthChoice =
       /** What of the client certificate names the agent. */
       readonly source: 'subject' | 'uri';
       /** Its first group is the agent's name. */
-      readonly pattern: RegExp;
+      readonly pattern: GoExpression;
     }
   | { readonly method: 'userpass' /** Path of the user database. */; readonly file: string }
   | {
@@ -16,7 +16,7 @@ export type AuthChoice =
       /** Name of a request header, lower case. */
       readonly header: string;
       /** Its first group is the agent's name. */
-      readonly pattern: RegExp;
+      readonly pattern: GoExpression;
     };
 
 /**

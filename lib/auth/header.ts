@@ -1,14 +1,15 @@
 import { AuthError } from './errors.ts';
 import { isDnsLabel, type PeerInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
+import type { GoExpression } from './pattern.ts';
 
 /** The agent is who a request header says that a trusted proxy has set. */
-export function headerMethod(options: { readonly header: string; readonly pattern: RegExp }): AuthMethod {
+export function headerMethod(options: { readonly header: string; readonly pattern: GoExpression }): AuthMethod {
   const { header, pattern } = options;
   const identify = (peer: PeerInfo): string | undefined => {
     const value = peer.header(header);
     if (value === undefined) return undefined;
-    const name = pattern.exec(value)?.[1];
+    const name = pattern.firstGroup(value);
     if (!name) throw new AuthError('bad-credentials', `The header ${header} does not match ${pattern}`);
     if (!isDnsLabel(name)) {
       throw new AuthError('bad-name', `The header ${header} names the agent "${name}", which is no DNS label`, {

@@ -11,7 +11,7 @@ export {
 } from './identity.ts';
 export type { AuthMethod } from './method.ts';
 export { mtlsMethod } from './mtls.ts';
-export { goExpression } from './pattern.ts';
+export { GoExpression } from './pattern.ts';
 export { authenticateWith, checkTokenHolder, createAuthMethod } from './registry.ts';
 export { commonNameOf, fingerprintOf, subjectOf } from './subject.ts';
 export { TokenAuthority, type TokenPair } from './tokens.ts';

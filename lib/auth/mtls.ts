@@ -1,6 +1,7 @@
 import { AuthError } from './errors.ts';
 import { isDnsLabel, type PeerInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
+import type { GoExpression } from './pattern.ts';
 import { fingerprintOf, subjectOf, urisOf } from './subject.ts';
 
 /**
@@ -11,7 +12,7 @@ import { fingerprintOf, subjectOf, urisOf } from './subject.ts';
  */
 export function mtlsMethod(options: {
   readonly source: 'subject' | 'uri';
-  readonly pattern: RegExp;
+  readonly pattern: GoExpression;
   isRevoked?(fingerprint: string): boolean;
 }): AuthMethod {
   const { source, pattern } = options;
@@ -21,7 +22,7 @@ export function mtlsMethod(options: {
     }
     const subject = subjectOf(certificate);
     const texts = source === 'subject' ? [subject] : urisOf(certificate);
-    const name = texts.map((text) => pattern.exec(text)?.[1]).find((found) => found !== undefined && found !== '');
+    const name = texts.map((text) => pattern.firstGroup(text)).find((found) => found !== undefined && found !== '');
     const about = `The client certificate of "${subject}"${source === 'uri' ? ` (URIs: ${texts.join(' ') || 'none'})` : ''}`;
     if (name === undefined) {
       throw new AuthError('bad-credentials', `${about} does not match ${pattern}, so it names no agent`);

@@ -1,53 +1,61 @@
+import { RE2JS } from 're2js';
 import { AuthError } from './errors.ts';
 
-const classes: Readonly<Record<string, string>> = {
-  alnum: 'A-Za-z0-9',
-  alpha: 'A-Za-z',
-  digit: '0-9',
-  lower: 'a-z',
-  upper: 'A-Z',
-  word: 'A-Za-z0-9_',
-  xdigit: 'A-Fa-f0-9',
-};
+/** Longest text that is searched, in UTF-16 units. Names of agents, and what they are written in, are far shorter. */
+const longestText = 4_096;
 
 /**
- * A regular expression written for Go (RE2), as flags of argocd-agent hold them: flags at the start, named groups, `\A`,
- * `\z` and POSIX classes are translated; the rest is the same in both languages.
- *
- * @throws SyntaxError when it does not compile
+ * A regular expression in the language of Go (RE2), which flags of argocd-agent hold. A search takes time in proportion to
+ * the text, whatever the expression: text of strangers is looked for names, and no expression that an operator may have
+ * written must let them stop the program. A text of more than 4,096 characters matches nothing.
  */
-export function goExpression(source: string): RegExp {
-  const { body, flags } = translate(source);
-  return new RegExp(body, flags);
+export class GoExpression {
+  readonly source: string;
+  readonly #compiled: RE2JS;
+
+  /** @throws Error that names the place, for what Go would not compile either */
+  constructor(source: string) {
+    this.source = source;
+    this.#compiled = RE2JS.compile(source);
+  }
+
+  /** How many groups capture something. */
+  get groups(): number {
+    return this.#compiled.groupCount();
+  }
+
+  /** Whether it matches anywhere in the text. */
+  matches(text: string): boolean {
+    return text.length <= longestText && this.#compiled.matcher(text).find();
+  }
+
+  /** What the first group captures in the first match; undefined without one. */
+  firstGroup(text: string): string | undefined {
+    if (text.length > longestText) return undefined;
+    const matcher = this.#compiled.matcher(text);
+    return matcher.find() ? (matcher.group(1) ?? undefined) : undefined;
+  }
+
+  toString(): string {
+    return this.source;
+  }
 }
 
 /**
- * Compiles a {@link goExpression} that captures a name.
+ * Compiles an expression that captures a name.
  *
  * @throws AuthError `configuration` when it does not compile or has no group to capture a name
  */
-export function compilePattern(source: string): RegExp {
-  const { body, flags } = translate(source);
-  let groups: number;
-  let pattern: RegExp;
+export function compilePattern(source: string): GoExpression {
+  let pattern: GoExpression;
   try {
-    pattern = new RegExp(body, flags);
-    groups = (new RegExp(`${body}|`, flags).exec('')?.length ?? 1) - 1;
+    pattern = new GoExpression(source);
   } catch (cause) {
-    throw new AuthError('configuration', `"${source}" is not a regular expression that can be used here`, { cause });
+    const why = (cause as Error).message;
+    throw new AuthError('configuration', `"${source}" is not a regular expression of Go (RE2): ${why}`, { cause });
   }
-  if (groups === 0) {
+  if (pattern.groups === 0) {
     throw new AuthError('configuration', `"${source}" has no group that captures the agent's name, such as ([^,]+)`);
   }
   return pattern;
-}
-
-function translate(source: string): { body: string; flags: string } {
-  const [, flags = '', body = ''] = /^(?:\(\?([ims]+)\))?(.*)$/s.exec(source) ?? [];
-  const translated = body
-    .replaceAll('(?P<', '(?<')
-    .replace(/\\A/g, '^')
-    .replace(/\\z/g, '$')
-    .replace(/\[:(\w+):\]/g, (whole, name: string) => classes[name] ?? whole);
-  return { body: translated, flags };
 }

@@ -21,7 +21,7 @@ import {
 } from '../../proto/gen/authapi/auth.ts';
 import { type Event, EventStreamService, type PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { type VersionRequest, VersionResponse, VersionService } from '../../proto/gen/versionapi/version.ts';
-import { authenticateWith, mtlsMethod, TokenAuthority } from '../auth/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
 import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import {
   agentSource,
@@ -80,7 +80,7 @@ describe('our server and a foreign client', () => {
     refusals = [];
     now = new Date();
     tokens = TokenAuthority.fromPem(signingKey, { now: () => now });
-    const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+    const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
     server = await serveWire({
       address: '127.0.0.1',
       port: 0,

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { authenticateWith, mtlsMethod, TokenAuthority } from '../auth/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
 import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import {
   acknowledgement,
@@ -87,7 +87,7 @@ test.each([
     principalNamespace: 'argocd',
     tokens: TokenAuthority.fromPem(createSigningKey()),
     authenticate: (request, peer) =>
-      authenticateWith(mtlsMethod({ source: 'subject', pattern: /CN=(.+)/ }), request, peer),
+      authenticateWith(mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=(.+)') }), request, peer),
     subscribe: ({ stream }) => {
       open++;
       opened++;

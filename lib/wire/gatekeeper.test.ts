@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
-import { AuthError, authenticateWith, mtlsMethod, type PeerInfo, TokenAuthority } from '../auth/index.ts';
+import { AuthError, authenticateWith, GoExpression, mtlsMethod, type PeerInfo, TokenAuthority } from '../auth/index.ts';
 import { createSigningKey, createTestCa } from './fixtures.ts';
 import { Gatekeeper } from './gatekeeper.ts';
 import type { ServerCall } from './grpc/server-call.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   certificates = { one: await of('one'), two: await of('two'), bad: await of('Not_A_Label') };
 });
 
-const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
 let authorized: string[];
 let introduced: unknown[];
 let refused: string[];

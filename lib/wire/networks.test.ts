@@ -3,7 +3,7 @@ import { createServer as createHttpsServer, request as httpsRequest } from 'node
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { authenticateWith, mtlsMethod, TokenAuthority, userpassMethod } from '../auth/index.ts';
+import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority, userpassMethod } from '../auth/index.ts';
 import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import {
   agentSource,
@@ -26,7 +26,7 @@ import {
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 5 });
 const tokens = TokenAuthority.fromPem(createSigningKey());
-const mtls = mtlsMethod({ source: 'subject', pattern: /CN=([^,]+)/ });
+const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
 /** bcrypt of "secret", at the lowest cost. */
 const users = userpassMethod({
   hashes: new Map([['cluster1', '$2b$04$6n5Shrp1Z.AwJhYWQ/OMDu2i6TcKiA0s/nSdt1dH3YmfZshcI8mjy']]),
