@@ -413,3 +413,17 @@ test('memory is bounded whatever the peer claims; what the source has is heard a
   expect(answered).toBe(100);
   expect(other.outbox.pending).toBe(0);
 });
+
+test('an incarnation that the peer was seen to have, though none was sent, is deleted before it is forgotten', () => {
+  const f = new Fixture({ maxInFlight: 1 });
+  f.connect();
+  f.set('other', 'u0', 1);
+  f.set('shop', 'u1', 2);
+  expect(f.take()).toEqual(['create other_u0_1']);
+  f.outbox.seen(shop, 'u1');
+  f.remove('shop');
+  f.ack('other_u0_1');
+  expect(f.take()).toEqual(['delete shop_u1__delete']);
+  f.ack('shop_u1__delete');
+  expect([f.outbox.pending, f.outbox.knows(shop)]).toEqual([0, false]);
+});

@@ -213,6 +213,17 @@ export class Outbox<T> {
     this.#evaluate();
   }
 
+  /**
+   * The peer was seen to have this incarnation, whatever was sent: it may have made it of something that an earlier process
+   * sent. Nothing is told because of that, but the incarnation is not forgotten before it is deleted there.
+   */
+  seen(key: ResourceKey, uid: string): void {
+    const copies = this.#entries.get(keyString(key))?.copies;
+    if (copies?.has(uid) !== true && (copies?.size ?? 0) < mostCopies) {
+      this.#entry(key).copies.set(uid, '');
+    }
+  }
+
   /** Repeats everything: the peer may have lost or changed what it acknowledged. */
   repeatAll(): void {
     for (const entry of this.#entries.values()) {

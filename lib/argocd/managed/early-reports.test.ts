@@ -73,3 +73,10 @@ test('nothing is looked at again when nothing was asked for, the agent had it, o
   early.clear();
   expect(early.acknowledged('app_u', () => done)).toBeUndefined();
 });
+
+test('what a report was an answer to when it came, it still is: it may not be written yet when it is looked at again', () => {
+  const half: Delivered = { operation: 'o', triggers: undefined };
+  expect(lookedAtAgain(report('1', half), hub({ operation, startedAt: '1' }))).toEqual(done);
+  const other: Delivered = { operation: undefined, triggers: '|t' };
+  expect(lookedAtAgain(report('1', other), hub({ annotations: { ...refresh, ...hydrate } }))?.triggers).toBe('|t');
+});

@@ -58,9 +58,10 @@ export class EarlyReports {
       return undefined;
     }
     this.#reports.delete(resourceId);
+    // It takes the place of the report as it came, which may not be written yet: what it was an answer to, it is still.
     const answered = {
-      operation: showsRun ? now.operation : undefined,
-      triggers: onlyRefresh ? now.triggers : undefined,
+      operation: report.delivered.operation ?? (showsRun ? now.operation : undefined),
+      triggers: report.delivered.triggers ?? (onlyRefresh ? now.triggers : undefined),
     };
     return { ...report, delivered: answered };
   }

@@ -194,6 +194,11 @@ export class PrincipalPeer implements SourcePart {
     }
   }
 
+  /** The agent reported about a copy of what it should have. */
+  seen(key: ResourceKey, uid: string): void {
+    this.#outbox.seen(key, uid);
+  }
+
   holds({ name, uid, checksum, digest, namespace = '' }: RequestUpdate): string | undefined {
     const key = this.#options.hubKey({ name, namespace, remapped: false });
     if (uid === '') {

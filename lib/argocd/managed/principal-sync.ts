@@ -222,6 +222,9 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     if (message.type === 'delete') {
       return this.#releaseDeleted(agent, hub);
     }
+    if (source !== undefined) {
+      this.#peers.get(agent)?.seen(report.key, source);
+    }
     // After a restart the principal asks again for what it has not heard the end of. This may be the end.
     const isDone = ranUnheard(hub, message.object);
     if (isDone) {
