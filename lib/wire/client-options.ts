@@ -1,5 +1,6 @@
 import type { AgentMode } from '../auth/index.ts';
 import type { WireError } from './errors.ts';
+import type { LiveCalls } from './live-streams.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
 import type { ClientTls } from './tls.ts';
 
@@ -16,7 +17,7 @@ export interface WireClientOptions {
   readonly version: string;
   readonly agentNamespace: string;
   /** The stream is open. Called once per connection; the handlers' `closed` ends it. */
-  onConnected(stream: EventStream, peer: PrincipalInfo): SessionHandlers;
+  onConnected(stream: EventStream, peer: PrincipalInfo, live: LiveCalls): SessionHandlers;
   /** An attempt failed, or a stream ended; the next attempt follows in `retryInMs`. Already logged. */
   onDisconnected?(error: WireError, retryInMs: number): void;
   readonly signal: AbortSignal;

@@ -12,7 +12,19 @@ export {
   type WireEvent,
 } from './event.ts';
 export type { ConnectionLimits } from './grpc/admission.ts';
+export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
 export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './ids.ts';
+export {
+  type ClientLiveStream,
+  type LiveCalls,
+  type LiveStream,
+  type LiveStreamHandlers,
+  type LiveStreamService,
+  LogStreamData,
+  LogStreamResponse,
+  type ServerLiveStream,
+  TerminalStreamData,
+} from './live-streams.ts';
 export {
   acknowledgement,
   type EventObject,

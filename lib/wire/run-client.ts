@@ -11,7 +11,14 @@ import type { ClientCall } from './grpc/client-call.ts';
 import { proxyFromEnvironment } from './grpc/proxy.ts';
 import { GrpcError } from './grpc/status.ts';
 import { webSocketTransport } from './grpc/websocket-client.ts';
-import { logIn } from './login.ts';
+import {
+  type LiveCalls,
+  LogStreamData,
+  LogStreamResponse,
+  openLiveStream,
+  TerminalStreamData,
+} from './live-streams.ts';
+import { type LoggedIn, logIn } from './login.ts';
 import { paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
 import type { ClientTls } from './tls.ts';
@@ -80,6 +87,7 @@ async function runConnection(options: WireClientOptions, learned: Learned): Prom
 interface OpenedStream {
   readonly call: ClientCall;
   readonly principal: PrincipalInfo;
+  readonly live: LiveCalls;
 }
 
 /** Logs in and asks for the event stream. */
@@ -96,7 +104,8 @@ async function openStream(
   try {
     const login = await logIn(transport, options, learned);
     const { agent, principalNamespace, version } = login;
-    return { call: await login.call(paths.subscribe), principal: { agent, principalNamespace, version } };
+    const principal = { agent, principalNamespace, version };
+    return { call: await login.call(paths.subscribe), principal, live: liveCalls(login) };
   } catch (error) {
     if (!isLate) throw error;
     const message = `The principal at ${options.server} did not answer the login within ${loginTimeoutMs / 1000} s`;
@@ -106,9 +115,26 @@ async function openStream(
   }
 }
 
+function liveCalls(login: LoggedIn): LiveCalls {
+  return {
+    logs: async (handlers) =>
+      openLiveStream(
+        await login.call(paths.streamLogs),
+        { incoming: LogStreamResponse, outgoing: LogStreamData },
+        handlers,
+      ),
+    terminal: async (handlers) =>
+      openLiveStream(
+        await login.call(paths.streamTerminal),
+        { incoming: TerminalStreamData, outgoing: TerminalStreamData },
+        handlers,
+      ),
+  };
+}
+
 /** Hands the stream to the user once the principal has taken it; resolves with how it ended. */
 function followStream(
-  { call, principal }: OpenedStream,
+  { call, principal, live }: OpenedStream,
   transport: GrpcTransport,
   options: WireClientOptions,
   tls: ClientTls | 'plaintext',
@@ -128,7 +154,7 @@ function followStream(
       isTaken = true;
       logger.info({ server, ...principal }, 'Connected to the principal');
       try {
-        stream.attach(options.onConnected(stream, principal));
+        stream.attach(options.onConnected(stream, principal, live));
       } catch (error) {
         reject(error);
       }

@@ -8,12 +8,13 @@ import { defaultConnectionLimits } from './grpc/admission.ts';
 import { listenGrpc, type ServerConnection } from './grpc/server.ts';
 import type { ServerCall } from './grpc/server-call.ts';
 import { GrpcError, grpcStatus } from './grpc/status.ts';
+import { LogStreamData, LogStreamResponse, serveLiveStream, TerminalStreamData } from './live-streams.ts';
 import { observeCall } from './observe.ts';
 import type { Session, WireServer, WireServerOptions } from './server-options.ts';
 import { collectUnary, paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
 
-const defaultKeepalive = { intervalMs: 20_000, timeoutMs: 10_000 };
+const defaultKeepalive = { intervalMs: 15_000, timeoutMs: 10_000 };
 const defaultPatience = { requestMs: 15_000, idleMs: 60_000 };
 /** Requests of unary calls are small: credentials and tokens. */
 const maxCredentialsBytes = 64 * 1024;
@@ -111,8 +112,7 @@ class Principal {
       call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
       return;
     }
-    const { logger, patience } = this.#options;
-    const { requestMs } = patience ?? defaultPatience;
+    const { requestMs } = this.#options.patience ?? defaultPatience;
     const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs };
     switch (call.path) {
       case paths.authenticate:
@@ -141,11 +141,7 @@ class Principal {
         break;
       case paths.streamLogs:
       case paths.streamTerminal:
-        // Nothing is asked of agents that would make them call these; one that does is told, and goes on.
-        this.#withIdentity(call, peer, connection, ({ agent }) => {
-          logger.info({ agent, call: call.path }, 'An agent offers live data that nobody asked for');
-          call.finish(grpcStatus.unimplemented, 'live logs and terminals are not served here');
-        });
+        this.#withIdentity(call, peer, connection, ({ agent }) => this.#serveLive(call, agent));
         break;
       default:
         call.finish(grpcStatus.unimplemented, unknownPath(call.path));
@@ -263,6 +259,24 @@ class Principal {
       },
       { maxMessageBytes },
     );
+  }
+
+  #serveLive(call: ServerCall, agent: string): void {
+    const { live, logger, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    if (live === undefined) {
+      // Nothing is asked of agents that would make them call these; one that does is told, and goes on.
+      logger.info({ agent, call: call.path }, 'An agent offers live data that nobody asked for');
+      call.finish(grpcStatus.unimplemented, 'live logs and terminals are not served here');
+      return;
+    }
+    const limits = { maxMessageBytes, logger };
+    if (call.path === paths.streamLogs) {
+      const codecs = { incoming: LogStreamData, outgoing: LogStreamResponse };
+      serveLiveStream(call, agent, codecs, limits, (stream) => live.logs(stream));
+    } else {
+      const codecs = { incoming: TerminalStreamData, outgoing: TerminalStreamData };
+      serveLiveStream(call, agent, codecs, limits, (stream) => live.terminal(stream));
+    }
   }
 
   #maxMessageBytes(call: ServerCall): number {

@@ -1,6 +1,7 @@
 import type { AgentIdentity, AgentMode, AuthErrorCode, AuthRequest, PeerInfo, TokenAuthority } from '../auth/index.ts';
 import type { ConnectionLimits } from './grpc/admission.ts';
 import type { DoorRefusal } from './grpc/door.ts';
+import type { LiveStreamService } from './live-streams.ts';
 import type { ObservedCall } from './observe.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
 import type { ServerTls } from './tls.ts';
@@ -46,9 +47,11 @@ export interface WireServerOptions {
   refuse?(identity: AgentIdentity): string | undefined;
   /** A stream was opened; an older one of the same agent has been closed just before. */
   subscribe(session: Session): SessionHandlers;
+  /** Takes the live streams that agents open. Default: they are refused. */
+  readonly live?: LiveStreamService;
   /** Default 200 MiB. */
   readonly maxMessageBytes?: number;
-  /** How often an idle connection is probed. Default 20 s; a peer that does not answer in 10 s is cut off. */
+  /** After how much silence a connection is probed. Default 15 s; a peer from which nothing comes for another 10 s is cut off. */
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
   /**
    * What strangers may make the server wait for: `requestMs` for the request of a login or renewal (default 15 s), `idleMs`

@@ -15,7 +15,7 @@ import type { ChannelListener, ServerChannel } from './server-channel.ts';
 import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from './windows.ts';
 
 /** Calls that a client may have open at once: its events, its renewals, and live logs and terminals of many users. */
-const maxConcurrentStreams = 256;
+const maxConcurrentStreams = 1_000;
 /** The same before anybody has proved who it is: enough to log in. Every call may cost as much memory as its headers. */
 const maxConcurrentStreamsOfStrangers = 8;
 /** Headers of a request: a token and what proxies add. */
