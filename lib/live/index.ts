@@ -1,0 +1,16 @@
+export {
+  cancelRequest,
+  cancelType,
+  type LogRequest,
+  logRequest,
+  type RedisRequest,
+  type RedisResponse,
+  type ResourceRequest,
+  type ResourceResponse,
+  redisRequest,
+  redisResponse,
+  resourceRequest,
+  resourceResponse,
+  type TerminalRequest,
+  terminalRequest,
+} from './messages.ts';
