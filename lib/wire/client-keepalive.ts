@@ -1,20 +1,21 @@
 import { tooManyPings } from './grpc/client.ts';
 import type { KeepaliveTiming } from './grpc/keepalive.ts';
 
-/** grpc-go's lower bound for pings, and its patience. */
+/** grpc-go's lower bound for pings. */
 const minPingIntervalMs = 10_000;
-const pingTimeoutMs = 20_000;
+/** Half of grpc-go's, since whatever is heard in the meantime counts as an answer. */
+const pingTimeoutMs = 10_000;
 /**
  * Idle connections are left to TCP keep-alive; one that swallows what we send is pinged, as rarely as originals allow: once
  * in 5 minutes.
  */
 const onSuspicion: KeepaliveTiming = {
   intervalMs: 10_000,
-  timeoutMs: 10_000,
+  timeoutMs: pingTimeoutMs,
   onSuspicionEveryMs: 5 * 60_000 + 5000,
 };
 /** Proxies close WebSockets on which nothing passes, many after a minute; no principal minds pings there. */
-const overWebSocket: KeepaliveTiming = { intervalMs: 25_000, timeoutMs: 20_000 };
+const overWebSocket: KeepaliveTiming = { intervalMs: 15_000, timeoutMs: pingTimeoutMs };
 
 /**
  * When an agent pings.

@@ -149,11 +149,11 @@ describe('a connection that goes silent', () => {
 
 test.each([
   ['grpc', 0, 1, { onSuspicionEveryMs: 305_000 }],
-  ['websocket', 0, 1, { intervalMs: 25_000 }],
-  ['grpc', 50_000, 1, { intervalMs: 50_000, timeoutMs: 20_000 }],
-  ['grpc', 1000, 1, { intervalMs: 10_000, timeoutMs: 20_000 }],
-  ['grpc', 50_000, 4, { intervalMs: 200_000, timeoutMs: 20_000 }],
-  ['websocket', 30_000, 1, { intervalMs: 30_000, timeoutMs: 20_000 }],
+  ['websocket', 0, 1, { intervalMs: 15_000 }],
+  ['grpc', 50_000, 1, { intervalMs: 50_000, timeoutMs: 10_000 }],
+  ['grpc', 1000, 1, { intervalMs: 10_000, timeoutMs: 10_000 }],
+  ['grpc', 50_000, 4, { intervalMs: 200_000, timeoutMs: 10_000 }],
+  ['websocket', 30_000, 1, { intervalMs: 30_000, timeoutMs: 10_000 }],
 ] as const)('an agent over %s with interval %d and factor %d', (transport, intervalMs, factor, expected) => {
   const timing = clientKeepalive(transport, { intervalMs, factor });
   expect(timing).toMatchObject(expected);

@@ -3,57 +3,114 @@ import type { WebSocket } from 'ws';
 
 /** When a quiet connection is probed. */
 export interface KeepaliveTiming {
-  /** Silence after which a ping is sent. */
+  /** Longest silence after which a ping is sent; it may come up to a fifth earlier. */
   readonly intervalMs: number;
-  /** How long the answer may take. */
+  /** How long the answer may take. Anything that is heard counts as one. */
   readonly timeoutMs: number;
   /**
    * Pings only when something was sent since the last sign of the peer, and not more often than this. A server of the
-   * original cuts off clients that ping more than once in 5 minutes, unless it is configured otherwise.
+   * original cuts off clients that ping more than once in 5 minutes, unless it is configured otherwise. One that pings by
+   * itself is no such server: it is asked whenever it was silent for twice `intervalMs`, which it never is while it is well.
    */
   readonly onSuspicionEveryMs?: number;
 }
 
+/** How often in each interval it is looked whether something came. */
+const looksPerInterval = 5;
+
+/** How long nothing came, by looks at a count of received bytes. */
+class Silence {
+  #bytes: number;
+  #lookedAt = performance.now();
+  #since = this.#lookedAt;
+
+  constructor(bytes: number) {
+    this.#bytes = bytes;
+  }
+
+  /** Looks. Returns whether something came since the last look. */
+  look(bytes: number): boolean {
+    const hasCome = bytes !== this.#bytes;
+    // It may have come right after the last look: no silence is to last longer than it seems.
+    if (hasCome) this.#since = this.#lookedAt;
+    this.#bytes = bytes;
+    this.#lookedAt = performance.now();
+    return hasCome;
+  }
+
+  /** Milliseconds, up to the time between two looks too many. */
+  get lastsMs(): number {
+    return this.#lookedAt - this.#since;
+  }
+}
+
+/** Calls `silent` after `timeoutMs` unless something came until then. Returns the way to stop. */
+function expectBytes(count: () => number, timeoutMs: number, outcome: { silent(): void; heard(): void }): () => void {
+  const before = count();
+  let immediate: NodeJS.Immediate | undefined;
+  const timer = setTimeout(() => {
+    // A program that was busy for long has first to read what came meanwhile.
+    immediate = setImmediate(() => (count() === before ? outcome.silent() : outcome.heard()));
+  }, timeoutMs).unref();
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(immediate);
+  };
+}
+
 /**
- * Watches a connection: when nothing was received for `intervalMs` it is pinged, and destroyed when the answer takes
- * longer than `timeoutMs`. Returns the way to stop.
+ * Watches a connection: when nothing was received for `intervalMs` it is pinged, and destroyed when nothing comes for another
+ * `timeoutMs`; so a peer that is gone is noticed after the sum of both at the latest. Returns the way to stop.
  */
 export function watchSession(session: Http2Session, timing: KeepaliveTiming, dead: () => void): () => void {
   const { intervalMs, timeoutMs, onSuspicionEveryMs } = timing;
-  let received = 0;
+  const silence = new Silence(session.socket.bytesRead);
   let written = 0;
   let answered = 0;
   let pingedAt = Number.NEGATIVE_INFINITY;
-  let deadline: NodeJS.Timeout | undefined;
-  const probe = () => {
-    if (session.destroyed || session.closed || deadline !== undefined) return;
+  let doesPeerPing = false;
+  let calm: (() => void) | undefined;
+  session.on('ping', () => {
+    doesPeerPing = true;
+  });
+  const heard = () => {
+    calm?.();
+    calm = undefined;
+  };
+  const isSuspicious = (now: number): boolean => {
+    if (onSuspicionEveryMs === undefined) return true;
+    if (doesPeerPing && silence.lastsMs >= 2 * intervalMs) return true;
+    return written !== answered && now - pingedAt >= onSuspicionEveryMs;
+  };
+  const look = () => {
+    if (session.destroyed || session.closed) return;
     const { bytesRead, bytesWritten } = session.socket;
-    const isQuiet = bytesRead === received;
     // What was written since the last look may have come after the last sign of the peer: it counts as unanswered.
-    if (!isQuiet) answered = written;
-    received = bytesRead;
+    if (silence.look(bytesRead)) answered = written;
     written = bytesWritten;
-    if (!isQuiet) return;
-    if (onSuspicionEveryMs !== undefined) {
-      if (written === answered || performance.now() - pingedAt < onSuspicionEveryMs) return;
-    }
-    pingedAt = performance.now();
-    deadline = setTimeout(() => {
-      dead();
-      session.destroy(new Error(`no answer to a ping within ${timeoutMs} ms`));
-    }, timeoutMs);
-    deadline.unref();
+    const now = performance.now();
+    if (calm !== undefined || silence.lastsMs < intervalMs || now - pingedAt < intervalMs) return;
+    if (!isSuspicious(now)) return;
+    pingedAt = now;
+    calm = expectBytes(() => (session.destroyed ? Number.NaN : session.socket.bytesRead), timeoutMs, {
+      silent() {
+        dead();
+        session.destroy(new Error(`no answer to a ping within ${timeoutMs} ms`));
+      },
+      heard,
+    });
     session.ping(() => {
-      clearTimeout(deadline);
-      deadline = undefined;
+      heard();
+      if (session.destroyed) return;
+      silence.look(session.socket.bytesRead);
+      written = session.socket.bytesWritten;
       answered = written;
     });
   };
-  const timer = setInterval(probe, intervalMs);
-  timer.unref();
+  const timer = setInterval(look, intervalMs / looksPerInterval).unref();
   return () => {
     clearInterval(timer);
-    clearTimeout(deadline);
+    heard();
   };
 }
 
@@ -70,31 +127,36 @@ export function watchWebSocket(
   dead: () => void,
 ): () => void {
   const { intervalMs, timeoutMs } = timing;
-  let received = -1;
-  let deadline: NodeJS.Timeout | undefined;
-  const calm = () => {
-    clearTimeout(deadline);
-    deadline = undefined;
+  const silence = new Silence(socket.bytesRead);
+  let pingedAt = Number.NEGATIVE_INFINITY;
+  let calm: (() => void) | undefined;
+  const heard = () => {
+    calm?.();
+    calm = undefined;
   };
-  const giveUp = () => {
-    deadline = undefined;
-    if (webSocket.isPaused) return;
-    dead();
-    webSocket.terminate();
-  };
-  const probe = () => {
-    if (webSocket.readyState !== webSocket.OPEN || deadline !== undefined) return;
-    const isQuiet = socket.bytesRead === received;
-    received = socket.bytesRead;
-    if (!isQuiet) return;
+  const look = () => {
+    silence.look(socket.bytesRead);
+    const now = performance.now();
+    if (webSocket.readyState !== webSocket.OPEN || calm !== undefined) return;
+    if (silence.lastsMs < intervalMs || now - pingedAt < intervalMs) return;
+    pingedAt = now;
     webSocket.ping();
-    if (!webSocket.isPaused) deadline = setTimeout(giveUp, timeoutMs).unref();
+    if (webSocket.isPaused) return;
+    calm = expectBytes(() => socket.bytesRead, timeoutMs, {
+      silent() {
+        heard();
+        if (webSocket.isPaused) return;
+        dead();
+        webSocket.terminate();
+      },
+      heard,
+    });
   };
-  webSocket.on('pong', calm);
-  webSocket.on('message', calm);
-  const timer = setInterval(probe, intervalMs).unref();
+  webSocket.on('pong', heard);
+  webSocket.on('message', heard);
+  const timer = setInterval(look, intervalMs / looksPerInterval).unref();
   return () => {
     clearInterval(timer);
-    clearTimeout(deadline);
+    heard();
   };
 }
