@@ -32,11 +32,14 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
   await applier.ensure(managedClusterAddOns, desired, cached, { signal });
 }
 
-/** Writes the add-on's conditions and configuration references, in one patch and only if they changed. */
+/**
+ * Writes the add-on's conditions and configuration references, in one patch and only if they changed.
+ * @returns the conditions before and now
+ */
 export async function writeAddOnStatus(
   context: ClusterContext,
   problem: string | undefined,
-): Promise<{ isAvailable: boolean; isConnected: boolean }> {
+): Promise<{ before: readonly Condition[]; conditions: readonly Condition[] }> {
   const { cluster, caches, foundation, client, signal, now } = context;
   const works = caches.works
     .list(cluster)
@@ -56,14 +59,10 @@ export async function writeAddOnStatus(
     progress(works, problem),
     connection(lease),
   ];
-  const result = {
-    isAvailable: verdicts.some(({ type, status }) => type === 'Available' && status === 'True'),
-    isConnected: verdicts.some(({ type, status }) => type === 'AgentConnected' && status === 'True'),
-  };
-  if (addOn === undefined) return result;
   // Of an earlier departure.
   let conditions: Condition[] = (before ?? []).filter(({ type }) => type !== hookCondition);
   for (const verdict of verdicts) conditions = setCondition(conditions, verdict, now);
+  if (addOn === undefined) return { before: [], conditions };
   const completed = verdicts.some(({ type, reason }) => type === 'Progressing' && reason === 'Completed');
   const status: ManagedClusterAddOn['status'] = {
     ...addOn.status,
@@ -82,7 +81,7 @@ export async function writeAddOnStatus(
       { subresource: 'status', fieldManager, signal },
     );
   }
-  return result;
+  return { before: before ?? [], conditions };
 }
 
 function namespaceOf(

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Condition, isConditionTrue, type Lease } from '../lib/kube/index.ts';
+import type { ClusterHealth } from './fleet-state.ts';
 import { keys } from './names.ts';
 import type { AddOnDeploymentConfig, ManagedCluster, ManagedClusterAddOn, ManifestWork } from './resources.ts';
 
@@ -99,6 +100,15 @@ export function connection(lease: Lease | undefined): Verdict {
     return { type, status: 'False', reason: 'Disconnected', message: `the agent is not connected${since}` };
   }
   return { type, status: 'False', reason: 'NeverConnected', message: 'the agent has not connected yet' };
+}
+
+/** What an add-on's conditions say in short. */
+export function healthOf(conditions: readonly Condition[] | undefined): ClusterHealth {
+  return {
+    isEnrolled: isConditionTrue(conditions, 'ManifestApplied'),
+    isAvailable: isConditionTrue(conditions, 'Available'),
+    isConnected: isConditionTrue(conditions, 'AgentConnected'),
+  };
 }
 
 /** OCM's hash of a configuration: hex SHA-256 of the JSON of the object without its kind and metadata. */

@@ -1,9 +1,13 @@
 import { isConflict, parseKey, secrets } from '../lib/kube/index.ts';
 import { ensureCluster } from './cluster.ts';
 import { type ClusterContext, ownerMetadataOf } from './cluster-context.ts';
+import { type ClusterNews, tellOfCluster } from './cluster-events.ts';
+import { healthOf, isDetaching } from './cluster-health.ts';
+import { troubleOf } from './cluster-trouble.ts';
 import type { ClusterReport } from './fleet-state.ts';
 import { currentOwnerOf, leaveCluster } from './leave.ts';
 import { labelValue } from './names.ts';
+import type { Trouble } from './steps.ts';
 import { untilRenewal, type World } from './world.ts';
 
 /** Reconciles clusters. */
@@ -26,7 +30,7 @@ export class ClusterReconciler {
     }
     const skipped = this.#world.fleets.reasonToSkip(cluster);
     if (skipped !== undefined) {
-      this.#report(cluster, { cluster, owner, skipped, problems: {}, isAvailable: false, isConnected: false });
+      this.#report(cluster, { cluster, owner, skipped, problems: {}, health: healthOf([]) });
       return undefined;
     }
     const foundation = this.#world.foundations.get(owner)?.foundation;
@@ -40,14 +44,28 @@ export class ClusterReconciler {
       ownerMetadata: ownerMetadataOf(owner, cluster),
       renewAt: Number.POSITIVE_INFINITY,
     };
-    const { report, errors } = await ensureCluster(context);
+    const { report, before, conditions, errors } = await ensureCluster(context);
     await this.#removeStrays(cluster, foundation.namespace, signal);
     // Somebody else wrote at the same time. That is no news for anybody: what became of it is found out right away.
     const conflict = errors.find(isConflict);
     if (conflict) throw conflict;
-    this.#report(cluster, report);
+    const known = this.#world.fleets.troubleOf(cluster, owner);
+    const { patience } = this.#world;
+    const { problems } = report;
+    const { trouble, lookAgainMs } = troubleOf({ problems, conditions, known, patience, now: context.now });
+    this.#tell(owner, { cluster, before, conditions, known, trouble });
+    this.#report(cluster, trouble ? { ...report, trouble } : report);
     if (errors.length > 0) throw errors[0];
-    return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
+    const renewal = untilRenewal(context.renewAt, context.now);
+    return { requeueAfterMs: Math.min(renewal, lookAgainMs ?? renewal) };
+  }
+
+  #tell(owner: string, news: Omit<ClusterNews, 'firstLook'> & { readonly trouble: Trouble | undefined }): void {
+    const { caches, events, fleets, patience, startedAt } = this.#world;
+    const gitOpsCluster = caches.gitOpsClusters.get(parseKey(owner));
+    if (gitOpsCluster === undefined) return;
+    const firstLook = fleets.hasReport(news.cluster, owner) ? undefined : { startedAt, patience };
+    tellOfCluster(events, gitOpsCluster, { ...news, firstLook });
   }
 
   /** A GitOpsCluster that is deleted says clearly that its clusters shall go: there is nothing to wait for. */
@@ -66,13 +84,24 @@ export class ClusterReconciler {
 
   async #leave(cluster: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const owner = currentOwnerOf(cluster, this.#world.caches) ?? '';
+    const { caches, events } = this.#world;
+    const gitOpsCluster = caches.gitOpsClusters.get(parseKey(owner));
+    const addOn = caches.addOns.list(cluster)[0];
+    if (gitOpsCluster && addOn && !isDetaching(addOn) && !addOn.metadata.deletionTimestamp) {
+      events.normal(
+        gitOpsCluster,
+        'ClusterLeaving',
+        `cluster ${cluster} is no longer selected and is being cleaned up`,
+      );
+    }
     const departure = await leaveCluster({ ...this.#world, cluster, now: this.#world.now(), signal });
-    const none = { problems: {}, isAvailable: false, isConnected: false };
+    const none = { problems: {}, health: healthOf([]) };
     const report = departure && { cluster, owner, leaving: departure.waitingFor, ...none };
     this.#report(cluster, report);
-    const { namespace = '', name } = parseKey(owner);
-    const isGoing = this.#world.caches.gitOpsClusters.get({ namespace, name })?.metadata.deletionTimestamp;
-    if (isGoing) this.#world.statusChanged(owner);
+    if (departure === undefined && gitOpsCluster) {
+      events.normal(gitOpsCluster, 'ClusterLeft', `nothing is left of what was made for cluster ${cluster}`);
+    }
+    if (gitOpsCluster?.metadata.deletionTimestamp) this.#world.statusChanged(owner);
     return departure?.lookAgainMs === undefined ? undefined : { requeueAfterMs: departure.lookAgainMs };
   }
 

@@ -78,13 +78,18 @@ export const addOnStep = fleetStep('AddonConfigured', 'addOn', {
 export const cleanUpStep: Step = {
   condition: 'RemovedClustersCleanedUp',
   purpose: 'clean up removed clusters',
-  run: ({ clusters: { leaving, cleanedUp } }): StepResult => {
+  run: ({ clusters: { leaving, unseenLeaving, cleanedUp }, gitOpsCluster }): StepResult => {
     if (leaving.length > 0) {
       const names = leaving.map(({ cluster }) => cluster);
       const message = `Cleaning up ${names.length} removed cluster(s) ${namesText(names)}: ${leaving[0]?.waitingFor ?? ''}`;
       return { status: 'False', reason: 'InProgress', message };
     }
-    return cleanedUp > 0 ? succeeded(`Cleaned up ${cleanedUp} removed cluster(s)`) : undefined;
+    if (unseenLeaving.length > 0) return undefined;
+    const before = findCondition(gitOpsCluster.status?.conditions, 'RemovedClustersCleanedUp');
+    // A controller that was stopped meanwhile may have done the last of it.
+    const begun = before?.status === 'False' ? Number(/\d+/.exec(before.message)?.[0] ?? 1) : 0;
+    const done = Math.max(cleanedUp, begun);
+    return done > 0 ? succeeded(`Cleaned up ${done} removed cluster(s)`) : undefined;
   },
 };
 

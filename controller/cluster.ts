@@ -1,5 +1,7 @@
+import type { Condition } from '../lib/kube/index.ts';
 import { ensureAddOn, writeAddOnStatus } from './cluster-addon.ts';
 import type { ClusterContext } from './cluster-context.ts';
+import { healthOf } from './cluster-health.ts';
 import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
 import { ensureWorks, renderCluster } from './cluster-works.ts';
 import type { ClusterReport } from './fleet-state.ts';
@@ -9,9 +11,14 @@ import type { ClusterConcern } from './steps.ts';
 /**
  * Brings one cluster into the state that its GitOpsCluster asks for. Each concern is tried whatever became of the
  * others.
- * @returns what the GitOpsCluster's status needs, and the errors that call for another try
+ * @returns what the GitOpsCluster's status needs, the add-on's conditions, and the errors that call for another try
  */
-export async function ensureCluster(context: ClusterContext): Promise<{ report: ClusterReport; errors: unknown[] }> {
+export async function ensureCluster(context: ClusterContext): Promise<{
+  report: ClusterReport;
+  before: readonly Condition[];
+  conditions: readonly Condition[];
+  errors: unknown[];
+}> {
   const problems: Partial<Record<ClusterConcern, string>> = {};
   const errors: unknown[] = [];
   const attempt = async <T>(concern: ClusterConcern, work: () => Promise<T>): Promise<T | undefined> => {
@@ -31,15 +38,13 @@ export async function ensureCluster(context: ClusterContext): Promise<{ report: 
     attempt('addOn', () => ensureAddOn(context)),
   ]);
   if (delivered) await attempt('works', async () => ensureWorks(context, renderCluster(context, delivered)));
-  const health = await attempt('addOn', () => writeAddOnStatus(context, problems.works));
+  const said = await attempt('addOn', () => writeAddOnStatus(context, problems.works));
+  const { before, conditions } = said ?? { before: [], conditions: [] };
+  const { cluster, foundation } = context;
   return {
-    report: {
-      cluster: context.cluster,
-      owner: context.foundation.key,
-      problems,
-      isAvailable: health?.isAvailable ?? false,
-      isConnected: health?.isConnected ?? false,
-    },
+    report: { cluster, owner: foundation.key, problems, health: healthOf(conditions) },
+    before,
+    conditions,
     errors,
   };
 }

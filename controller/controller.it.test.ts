@@ -101,7 +101,7 @@ test('a GitOpsCluster enrolls the clusters of all decision pages', async () => {
     expect(kinds).toEqual(['applications.argoproj.io', 'appprojects.argoproj.io']);
   }
   const status = (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' }))?.status;
-  expect(status).toMatchObject({ clusters: 2, availableClusters: 0, connectedClusters: 0 });
+  expect(status).toMatchObject({ clusters: { selected: 2, enrolled: 0, available: 0, connected: 0, failing: 0 } });
   for (const type of [
     'RBACReady',
     'ServerDiscovered',

@@ -13,6 +13,7 @@ import {
 import { Applier } from './applier.ts';
 import { Caches } from './caches.ts';
 import { ClusterReconciler } from './cluster-reconciler.ts';
+import { defaultPatience, type Patience } from './cluster-trouble.ts';
 import { clustersOf } from './drain.ts';
 import { FleetReconciler } from './fleet-reconciler.ts';
 import type { DeliverySettings } from './fleet-state.ts';
@@ -35,6 +36,8 @@ export interface ControllerOptions {
   readonly settleMs?: number;
   /** How long the agent of a cluster that leaves may take to carry out deletions. Default 60 s. */
   readonly drainMs?: number;
+  /** How long what is not as it should be counts as still under way. Default {@link defaultPatience}. */
+  readonly patience?: Patience;
   readonly clock?: () => Date;
 }
 
@@ -78,6 +81,8 @@ export class Controller {
       delivery: options.delivery,
       now: options.clock ?? (() => new Date()),
       drainMs: options.drainMs ?? 60_000,
+      patience: options.patience ?? defaultPatience,
+      startedAt: (options.clock ?? (() => new Date()))(),
       foundations: new Map(),
       wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
       statusChanged: (key) => this.#statusChanged(key),

@@ -8,8 +8,9 @@ import {
   secrets,
 } from '../lib/kube/index.ts';
 import { isForced } from './cluster-health.ts';
-import { foundationSteps, nextStatus, type Outcome, remainingSteps, runSteps, writeStatus } from './fleet.ts';
+import { foundationSteps, type Outcome, remainingSteps, runSteps } from './fleet.ts';
 import type { Foundation } from './fleet-state.ts';
+import { nextStatus, writeStatus } from './fleet-status.ts';
 import { fieldManager, finalizer, hubNames } from './names.ts';
 import { type GitOpsCluster, gitOpsClusters } from './resources.ts';
 import { parseGitOpsCluster } from './spec.ts';
@@ -112,12 +113,7 @@ export class FleetReconciler {
 
   async #writeStatus(context: StepContext, gitOpsCluster: GitOpsCluster, outcomes: readonly Outcome[]): Promise<void> {
     const status = nextStatus(gitOpsCluster, outcomes, context);
-    const wanted = JSON.stringify([
-      status.clusters,
-      status.availableClusters,
-      status.connectedClusters,
-      status.conditions,
-    ]);
+    const wanted = JSON.stringify([status.clusters, status.conditions]);
     const settled = this.#statuses.get(context.key);
     // A CRD older than this program drops fields of the status: what it made of the same wish is not written again.
     if (settled?.wanted === wanted && settled.version === gitOpsCluster.metadata.resourceVersion) return;

@@ -2,7 +2,7 @@ import type { KeyCertificate } from '../lib/pki/index.ts';
 import type { Endpoint } from './discovery.ts';
 import type { GitOpsCluster } from './resources.ts';
 import type { AddOnSettings } from './spec.ts';
-import type { ClusterConcern } from './steps.ts';
+import type { ClusterConcern, Trouble } from './steps.ts';
 
 /** What a GitOpsCluster's clusters are made from; complete once its foundation steps are done. */
 export interface Foundation {
@@ -28,7 +28,18 @@ export interface ClusterReport {
   /** What its departure waits for. */
   readonly leaving?: string;
   readonly problems: Readonly<Partial<Record<ClusterConcern, string>>>;
+  readonly health: ClusterHealth;
+  /** What is wrong with it, if anything is. */
+  readonly trouble?: Trouble;
+}
+
+/** How far a cluster is, as its add-on says. */
+export interface ClusterHealth {
+  /** It has applied everything that was delivered to it. */
+  readonly isEnrolled: boolean;
+  /** What was delivered runs. */
   readonly isAvailable: boolean;
+  /** Its agent is connected to the principal. */
   readonly isConnected: boolean;
 }
 

@@ -1,10 +1,7 @@
-import { isDeepStrictEqual } from 'node:util';
-import { type Condition, findCondition, isConflict, type KubeLogger, setCondition } from '../lib/kube/index.ts';
+import { isConflict } from '../lib/kube/index.ts';
 import { addOnStep, argoCdStep, cleanUpStep, healthStep, importStep, worksStep } from './cluster-steps.ts';
 import { authorityStep, jwtStep, principalStep, resourceProxyStep } from './hub-certificates.ts';
-import { fieldManager } from './names.ts';
 import { placementStep, tolerationStep } from './placement-steps.ts';
-import { type GitOpsCluster, gitOpsClusters } from './resources.ts';
 import { serverStep } from './server-step.ts';
 import { failed, type Step, type StepContext, type StepResult, succeeded } from './steps.ts';
 
@@ -59,68 +56,4 @@ export async function runSteps(stages: readonly (readonly Step[])[], context: St
     );
   }
   return outcomes;
-}
-
-/** Conditions that say how the fleet fares, not whether the controller did its work: `Ready` does not depend on them. */
-const informational = ['ClustersReady', 'RemovedClustersCleanedUp', 'PlacementTolerationConfigured'];
-
-/** The status that a reconcile ends with: all conditions, `Ready` as their summary, and the counts. */
-export function nextStatus(
-  gitOpsCluster: GitOpsCluster,
-  outcomes: readonly Outcome[],
-  context: Pick<StepContext, 'clusters' | 'now'>,
-): NonNullable<GitOpsCluster['status']> {
-  const { status, metadata } = gitOpsCluster;
-  const observed = metadata.generation === undefined ? {} : { observedGeneration: metadata.generation };
-  let conditions = status?.conditions ?? [];
-  for (const { condition: type, result } of outcomes) {
-    if (result === undefined) continue;
-    const { status: value, reason, message } = result;
-    conditions = setCondition(conditions, { type, status: value, reason, message, ...observed }, context.now);
-  }
-  conditions = setCondition(conditions, { type: 'Ready', ...readiness(conditions), ...observed }, context.now);
-  const { clusters, available, connected, pending } = context.clusters;
-  // Just after a start nothing is known of most clusters: what was known before is better than that.
-  const keepCounts = pending.length > 0 && status?.clusters !== undefined;
-  const counts = {
-    clusters: clusters.length,
-    availableClusters: available.length,
-    connectedClusters: connected.length,
-  };
-  return { ...status, conditions, ...observed, ...(keepCounts ? {} : counts) };
-}
-
-function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' | 'reason' | 'message'> {
-  const relevant = conditions.filter(({ type }) => type !== 'Ready' && !informational.includes(type));
-  const bad = relevant.filter(({ status }) => status === 'False');
-  const [first] = bad;
-  if (first) {
-    const more =
-      bad.length > 1
-        ? ` (and ${bad.length - 1} more: ${bad
-            .slice(1)
-            .map(({ type }) => type)
-            .join(', ')})`
-        : '';
-    return { status: 'False', reason: first.reason, message: `${first.type}: ${first.message}${more}` };
-  }
-  const open = relevant.find(({ status }) => status === 'Unknown');
-  if (open) return { status: 'Unknown', reason: open.reason, message: `${open.type}: ${open.message}` };
-  return { status: 'True', reason: 'Success', message: findCondition(conditions, 'ClustersReady')?.message ?? 'Ready' };
-}
-
-/** Writes the status in one patch, if it changed. A change by someone else in between is a Conflict, and tried again. */
-export async function writeStatus(
-  context: Pick<StepContext, 'client' | 'signal'> & { logger: KubeLogger },
-  gitOpsCluster: GitOpsCluster,
-  status: NonNullable<GitOpsCluster['status']>,
-): Promise<GitOpsCluster | undefined> {
-  if (isDeepStrictEqual(gitOpsCluster.status, status)) return undefined;
-  const { resourceVersion } = gitOpsCluster.metadata;
-  return context.client.mergePatch(
-    gitOpsClusters,
-    gitOpsCluster.metadata,
-    { metadata: { resourceVersion }, status },
-    { subresource: 'status', fieldManager, signal: context.signal },
-  );
 }

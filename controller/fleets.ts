@@ -1,12 +1,13 @@
-import { keyOf } from '../lib/kube/index.ts';
+import { keyOf, parseKey } from '../lib/kube/index.ts';
 import type { Caches } from './caches.ts';
 import { reasonToSkip } from './cluster.ts';
-import type { ClusterReport } from './fleet-state.ts';
+import { healthOf, isDetaching } from './cluster-health.ts';
+import type { ClusterHealth, ClusterReport } from './fleet-state.ts';
 import { currentOwnerOf } from './leave.ts';
 import type { GitOpsCluster } from './resources.ts';
 import { type Candidate, type Ownership, ownershipOf, type Selection, selectionOf } from './selection.ts';
 import { type FleetSpec, parseGitOpsCluster } from './spec.ts';
-import type { ClusterConcern, ClusterSummary } from './steps.ts';
+import type { ClusterConcern, ClusterSummary, Trouble } from './steps.ts';
 
 /** A cluster that was selected and no longer is must stay so for this long: OCM rewrites decisions page by page. */
 const settleMs = 2_000;
@@ -21,6 +22,10 @@ export class Fleets {
   readonly #reports = new Map<string, ClusterReport>();
   readonly #unselectedSince = new Map<string, number>();
   readonly #cleanedUp = new Map<string, number>();
+  readonly #selections = new WeakMap<
+    GitOpsCluster,
+    { readonly from: readonly unknown[]; readonly selection: Selection }
+  >();
   /** Identity of the hub: the UID of its namespace kube-system. */
   hubId: string | undefined;
 
@@ -29,12 +34,21 @@ export class Fleets {
     this.#settleMs = options.settleMs ?? settleMs;
   }
 
-  /** What a GitOpsCluster selects. */
-  selectionOf(gitOpsCluster: GitOpsCluster, spec: FleetSpec = parseGitOpsCluster(gitOpsCluster)): Selection {
-    if (spec.placement.problem !== undefined) return { known: false, error: true, problem: spec.placement.problem };
-    const reference = { namespace: gitOpsCluster.metadata.namespace ?? '', name: spec.placement.value };
+  /** What a GitOpsCluster selects. Worked out once for the objects as they are: every cluster's reconcile asks. */
+  selectionOf(gitOpsCluster: GitOpsCluster, spec?: FleetSpec): Selection {
+    const known = this.#selections.get(gitOpsCluster);
+    const placement = known?.from[0] ?? (spec ?? parseGitOpsCluster(gitOpsCluster)).placement;
+    const parsed = placement as FleetSpec['placement'];
+    if (parsed.problem !== undefined) return { known: false, error: true, problem: parsed.problem };
+    const reference = { namespace: gitOpsCluster.metadata.namespace ?? '', name: parsed.value };
     const decisions = this.#caches.decisions.byIndex('placement', keyOf(reference));
-    return selectionOf(reference, this.#caches.placements.get(reference), decisions);
+    const from = [parsed, this.#caches.placements.get(reference), ...decisions];
+    if (known?.from.length === from.length && from.every((one, index) => one === known.from[index])) {
+      return known.selection;
+    }
+    const selection = selectionOf(reference, this.#caches.placements.get(reference), decisions);
+    this.#selections.set(gitOpsCluster, { from, selection });
+    return selection;
   }
 
   /** Who has a cluster, and who would like to. */
@@ -121,28 +135,72 @@ export class Fleets {
       if (why === undefined) clusters.push(cluster);
       else skipped.push({ cluster, why });
     }
-    const reports = clusters.map((cluster) => this.#reports.get(cluster)).filter((report) => report?.owner === key);
+    const reports = clusters.flatMap((cluster) => this.#reportOf(cluster, key) ?? []);
     const of = (concern: ClusterConcern) =>
       reports.flatMap((report) => {
-        const why = report?.problems[concern];
-        return report && why !== undefined ? [{ cluster: report.cluster, why }] : [];
+        const why = report.problems[concern];
+        return why !== undefined ? [{ cluster: report.cluster, why }] : [];
       });
-    const names = (test: (report: ClusterReport) => boolean) =>
-      reports.flatMap((report) => (report && test(report) ? [report.cluster] : []));
-    const reported = new Set(names(() => true));
+    const reported = new Set(reports.map(({ cluster }) => cluster));
+    // Who was not looked at yet since the controller started fares as the add-on says.
+    const health = new Map(clusters.map((cluster) => [cluster, this.#healthOf(cluster)]));
+    for (const report of reports) health.set(report.cluster, report.health);
+    const names = (test: (health: ClusterHealth) => boolean) =>
+      [...health].flatMap(([cluster, one]) => (test(one) ? [cluster] : []));
+    const leaving = [...this.#reports.values()].filter(
+      (report) => report.owner === key && report.leaving !== undefined,
+    );
     return {
       clusters,
       skipped,
       lost,
       pending: clusters.filter((cluster) => !reported.has(cluster)),
       failed: { import: of('import'), works: of('works'), addOn: of('addOn') },
+      enrolled: names(({ isEnrolled }) => isEnrolled),
       available: names(({ isAvailable }) => isAvailable),
       connected: names(({ isConnected }) => isConnected),
-      leaving: [...this.#reports.values()]
-        .filter(({ owner, leaving }) => owner === key && leaving !== undefined)
-        .map(({ cluster, leaving }) => ({ cluster, waitingFor: leaving ?? '' })),
+      failing: clusters
+        .flatMap((cluster) => {
+          const trouble = this.troubleOf(cluster, key);
+          return trouble ? [{ cluster, ...trouble }] : [];
+        })
+        .sort((a, b) => (a.since === b.since ? compare(a.cluster, b.cluster) : compare(a.since, b.since))),
+      leaving: leaving.map(({ cluster, leaving: waitingFor = '' }) => ({ cluster, waitingFor })),
+      unseenLeaving: this.#caches.addOns
+        .byIndex('owner', key)
+        .filter((addOn) => isDetaching(addOn) && !this.#reports.has(addOn.metadata.namespace ?? ''))
+        .map(({ metadata }) => metadata.namespace ?? ''),
       cleanedUp: this.#cleanedUp.get(key) ?? 0,
     };
+  }
+
+  /**
+   * What is wrong with a cluster of a GitOpsCluster, as far as is known. Right after a start that is what its status
+   * still says, so that the times in it stay.
+   */
+  troubleOf(cluster: string, owner: string): Trouble | undefined {
+    const report = this.#reportOf(cluster, owner);
+    if (report) return report.trouble;
+    const told = this.#caches.gitOpsClusters.get(parseKey(owner))?.status?.clusters;
+    const list = typeof told === 'object' && told !== null ? (told.failingClusters ?? []) : [];
+    const found = list.find(({ name, step }) => name === cluster && step !== 'PlacementEvaluated');
+    if (found === undefined) return undefined;
+    const { name: _, ...trouble } = found;
+    return trouble;
+  }
+
+  /** Whether a cluster was looked at since the controller started, for this GitOpsCluster. */
+  hasReport(cluster: string, owner: string): boolean {
+    return this.#reportOf(cluster, owner) !== undefined;
+  }
+
+  #reportOf(cluster: string, owner: string): ClusterReport | undefined {
+    const report = this.#reports.get(cluster);
+    return report?.owner === owner ? report : undefined;
+  }
+
+  #healthOf(cluster: string): ClusterHealth {
+    return healthOf(this.#caches.addOns.list(cluster)[0]?.status?.conditions);
   }
 
   #retained(key: string): string[] {
@@ -158,3 +216,5 @@ export class Fleets {
     }));
   }
 }
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

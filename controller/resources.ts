@@ -6,10 +6,20 @@ export interface GitOpsCluster extends KubeObject {
   status?: {
     conditions?: Condition[];
     observedGeneration?: number;
-    clusters?: number;
-    availableClusters?: number;
-    connectedClusters?: number;
+    /** A number was written here before; whoever reads it must not count on anything. */
+    clusters?: FleetStatus | number | null;
   };
+}
+
+/** How the clusters of a GitOpsCluster fare. */
+export interface FleetStatus {
+  selected: number;
+  enrolled: number;
+  available: number;
+  connected: number;
+  failing: number;
+  /** Ten at most. */
+  failingClusters?: { name: string; step: string; reason: string; message: string; since: string }[];
 }
 
 /** A toleration of a Placement. */

@@ -49,6 +49,16 @@ export interface Step {
   readonly run: (context: StepContext) => Promise<StepResult> | StepResult;
 }
 
+/** What is wrong with a cluster, in one line of a GitOpsCluster's status. */
+export interface Trouble {
+  /** Type of the condition, of the GitOpsCluster or of the ManagedClusterAddOn, that is not as it should be. */
+  readonly step: string;
+  readonly reason: string;
+  readonly message: string;
+  /** RFC 3339. */
+  readonly since: string;
+}
+
 /** How the clusters of one GitOpsCluster fare, from the reports of their own reconciles. */
 export interface ClusterSummary {
   /** Clusters that the GitOpsCluster has, without those skipped. */
@@ -59,9 +69,14 @@ export interface ClusterSummary {
   /** Not reconciled yet. */
   readonly pending: readonly string[];
   readonly failed: Readonly<Record<ClusterConcern, readonly { cluster: string; why: string }[]>>;
+  readonly enrolled: readonly string[];
   readonly available: readonly string[];
   readonly connected: readonly string[];
+  /** All that need attention; those that have for longest first. */
+  readonly failing: readonly (Trouble & { readonly cluster: string })[];
   readonly leaving: readonly { cluster: string; waitingFor: string }[];
+  /** On their way out, but not looked at since the controller started. */
+  readonly unseenLeaving: readonly string[];
   /** Clusters cleaned up since the controller started. */
   readonly cleanedUp: number;
 }

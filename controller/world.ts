@@ -1,6 +1,7 @@
 import type { EventRecorder, KubeClient, KubeLogger } from '../lib/kube/index.ts';
 import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
+import type { Patience } from './cluster-trouble.ts';
 import type { DeliverySettings, Foundation } from './fleet-state.ts';
 import type { Fleets } from './fleets.ts';
 import type { Templates } from './render/templates.ts';
@@ -18,6 +19,10 @@ export interface World {
   readonly now: () => Date;
   /** How long the agent of a cluster that leaves may take to carry out deletions, in milliseconds. */
   readonly drainMs: number;
+  /** How long what is not as it should be counts as still under way. */
+  readonly patience: Patience;
+  /** When this controller began to work. */
+  readonly startedAt: Date;
   /** What clusters are made from, by GitOpsCluster; written by its reconcile, read by those of its clusters. */
   readonly foundations: Map<string, { readonly foundation: Foundation; readonly digest: string }>;
   /** Asks for a reconcile of a cluster. */

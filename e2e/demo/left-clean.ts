@@ -47,7 +47,7 @@ export async function leftClean(
   await waitForObjects(hub, manifestWorks, { ...wait, namespace: name }, none);
   await waitForObjects(hub, managedClusterAddOns, { ...wait, namespace: name }, none);
   await waitForObject(hub, secrets, { namespace: 'argocd', name: `cluster-${name}` }, (s) => s === undefined, wait);
-  await waitForObjects(hub, gitOpsClusters, wait, ([g]) => g?.status?.clusters === 2);
+  await waitForObjects(hub, gitOpsClusters, wait, ([g]) => g?.status?.clusters?.selected === 2);
 }
 
 const isOurs = ({ metadata }: KubeObject) => metadata.labels?.['app.kubernetes.io/managed-by'] === 'argocd-agent-addon';

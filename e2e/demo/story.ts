@@ -115,7 +115,7 @@ async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Pr
   await progress.step('both clusters enrolled: certificates, works, Argo CD, agent connected', (waitsFor) =>
     waitForObjects(hub.client, gitOpsClusters, { signal, timeoutMs: 180_000 }, ([gitOpsCluster]) => {
       waitsFor(readiness(gitOpsCluster));
-      return gitOpsCluster?.status?.connectedClusters === 2;
+      return gitOpsCluster?.status?.clusters?.connected === 2;
     }),
   );
   await hub.client.create(applicationSets, guestbookSet(git.url(guestbookRepository)));

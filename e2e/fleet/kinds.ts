@@ -23,9 +23,7 @@ export interface GitOpsCluster extends KubeObject {
   spec?: Record<string, unknown>;
   status?: {
     conditions?: { type: string; status: string; reason: string; message: string }[];
-    clusters?: number;
-    availableClusters?: number;
-    connectedClusters?: number;
+    clusters?: { selected: number; enrolled: number; available: number; connected: number; failing: number };
     [field: string]: unknown;
   };
 }

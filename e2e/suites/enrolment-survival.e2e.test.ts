@@ -43,7 +43,8 @@ test(`a fleet enrolls whatever is killed meanwhile (SEED=${seed})`, async () => 
     fleet.hub.client,
     gitOpsClusters,
     { timeoutMs: 180_000 },
-    ([gitOpsCluster]) => gitOpsCluster?.status?.availableClusters === 2 && gitOpsCluster.status.connectedClusters === 2,
+    ([gitOpsCluster]) =>
+      gitOpsCluster?.status?.clusters?.available === 2 && gitOpsCluster.status.clusters?.connected === 2,
   );
   expect(enrolled?.status?.conditions).toContainEqual(expect.objectContaining({ type: 'Ready', status: 'True' }));
   for (const name of fleet.members.keys()) {

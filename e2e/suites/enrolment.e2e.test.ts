@@ -68,7 +68,7 @@ describe('after helm install, without anyone doing more', () => {
       hub.client,
       gitOpsClusters,
       generous,
-      ([g]) => g?.status?.connectedClusters === 2 && g.status.availableClusters === 2,
+      ([g]) => g?.status?.clusters?.connected === 2 && g.status.clusters?.available === 2,
     );
     const conditions = enrolled?.status?.conditions ?? [];
     expect(conditions.filter(({ status }) => status !== 'True')).toEqual([]);

@@ -81,7 +81,7 @@ beforeAll(async () => {
         gitOpsClusters,
         { namespace: argocd, name },
         (found) =>
-          found?.status?.connectedClusters === 1 &&
+          found?.status?.clusters?.connected === 1 &&
           found.status.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
         generous,
       ),

@@ -160,7 +160,9 @@ async function unfinished(): Promise<string> {
 async function isReady(): Promise<void> {
   await waitForObjects(fleet.hub.client, gitOpsClusters, { timeoutMs: 180_000 }, ([found]) => {
     const ready = found?.status?.conditions?.find(({ type }) => type === 'Ready');
-    return ready?.status === 'True' && found?.status?.connectedClusters === 2 && found.status.availableClusters === 2;
+    return (
+      ready?.status === 'True' && found?.status?.clusters?.connected === 2 && found.status.clusters?.available === 2
+    );
   });
 }
 
