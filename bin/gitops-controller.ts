@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-import { controllerCommand, renderCommand, uninstallCommand } from '../controller/index.ts';
+import { applyCrdsCommand, controllerCommand, renderCommand, uninstallCommand } from '../controller/index.ts';
 import { runExecutable, runMain, versionCommand } from '../lib/ops/index.ts';
 
 const executable = {
   name: 'gitops-controller',
   summary: 'Enrolls the managed clusters of an Open Cluster Management hub into its Argo CD',
-  commands: [controllerCommand, renderCommand, uninstallCommand, versionCommand('gitops-controller')],
+  commands: [controllerCommand, renderCommand, uninstallCommand, applyCrdsCommand, versionCommand('gitops-controller')],
 };
 
 // The original takes flags only: without a command it is the controller.

@@ -92,3 +92,9 @@ export const uninstallFlags = {
   name: stringFlag({ usage: 'name of the GitOpsCluster', default: 'gitops-cluster' }),
   timeout: durationFlag({ usage: 'how long to wait until its clusters are cleaned up', default: 300_000 }),
 };
+
+/** Flags of `gitops-controller apply-crds`. */
+export const applyCrdsFlags = {
+  ...kube,
+  from: stringFlag({ usage: 'folder with the CRDs as YAML files', default: '/crds' }),
+};

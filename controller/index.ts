@@ -1,3 +1,4 @@
+export { applyCrdsCommand } from './apply-crds.ts';
 export { controllerCommand } from './main.ts';
 export { renderCommand } from './preview.ts';
 export { uninstallCommand } from './uninstall.ts';

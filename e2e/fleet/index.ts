@@ -48,6 +48,8 @@ export interface FleetOptions {
   clusters?: number;
   /** The labels of those clusters' ManagedClusters. */
   labels?: Record<string, string>;
+  /** Record who asks the API servers for what, for a look at it afterwards. Default: no. */
+  audit?: boolean;
   signal?: AbortSignal;
   /** Runs a named part of the start-up; to show or to measure it. */
   step?: <T>(what: string, part: () => Promise<T>) => Promise<T>;
@@ -55,7 +57,7 @@ export interface FleetOptions {
 
 /** Starts a hub and managed clusters up to the point where an operator would type `helm install`. */
 export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
-  const { clusters: count = 2, labels = {}, step = (_, part) => part() } = options;
+  const { clusters: count = 2, labels = {}, audit = false, step = (_, part) => part() } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const members = new Map<string, Member>();
@@ -66,7 +68,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   };
   try {
     const testbed = await step(`hub and ${count} managed clusters: etcd, API server, controller manager`, () =>
-      startTestbed({ clusters: count, signal }),
+      startTestbed({ clusters: count, audit, signal }),
     );
     stops.push(() => testbed.stop());
     const nodes = await step('a process node on each cluster', () =>

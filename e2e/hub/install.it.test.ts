@@ -36,7 +36,7 @@ const accessReviews = resourceType<KubeObject & { spec: object; status?: { allow
 
 let hub: Cluster;
 
-/** Runs Helm on the hub against the release. */
+/** Runs Helm on the hub against the release. No node runs hooks here: upgrade.it.test.ts has one. */
 async function onHub(command: 'install' | 'upgrade' | 'uninstall', ...args: string[]): Promise<string> {
   const chart = command === 'uninstall' ? [] : [addonChart];
   return await helm([command, release, ...chart, '--namespace', releaseNamespace, ...args], {
@@ -150,7 +150,7 @@ describe('helm upgrade', () => {
   it("keeps the hub's Argo CD that auto has installed, and the password of its Redis", async () => {
     const key = { namespace: 'argocd', name: 'argocd-redis' };
     const before = await hub.client.get(secrets, key);
-    await onHub('upgrade', '--set', 'gitOpsCluster.principalServerAddress=principal.example.com');
+    await onHub('upgrade', '--no-hooks', '--set', 'gitOpsCluster.principalServerAddress=principal.example.com');
     expect(await deploymentNames('argocd')).toContain('argocd-server');
     expect((await hub.client.get(secrets, key))?.data).toEqual(before?.data);
     const changed = await hub.client.get(gitOpsClusters, { namespace: 'argocd', name: 'gitops-cluster' });
@@ -184,7 +184,7 @@ describe("an operator's own Argo CD", () => {
     const before = await versions();
     expect(before).toHaveLength(4);
     await onHub('install');
-    await onHub('upgrade');
+    await onHub('upgrade', '--no-hooks');
     expect(await deploymentNames('argocd')).toContain('argocd-agent-principal');
     await onHub('uninstall', '--no-hooks');
     expect(await versions()).toEqual(before);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configMaps, deployments, Informer, type KubeObject, resourceType } from '../../lib/kube/index.ts';
 import { managedClusters, manifestWorks, type Ocm, startOcm } from '../ocm/index.ts';
 import { freeLowPort } from '../pair/index.ts';
+import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { addonChart, helm, installCrds, ocmCrds } from './index.ts';
 
@@ -91,7 +92,7 @@ async function until<T extends KubeObject>(type: ReturnType<typeof resourceType<
 }
 
 beforeAll(async () => {
-  hub = await startCluster();
+  hub = await startCluster({ audit: true });
   await installCrds(hub.client, await ocmCrds('hub'));
   ocm = await startOcm(hub);
   const [port, health, controllerHealth] = [await freeLowPort(), await freeLowPort(), await freeLowPort()];
@@ -155,7 +156,14 @@ describe("the chart's rights", () => {
     expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
     await until(gitOpsClusters, (left) => left.length === 0);
     await until(manifestWorks, (left) => left.length === 0);
-    expect(controller.output).not.toMatch(/forbidden/i);
-    expect(principal.output).not.toMatch(/forbidden/i);
+    const accounts = [`${releaseNamespace}:argocd-agent-addon-controller`, 'argocd:argocd-agent-principal'];
+    for (const account of accounts) {
+      const requests = await requestsOf(hub.auditLog, `system:serviceaccount:${account}`);
+      expect(requests.length, account).toBeGreaterThan(10);
+      expect(
+        requests.filter(({ allowed }) => !allowed),
+        account,
+      ).toEqual([]);
+    }
   });
 });

@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
-import { configMaps, type KubeClient, type KubeObject, resourceType, secrets, services } from '../../lib/kube/index.ts';
+import {
+  configMaps,
+  type KubeClient,
+  type KubeObject,
+  namespaces,
+  resourceType,
+  secrets,
+  services,
+} from '../../lib/kube/index.ts';
 import {
   type Application,
   applications,
@@ -8,6 +16,7 @@ import {
   guestbookValues,
   isSyncedAndHealthy,
   programLogs,
+  releaseNamespace,
   selectedClusters,
   startFleet,
   waitForObject,
@@ -15,6 +24,8 @@ import {
 } from '../fleet/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
 import { placements } from '../ocm/index.ts';
+import { RightsReview } from '../rights/index.ts';
+import { unexplained, workplaces } from './rights.ts';
 import { variantFiles } from './traffic.ts';
 
 // A managed and an autonomous agent of one principal, on real API servers with a real Argo CD each, behind a bad network.
@@ -26,7 +37,11 @@ const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'norm
 const automated = { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] };
 
 interface AppProject extends KubeObject {
-  spec: { destinations?: { name?: string; server?: string; namespace: string }[]; sourceNamespaces?: string[] };
+  spec: {
+    description?: string;
+    destinations?: { name?: string; server?: string; namespace: string }[];
+    sourceNamespaces?: string[];
+  };
 }
 const appProjects = resourceType<AppProject>({
   group: 'argoproj.io',
@@ -42,13 +57,15 @@ let hub: KubeClient;
 let managed: KubeClient;
 let autonomous: KubeClient;
 let repoURL: string;
+let review: RightsReview;
 
 beforeAll(async () => {
-  fleet = await startFleet({ clusters: 1, labels: selectedClusters });
+  fleet = await startFleet({ clusters: 1, labels: selectedClusters, audit: true });
   const second = await fleet.join('cluster2', autonomousClusters);
   hub = fleet.hub.client;
   managed = (fleet.members.get('cluster1') ?? second).cluster.client;
   autonomous = second.cluster.client;
+  review = await RightsReview.start(workplaces(fleet));
   await fleet.git.commit(
     'variants',
     { ...variantFiles, 'stuck/hook.yaml': endlessHook, 'stuck/variant.yaml': variantFiles['red/variant.yaml'] ?? '' },
@@ -92,6 +109,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
+  await review?.stop();
   await fleet?.stop();
   await network?.close();
 });
@@ -179,6 +197,8 @@ describe('a managed cluster: the hub owns its Applications', () => {
     expect(await autonomous.get(secrets, repository)).toBeUndefined();
     expect(await autonomous.get(appProjects, project)).toBeUndefined();
 
+    await hub.mergePatch(appProjects, project, { spec: { description: 'The team' } });
+    await waitForObject(managed, appProjects, project, (p) => p?.spec.description === 'The team');
     await managed.mergePatch(secrets, repository, { data: { password: Buffer.from('guess').toString('base64') } });
     await waitForObject(managed, secrets, repository, (s) => text(s?.data?.password) === 's3cret');
     await hub.mergePatch(appProjects, project, {
@@ -186,6 +206,19 @@ describe('a managed cluster: the hub owns its Applications', () => {
     });
     await waitForObject(managed, secrets, repository, (s) => s === undefined);
     await waitForObject(managed, appProjects, project, (p) => p === undefined);
+    await hub.delete(configMaps, keys);
+    await waitForObject(managed, configMaps, keys, (c) => c === undefined);
+    await hub.create(configMaps, { metadata: keys, data: {} });
+    await waitForObject(managed, configMaps, keys, (c) => c !== undefined);
+  });
+
+  test("an Application in a namespace of the hub's own is in that namespace on the cluster, which is made for it", async () => {
+    const elsewhere = { namespace: 'tenant', name: 'elsewhere' };
+    await hub.create(namespaces, { metadata: { name: elsewhere.namespace } });
+    await hub.create(applications, app(elsewhere, { name: 'cluster1' }));
+    await becomes(managed, elsewhere, (a) => a !== undefined);
+    await hub.delete(applications, elsewhere);
+    await becomes(managed, elsewhere, (a) => a === undefined);
   });
 });
 
@@ -278,6 +311,17 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
   });
 
   test('an edit on the cluster shows on the hub; what is deleted there goes on the hub', async () => {
+    const team = { namespace: argocd, name: 'team' };
+    const shown = { namespace: argocd, name: 'cluster2-team' };
+    await autonomous.create(appProjects, {
+      metadata: team,
+      spec: { description: 'One', sourceRepos: ['*'] } as object,
+    });
+    await waitForObject(hub, appProjects, shown, (p) => p?.spec.description === 'One');
+    await autonomous.mergePatch(appProjects, team, { spec: { description: 'Two' } });
+    await waitForObject(hub, appProjects, shown, (p) => p?.spec.description === 'Two');
+    await autonomous.delete(appProjects, team);
+    await waitForObject(hub, appProjects, shown, (p) => p === undefined);
     await autonomous.mergePatch(applications, web, { spec: { source: { path: 'green' } } });
     await becomes(hub, mirror, (a) => a?.spec?.source?.path === 'green' && isSyncedAndHealthy(a));
     await autonomous.delete(applications, web);
@@ -333,6 +377,31 @@ describe('over a bad network', () => {
         all.every(({ metadata }) => !metadata.name.startsWith(name)),
       );
     }
+  });
+});
+
+describe('when the fleet is given up', () => {
+  test('the programs turn out to have had the rights that they needed, and no others', async () => {
+    // Deployed into Argo CD's own namespace, and with finalizers: the clean-up has to release it.
+    const last = { namespace: argocd, name: 'last' };
+    const finalizers = ['resources-finalizer.argocd.argoproj.io'];
+    const made = app(last, { name: 'cluster1' }, automated);
+    const destination = { name: 'cluster1', namespace: argocd };
+    await hub.create(applications, { ...made, spec: { ...made.spec, destination } });
+    await hub.create(appProjects, {
+      metadata: { namespace: argocd, name: 'last' },
+      spec: { destinations: [{ name: 'cluster1', server: '*', namespace: '*' }], sourceRepos: ['*'] } as object,
+    });
+    await becomes(managed, last, isSyncedAndHealthy);
+    await waitForObject(managed, appProjects, last, (p) => p !== undefined);
+    await managed.mergePatch(applications, last, { metadata: { finalizers } });
+    await managed.mergePatch(appProjects, last, { metadata: { finalizers } });
+
+    const second = { namespace: argocd, name: 'autonomous' };
+    await hub.delete(gitOpsClusters, second);
+    await waitForObject(hub, gitOpsClusters, second, (g) => g === undefined, generous);
+    await fleet.helm('uninstall', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '4m');
+    expect(unexplained(await review.conduct())).toEqual([]);
   });
 });
 

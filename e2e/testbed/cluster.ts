@@ -3,7 +3,15 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import { KubeClient, serviceAccounts } from '../../lib/kube/index.ts';
 import type { Component } from './component.ts';
-import { apiServer, callEtcd, controllerManager, etcd, etcdSocket } from './control-plane.ts';
+import {
+  apiServer,
+  auditPolicy,
+  auditPolicyText,
+  callEtcd,
+  controllerManager,
+  etcd,
+  etcdSocket,
+} from './control-plane.ts';
 import { applyCrds } from './crds.ts';
 import { removeFolder, workFolder } from './folders.ts';
 import { type Credential, kubeconfigText } from './kubeconfig.ts';
@@ -16,6 +24,8 @@ export interface ClusterOptions {
   name?: string;
   /** Where its data, certificates and logs go. Default: a new temporary folder, removed by `stop`. */
   dir?: string;
+  /** Record who asked the API server for what: see {@link Cluster.auditLog}. Default: no. */
+  audit?: boolean;
   signal?: AbortSignal;
 }
 
@@ -40,6 +50,8 @@ export interface Cluster {
   readonly ca: string;
   /** The range of the Services' cluster IPs. */
   readonly serviceCidr: string;
+  /** Path of the API server's audit log, one event per line, if the cluster was started with `audit`. */
+  readonly auditLog: string;
   /** As cluster administrator. */
   readonly client: KubeClient;
   readonly etcd: Component;
@@ -79,12 +91,14 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   };
   try {
     const pki = join(dir, 'pki');
+    const auditLog = join(dir, 'audit.log');
     const layout = {
       dir,
       pki,
       port,
       kubeconfig: join(dir, 'controller-manager.kubeconfig'),
       serviceCidr,
+      ...(options.audit && { auditLog }),
     };
     const server = `https://127.0.0.1:${port}`;
     await mkdir(pki, { recursive: true });
@@ -103,6 +117,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     await writeKubeconfig('controller-manager.kubeconfig', await authority.issue(manager));
     const kubeconfig = await writeKubeconfig('admin.kubeconfig', admin);
     await store.ready(signal);
+    if (options.audit) await writeFile(auditPolicy(layout), auditPolicyText);
 
     const front = await apiServer(
       layout,
@@ -129,6 +144,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
       server,
       ca: authority.certificate,
       serviceCidr,
+      auditLog,
       client,
       etcd: store,
       apiServer: front,

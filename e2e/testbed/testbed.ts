@@ -8,6 +8,8 @@ export interface TestbedOptions {
   clusters?: number;
   /** Where everything goes. Default: a new temporary folder, removed by `stop`. */
   dir?: string;
+  /** Record who asks the API servers for what: {@link Cluster.auditLog}. Default: no. */
+  audit?: boolean;
   signal?: AbortSignal;
   /** Gets a line for each cluster that is up. */
   log?: (line: string) => void;
@@ -33,7 +35,12 @@ export async function startTestbed(options: TestbedOptions = {}): Promise<Testbe
   const running: Cluster[] = [];
   const start = async (name: string) => {
     const begin = performance.now();
-    const cluster = await startCluster({ name, dir: join(dir, name), ...(signal && { signal }) });
+    const cluster = await startCluster({
+      name,
+      dir: join(dir, name),
+      audit: options.audit ?? false,
+      ...(signal && { signal }),
+    });
     log(`${name} is up at ${cluster.server} (${((performance.now() - begin) / 1000).toFixed(1)} s)`);
     running.push(cluster);
     return cluster;

@@ -113,3 +113,10 @@ true
 {{- end -}}
 {{- end -}}
 {{- end }}
+
+{{/* Annotations of what upgrades the CRDs; the argument is the order. */}}
+{{- define "addon.crdsHook" -}}
+helm.sh/hook: pre-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import type { ApiRequest } from './audit.ts';
+import { allows, describeGrant, type Grant, grantsOf, superfluous } from './grants.ts';
+
+const asked = (verb: string, resource: string, where: Partial<ApiRequest> = {}): ApiRequest => ({
+  user: 'system:serviceaccount:a:b',
+  verb,
+  group: '',
+  resource,
+  namespace: 'argocd',
+  name: '',
+  allowed: true,
+  ...where,
+});
+const texts = (grants: Grant[]) => grants.map(describeGrant);
+
+describe('grants', () => {
+  it('are one per group, resource and verb', () => {
+    const rules = [{ apiGroups: ['', 'apps'], resources: ['a', 'a/status'], verbs: ['get', 'list'] }];
+    expect(texts(grantsOf('ClusterRole x', '', rules))).toEqual([
+      'ClusterRole x: get a',
+      'ClusterRole x: list a',
+      'ClusterRole x: get a/status',
+      'ClusterRole x: list a/status',
+      'ClusterRole x: get a.apps',
+      'ClusterRole x: list a.apps',
+      'ClusterRole x: get a/status.apps',
+      'ClusterRole x: list a/status.apps',
+    ]);
+  });
+
+  it('reach as far as their binding and their names', () => {
+    const [grant] = grantsOf('Role x', 'argocd', [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }]);
+    const [named] = grantsOf('ClusterRole x', '', [
+      { apiGroups: [''], resources: ['secrets'], verbs: ['get'], resourceNames: ['one'] },
+    ]);
+    if (!grant || !named) throw new Error('no grants');
+    expect(allows(grant, asked('get', 'secrets'))).toBe(true);
+    expect(allows(grant, asked('get', 'secrets', { namespace: '' }))).toBe(false);
+    expect(allows(grant, asked('get', 'secrets/status'))).toBe(false);
+    expect(allows(grant, asked('get', 'secrets', { group: 'apps' }))).toBe(false);
+    expect(allows(named, asked('get', 'secrets', { name: 'one' }))).toBe(true);
+    expect(allows(named, asked('get', 'secrets', { name: 'two' }))).toBe(false);
+  });
+
+  it('are superfluous when nobody used them, or when another one allows the same', () => {
+    const grants = [
+      ...grantsOf('ClusterRole wide', '', [{ apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list'] }]),
+      ...grantsOf('Role narrow', 'argocd', [{ apiGroups: [''], resources: ['secrets'], verbs: ['get', 'delete'] }]),
+    ];
+    expect(texts(superfluous(grants, [asked('get', 'secrets'), asked('delete', 'secrets')]))).toEqual([
+      'ClusterRole wide: get secrets',
+      'ClusterRole wide: list secrets',
+      'Role narrow: get secrets in argocd',
+    ]);
+    const elsewhere = asked('get', 'secrets', { namespace: 'other' });
+    expect(texts(superfluous(grants, [elsewhere, asked('delete', 'secrets')]))).toEqual([
+      'ClusterRole wide: list secrets',
+      'Role narrow: get secrets in argocd',
+    ]);
+  });
+});

@@ -1,0 +1,69 @@
+import type { KubeClient } from '../../lib/kube/index.ts';
+import { type ApiRequest, requestsOf } from './audit.ts';
+import { describeGrant, type Grant, superfluous } from './grants.ts';
+import { RightsWitness } from './witness.ts';
+
+/** Where programs run under a service account. */
+export interface Workplace {
+  cluster: { client: KubeClient; auditLog: string };
+  account: { namespace: string; name: string };
+}
+
+/** What one program was given and what it asked for, wherever it ran. */
+export interface Conduct {
+  program: string;
+  /** What it was refused: `patch secrets in argocd`. */
+  refused: string[];
+  /** What it was given and did not need. */
+  superfluous: string[];
+}
+
+/** Watches over the rights of programs during a scenario. */
+export class RightsReview {
+  readonly #places: { program: string; place: Workplace; witness: RightsWitness }[];
+
+  private constructor(places: { program: string; place: Workplace; witness: RightsWitness }[]) {
+    this.#places = places;
+  }
+
+  /** Begins, for programs by name; one that runs in several places is judged by all of them together. */
+  static async start(programs: Readonly<Record<string, readonly Workplace[]>>): Promise<RightsReview> {
+    const places = Object.entries(programs).flatMap(([program, all]) => all.map((place) => ({ program, place })));
+    return new RightsReview(
+      await Promise.all(
+        places.map(async (one) => ({ ...one, witness: await RightsWitness.start(one.place.cluster.client) })),
+      ),
+    );
+  }
+
+  /** What there is to say so far, sorted. */
+  async conduct(): Promise<Conduct[]> {
+    interface Entry {
+      grants: Map<string, Grant>;
+      requests: ApiRequest[];
+    }
+    const all = new Map<string, Entry>();
+    for (const { program, place, witness } of this.#places) {
+      const entry: Entry = all.get(program) ?? { grants: new Map(), requests: [] };
+      all.set(program, entry);
+      for (const grant of witness.grantsTo(place.account)) entry.grants.set(describeGrant(grant), grant);
+      const { namespace, name } = place.account;
+      entry.requests.push(...(await requestsOf(place.cluster.auditLog, `system:serviceaccount:${namespace}:${name}`)));
+    }
+    return [...all].map(([program, { grants, requests }]) => ({
+      program,
+      refused: requests.filter(({ allowed }) => !allowed).map(describeRequest),
+      superfluous: superfluous([...grants.values()], requests).map(describeGrant),
+    }));
+  }
+
+  /** Stops watching. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#places.map(({ witness }) => witness.stop()));
+  }
+}
+
+function describeRequest({ verb, group, resource, namespace, name }: ApiRequest): string {
+  const kind = group === '' ? resource : `${resource}.${group}`;
+  return `${verb} ${kind}${name && ` ${name}`}${namespace && ` in ${namespace}`}`;
+}
