@@ -14,3 +14,4 @@ export {
   type TerminalRequest,
   terminalRequest,
 } from './messages.ts';
+export { isDiscoveryPath, parseResourcePath, type ResourcePath, resourcePathOf } from './paths.ts';

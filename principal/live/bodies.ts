@@ -1,0 +1,102 @@
+import {
+  grpcStatus,
+  type LiveStreamHandlers,
+  type LogStreamData,
+  LogStreamResponse,
+  type ServerLiveStream,
+} from '../../lib/wire/index.ts';
+
+/** Who waits for bytes that an agent sends over a live stream of logs: a log, or the body of an answer. */
+export interface BodyReader {
+  /** The agent has opened the stream. */
+  opened?(): void;
+  /** @returns false to make the agent wait until `resume` is called */
+  data(bytes: Buffer): boolean;
+  /** All came, or the agent said why not. Nothing follows. */
+  ended(error?: string): void;
+  /** The stream broke off before its end. The agent may open another one as long as the expectation stands. */
+  lost(): void;
+}
+
+/** Bytes that are expected of an agent. */
+export interface ExpectedBody {
+  /** The reader can take more. */
+  resume(): void;
+  /** Nobody wants the rest: the agent is told to stop. */
+  cancel(): void;
+}
+
+interface Expected {
+  readonly agent: string;
+  readonly reader: BodyReader;
+  stream: ServerLiveStream<LogStreamResponse> | undefined;
+}
+
+/**
+ * Streams of bytes from agents, matched by UUID to who waits for them. Only the agent that was asked finds its reader; an agent
+ * that offers anything else is told `NotFound`, as argocd-agent's principal does.
+ */
+export class Bodies {
+  readonly #expected = new Map<string, Expected>();
+
+  /** Expects a stream of this UUID from this agent, until it has ended or is cancelled. */
+  expect(agent: string, uuid: string, reader: BodyReader): ExpectedBody {
+    const expected: Expected = { agent, reader, stream: undefined };
+    this.#expected.set(uuid, expected);
+    return {
+      resume: () => expected.stream?.resume(),
+      cancel: () => {
+        if (this.#expected.get(uuid) !== expected) return;
+        this.#expected.delete(uuid);
+        expected.stream?.finish(grpcStatus.canceled, 'client disconnected');
+      },
+    };
+  }
+
+  /** Takes a stream that an agent has opened. */
+  serve(stream: ServerLiveStream<LogStreamResponse>): LiveStreamHandlers<LogStreamData> {
+    let uuid: string | undefined;
+    let expected: Expected | undefined;
+    const end = (error?: string) => {
+      if (uuid === undefined || expected === undefined) return;
+      this.#expected.delete(uuid);
+      const { reader } = expected;
+      expected = undefined;
+      reader.ended(error);
+    };
+    return {
+      message: (message) => {
+        if (uuid === undefined) {
+          uuid = message.requestUuid;
+          const found = this.#expected.get(uuid);
+          if (found?.agent === stream.agent) {
+            // An agent that comes back may be here before its old stream is known to have broken.
+            found.stream?.finish(grpcStatus.canceled, 'replaced by a newer stream');
+            found.stream = stream;
+            expected = found;
+            expected.reader.opened?.();
+          }
+        }
+        if (expected === undefined || expected.stream !== stream || message.requestUuid !== uuid) {
+          stream.finish(grpcStatus.notFound, 'unknown request id');
+          return;
+        }
+        if (message.data.length > 0 && !expected.reader.data(message.data)) stream.pause();
+        if (message.error !== '') {
+          stream.finish(grpcStatus.internal, message.error);
+          end(message.error);
+        } else if (message.eof) {
+          stream.send(LogStreamResponse.fromPartial({ requestUuid: uuid, status: 200 }));
+          end();
+          stream.finish();
+        }
+      },
+      halfClosed: () => stream.finish(),
+      closed: () => {
+        if (expected?.stream !== stream) return;
+        expected.stream = undefined;
+        expected.reader.lost();
+      },
+    };
+  }
+}
