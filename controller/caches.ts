@@ -16,7 +16,7 @@ import {
 import { principalServices } from './discovery.ts';
 import { clustersOf, type HubApplication, slimApplication } from './drain.ts';
 import { addOnName, hubNames, keys, managedBy } from './names.ts';
-import { deliverableCrd } from './render/crds.ts';
+import { deliverableCrd, operatorKinds } from './render/crds.ts';
 import {
   addOnDeploymentConfigs,
   applications,
@@ -33,7 +33,7 @@ import {
 export const applicationsCrd = 'applications.argoproj.io';
 
 /** CRDs that managed clusters may get. */
-export const deliveredCrds = [applicationsCrd, 'appprojects.argoproj.io', 'applicationsets.argoproj.io'];
+export const deliveredCrds: readonly string[] = operatorKinds;
 
 const ours = `${keys.managedBy}=${managedBy}`;
 const named = (name: string) => `metadata.name=${name}`;
@@ -97,7 +97,7 @@ export class Caches {
     this.#crds = deliveredCrds.map((name) =>
       follow({ type: crds, fieldSelector: named(name), transform: deliverableCrd }),
     );
-    this.#argoCd = ['argocd-server', 'argocd-redis'].map((name) =>
+    this.#argoCd = ['argocd-server', 'argocd-redis', ...principalServices].map((name) =>
       follow({ type: deployments, fieldSelector: named(name) }),
     );
     this.#all = all;
@@ -126,10 +126,15 @@ export class Caches {
     return this.#crds.map((informer) => informer.get({ name })).find(Boolean);
   }
 
-  /** The image that the hub's own Argo CD runs in a Deployment (`argocd-server` or `argocd-redis`). */
+  /** The image that the hub runs in a Deployment: `argocd-server`, `argocd-redis`, or one of the principal's names. */
   hubImage(namespace: string, name: string): string | undefined {
     const [deployment] = this.#argoCd.flatMap((informer) => informer.get({ namespace, name }) ?? []);
     return deployment?.spec?.template?.spec?.containers[0]?.image;
+  }
+
+  /** The image of the principal in a namespace: its Deployment has the name of its Service. */
+  principalImage(namespace: string): string | undefined {
+    return principalServices.map((name) => this.hubImage(namespace, name)).find(Boolean);
   }
 
   /** Hears of every object of the kinds that concern a whole namespace of the hub: Secrets, Services, images. */

@@ -62,11 +62,19 @@ export const worksStep = fleetStep('ManifestWorkCreated', 'works', {
   failed: 'create ManifestWorks',
 });
 
-/** Argo CD itself, which is one of the works. */
-export const argoCdStep = fleetStep('ArgoCDCRDelivered', 'works', {
+const deliveryStep = fleetStep('ArgoCDCRDelivered', 'works', {
   done: (clusters) => `Delivered ArgoCD to ${clusters} clusters`,
   failed: 'deliver ArgoCD',
 });
+
+/** Argo CD itself, which is one of the works. */
+export const argoCdStep: Step = {
+  ...deliveryStep,
+  run: (context) => {
+    const problem = context.spec.addOn.value?.payload?.problem;
+    return problem === undefined ? deliveryStep.run(context) : failed(`Invalid ArgoCDCRManifestWork: ${problem}`);
+  },
+};
 
 /** The ManagedClusterAddOns. */
 export const addOnStep = fleetStep('AddonConfigured', 'addOn', {

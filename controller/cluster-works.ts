@@ -1,17 +1,14 @@
-import { isConflict } from '../lib/kube/index.ts';
+import { type CustomResourceDefinition, isConflict } from '../lib/kube/index.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { defaultImages } from './fleet-state.ts';
 import { addOnName, cleanUpWork, keys, workName } from './names.ts';
-import { argoCdKinds, autonomousKinds } from './render/crds.ts';
-import { type RenderedWork, renderWorks } from './render/works.ts';
-import {
-  type AddOnDeploymentConfig,
-  type ConfigReference,
-  type ManagedClusterAddOn,
-  type ManifestWork,
-  manifestWorks,
-} from './resources.ts';
+import { type AddOnConfig, parseAddOnConfig } from './render/addon-config.ts';
+import { argoCdKinds, autonomousKinds, operatorKinds } from './render/crds.ts';
+import type { OperatorInput } from './render/operator.ts';
+import type { RenderedWork } from './render/pack.ts';
+import { renderWorks } from './render/works.ts';
+import { type ConfigReference, type ManagedClusterAddOn, type ManifestWork, manifestWorks } from './resources.ts';
 
 /** What the works of a cluster need is not there. */
 export class NotDeliverableError extends Error {
@@ -24,38 +21,37 @@ export function configReferenceOf(
   context: Pick<ClusterContext, 'caches'>,
   addOn: ManagedClusterAddOn | undefined,
 ): ConfigReference | undefined {
-  const own = addOn?.spec?.configs?.find(({ resource }) => resource === 'addondeploymentconfigs');
+  const own = addOn?.spec?.configs?.find(isConfig);
   if (own) return own;
   const supported = context.caches.addOnRegistrations.list()[0]?.spec?.supportedConfigs ?? [];
-  const found = supported.find(({ resource }) => resource === 'addondeploymentconfigs');
+  const found = supported.find(isConfig);
   return found?.defaultConfig
     ? { group: found.group ?? '', resource: found.resource, ...found.defaultConfig }
     : undefined;
 }
 
-/** Renders the works of a cluster from what is known now. */
+const isConfig = ({ resource }: { resource: string }) => resource === 'addondeploymentconfigs';
+const isOwn = (addOn: ManagedClusterAddOn | undefined) => addOn?.spec?.configs?.some(isConfig) ?? false;
+
+/**
+ * Renders the works of a cluster from what is known now.
+ * @throws NotDeliverableError, OversizedManifestError
+ */
 export function renderCluster(context: ClusterContext, delivered: DeliveredSecrets): RenderedWork[] {
-  const { foundation, caches, delivery, cluster } = context;
+  const { foundation, caches, delivery } = context;
   const { addOn, endpoint, namespace } = foundation;
   if (endpoint === undefined) throw new NotDeliverableError('the server is not discovered');
-  if (addOn.argoCD === 'Operator' || addOn.clientCertificate === 'CSR') {
-    const field = addOn.argoCD === 'Operator' ? 'argoCD: Operator (or argoCDCRManifestWork)' : 'clientCertificate: CSR';
+  if (addOn.payload?.problem !== undefined) {
+    throw new NotDeliverableError(`Invalid ArgoCDCRManifestWork: ${addOn.payload.problem}`);
+  }
+  if (addOn.clientCertificate === 'CSR') {
     throw new NotDeliverableError(
-      `GitOpsCluster ${foundation.key}: spec.argoCDAgentAddon.${field} is not supported by this version`,
+      `GitOpsCluster ${foundation.key}: spec.argoCDAgentAddon.clientCertificate: CSR is not supported by this version`,
     );
   }
   const config = configOf(context);
-  const variable = config?.customizedVariables?.find(({ name }) => name === 'ARGOCD_NAMESPACE')?.value;
-  const names = [...argoCdKinds, ...(addOn.mode === 'autonomous' ? autonomousKinds : [])];
-  const crds = addOn.argoCD === 'Existing' ? [] : names.map((name) => ({ name, crd: caches.crd(name) }));
-  const missing = crds.filter(({ crd }) => crd === undefined).map(({ name }) => name);
-  if (missing.length > 0) {
-    throw new NotDeliverableError(
-      `the hub has no CustomResourceDefinition ${missing.join(', ')} to copy to ${cluster}; install Argo CD's CRDs on the hub`,
-    );
-  }
-  return renderWorks(context.templates, {
-    namespace: addOn.agentNamespace ?? (variable || 'argocd'),
+  const shared = {
+    namespace: addOn.agentNamespace ?? config.agentNamespace ?? 'argocd',
     mode: addOn.mode,
     serverAddress: endpoint.address,
     serverPort: endpoint.port,
@@ -63,38 +59,73 @@ export function renderCluster(context: ClusterContext, delivered: DeliveredSecre
     clientCertificate: delivered.clientCertificate,
     agentImage: delivery.agentImage,
     pullPolicy: delivery.pullPolicy,
-    argoCD:
-      addOn.argoCD === 'Existing'
-        ? undefined
-        : {
-            image: delivery.argoCdImage ?? caches.hubImage(namespace, 'argocd-server') ?? defaultImages.argoCd,
-            redisImage: delivery.redisImage ?? caches.hubImage(namespace, 'argocd-redis') ?? defaultImages.redis,
-            redisPassword: delivered.redisPassword,
-            serverSecretKey: delivered.serverSecretKey,
-            crds: crds.flatMap(({ crd }) => crd ?? []),
-          },
     config,
+  };
+  if (addOn.argoCD === 'Operator') {
+    return renderWorks(context.templates, { ...shared, argoCD: undefined, operator: operatorOf(context, config) });
+  }
+  if (addOn.argoCD === 'Existing') return renderWorks(context.templates, { ...shared, argoCD: undefined });
+  const kinds = [...argoCdKinds, ...(addOn.mode === 'autonomous' ? autonomousKinds : [])];
+  return renderWorks(context.templates, {
+    ...shared,
+    argoCD: {
+      image: delivery.argoCdImage ?? caches.hubImage(namespace, 'argocd-server') ?? defaultImages.argoCd,
+      redisImage: delivery.redisImage ?? caches.hubImage(namespace, 'argocd-redis') ?? defaultImages.redis,
+      redisPassword: delivered.redisPassword,
+      serverSecretKey: delivered.serverSecretKey,
+      crds: crdsOf(context, kinds, "install Argo CD's CRDs on the hub"),
+    },
   });
 }
 
-/** The settings for workloads that apply to a cluster. */
-export function configOf(
-  context: Pick<ClusterContext, 'caches' | 'cluster'>,
-): AddOnDeploymentConfig['spec'] | undefined {
-  const addOn = context.caches.addOns.get({ namespace: context.cluster, name: addOnName });
-  const reference = configReferenceOf(context, addOn);
-  if (reference === undefined) return undefined;
-  const { namespace, name } = reference;
-  const config = context.caches.configs.get({ namespace, name });
-  if (config === undefined) {
-    const isDefault = addOn?.spec?.configs === undefined;
-    // The default may be named before it exists; what a user asked for must not be left out silently.
-    if (isDefault) return undefined;
+function operatorOf(context: ClusterContext, config: AddOnConfig): OperatorInput {
+  const { foundation, caches, delivery } = context;
+  const { addOn, namespace } = foundation;
+  const { installsOperator } = config;
+  const advice = `install argocd-operator's CRDs on the hub or, if the cluster has argocd-operator, set the variable ARGOCD_OPERATOR_INSTALL=false in its AddOnDeploymentConfig`;
+  return {
+    namespace: addOn.operatorNamespace ?? config.operatorNamespace ?? 'argocd-operator-system',
+    image: installsOperator ? (delivery.operatorImage ?? defaultImages.operator) : undefined,
+    crds: installsOperator ? crdsOf(context, operatorKinds, advice) : [],
+    agentImage: addOn.syncsAgentImage ? (caches.principalImage(namespace) ?? delivery.agentImage) : undefined,
+    payload: addOn.payload?.value,
+  };
+}
+
+/** The hub's CRDs of these names. */
+function crdsOf(
+  { caches, cluster }: ClusterContext,
+  names: readonly string[],
+  advice: string,
+): CustomResourceDefinition[] {
+  const crds = names.map((name) => ({ name, crd: caches.crd(name) }));
+  const missing = crds.filter(({ crd }) => crd === undefined).map(({ name }) => name);
+  if (missing.length > 0) {
     throw new NotDeliverableError(
-      `AddOnDeploymentConfig ${namespace}/${name}, named by ManagedClusterAddOn ${context.cluster}/${addOnName}, does not exist`,
+      `the hub has no CustomResourceDefinition ${missing.join(', ')} to copy to ${cluster}; ${advice}`,
     );
   }
-  return config.spec;
+  return crds.flatMap(({ crd }) => crd ?? []);
+}
+
+/**
+ * The settings for workloads that apply to a cluster.
+ * @throws NotDeliverableError when they are not there or make no sense
+ */
+export function configOf(context: Pick<ClusterContext, 'caches' | 'cluster'>): AddOnConfig {
+  const { caches, cluster } = context;
+  const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
+  const reference = configReferenceOf(context, addOn);
+  const config = reference && caches.configs.get({ namespace: reference.namespace, name: reference.name });
+  // The default may be named before it exists; what a user asked for must not be left out silently.
+  if (reference && config === undefined && isOwn(addOn)) {
+    throw new NotDeliverableError(
+      `AddOnDeploymentConfig ${reference.namespace}/${reference.name}, named by ManagedClusterAddOn ${cluster}/${addOnName}, does not exist`,
+    );
+  }
+  const { value, problem } = parseAddOnConfig(config, caches.managedClusters.get({ name: cluster }));
+  if (problem !== undefined) throw new NotDeliverableError(problem);
+  return value;
 }
 
 /** Writes the works of a cluster and removes those that are no longer part of it. */

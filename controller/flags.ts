@@ -17,6 +17,11 @@ const images = {
     env: 'ARGOCD_IMAGE',
   }),
   'redis-image': stringFlag({ usage: "image of Redis on managed clusters; default: the hub's", env: 'REDIS_IMAGE' }),
+  'operator-image': stringFlag({
+    usage:
+      'image of argocd-operator on managed clusters, with argoCD: Operator; default: the version that it is made for',
+    env: 'OPERATOR_IMAGE',
+  }),
   'image-pull-policy': stringFlag({
     usage: 'pull policy of the images on managed clusters',
     default: 'IfNotPresent',

@@ -116,6 +116,7 @@ export function deliveryOf(flags: {
   'agent-image': string;
   'argocd-image': string;
   'redis-image': string;
+  'operator-image': string;
   'image-pull-policy': string;
 }): DeliverySettings {
   if (!flags['agent-image']) {
@@ -126,6 +127,7 @@ export function deliveryOf(flags: {
     pullPolicy: flags['image-pull-policy'],
     argoCdImage: flags['argocd-image'] || undefined,
     redisImage: flags['redis-image'] || undefined,
+    operatorImage: flags['operator-image'] || undefined,
   };
 }
 

@@ -13,7 +13,15 @@ test('defaults are those of the original', () => {
     placement: { value: 'p' },
     server: { value: { address: '', port: '' } },
     addOn: {
-      value: { mode: 'managed', agentNamespace: undefined, argoCD: 'Install', clientCertificate: 'Generated' },
+      value: {
+        mode: 'managed',
+        agentNamespace: undefined,
+        operatorNamespace: undefined,
+        argoCD: 'Install',
+        clientCertificate: 'Generated',
+        syncsAgentImage: true,
+        payload: undefined,
+      },
     },
   });
   expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: { manifests: [] } })).addOn.value?.argoCD).toBe('Operator');
@@ -61,4 +69,40 @@ test('addresses of every kind are taken', () => {
   for (const principalServerAddress of ['a.example.com', '10.0.0.1', '2001:db8::1', 'localhost', 'A-b.c.']) {
     expect(parseGitOpsCluster(goc({ principalServerAddress })).server.value?.address).toBe(principalServerAddress);
   }
+});
+
+const argoCd = { apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', metadata: { name: 'argocd', namespace: 'argocd' } };
+const path = 'GitOpsCluster argocd/fleet: spec.argoCDAgentAddon.argoCDCRManifestWork';
+
+test.each([
+  [{}, `${path}.manifests must be a list of manifests, not nothing`],
+  ['text', `${path} must have a list of manifests`],
+  [{ manifests: [] }, `${path}.manifests must hold an ArgoCD`],
+  [{ manifests: [null] }, `${path}.manifests.0 must be an object with apiVersion, kind and metadata, not null`],
+  [{ manifests: [argoCd, { kind: 'X', metadata: {} }] }, `${path}.manifests.1.apiVersion must be a text, not nothing`],
+  [
+    { manifests: [{ ...argoCd, apiVersion: 'argoproj.io/v1alpha1' }] },
+    `${path}.manifests must hold an ArgoCD of argoproj.io/v1beta1, not only ArgoCD argocd of argoproj.io/v1alpha1`,
+  ],
+  [
+    { manifests: [{ ...argoCd, metadata: { name: 'argocd' } }] },
+    `${path}.manifests.0.metadata.namespace must say where the ArgoCD belongs`,
+  ],
+])('a payload that cannot work is named, and the rest stays usable: %j', (argoCDCRManifestWork, message) => {
+  const { addOn } = parseGitOpsCluster(goc({ argoCDCRManifestWork }));
+  expect(addOn.value?.argoCD).toBe('Operator');
+  expect(addOn.value?.payload?.problem).toContain(message);
+});
+
+test('a payload is for argocd-operator only', () => {
+  const given = { manifests: [{ ...argoCd, spec: { any: 'thing' } }] };
+  expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: given })).addOn.value?.payload?.value).toEqual(given.manifests);
+  const both = parseGitOpsCluster(goc({ argoCDCRManifestWork: given, argoCD: 'Install' }));
+  expect(both.addOn.value?.payload?.problem).toBe(`${path} is for argoCD: Operator, not Install; remove one of them`);
+});
+
+test('the image of the agent is left to argocd-operator on request', () => {
+  const annotated = goc({});
+  annotated.metadata.annotations = { 'apps.open-cluster-management.io/disable-agent-image-sync': 'true' };
+  expect(parseGitOpsCluster(annotated).addOn.value?.syncsAgentImage).toBe(false);
 });

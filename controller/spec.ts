@@ -1,19 +1,22 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import type { KubeObject } from '../lib/kube/index.ts';
+import type { Parsed } from './parsed.ts';
+import { isArgoCd } from './render/operator.ts';
 import type { GitOpsCluster } from './resources.ts';
 
 /** What the agents run with. */
 export interface AddOnSettings {
   readonly mode: 'managed' | 'autonomous';
   readonly agentNamespace: string | undefined;
+  readonly operatorNamespace: string | undefined;
   readonly argoCD: 'Install' | 'Existing' | 'Operator';
   readonly clientCertificate: 'Generated' | 'CSR';
+  /** Whether a generated ArgoCD resource asks for the image that the hub's principal has, or leaves it to the operator. */
+  readonly syncsAgentImage: boolean;
+  /** The user's objects instead of a generated ArgoCD resource. */
+  readonly payload: Parsed<readonly KubeObject[]> | undefined;
 }
-
-/** A part of the specification: its value, or what is wrong with it as a message that names object and field. */
-export type Parsed<T> =
-  | { readonly value: T; readonly problem?: never }
-  | { readonly value?: never; readonly problem: string };
 
 /** The specification of a GitOpsCluster. A bad part leaves the others usable. */
 export interface FleetSpec {
@@ -23,6 +26,9 @@ export interface FleetSpec {
   readonly server: Parsed<{ readonly address: string; readonly port: string }>;
   readonly addOn: Parsed<AddOnSettings>;
 }
+
+/** Annotation of a GitOpsCluster: `true` leaves the agent's image to argocd-operator (the original's). */
+const disableImageSync = 'apps.open-cluster-management.io/disable-agent-image-sync';
 
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const hostName = /^(\*\.)?[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?)*\.?$/;
@@ -65,6 +71,49 @@ const addOn = z.object({
   clientCertificate: oneOf('Generated', 'CSR').default('Generated'),
 });
 
+const payload = z.object(
+  {
+    manifests: z
+      .array(
+        z.looseObject(
+          {
+            apiVersion: text.min(1, { error: 'must not be empty' }),
+            kind: text.min(1, { error: 'must not be empty' }),
+            metadata: z.looseObject(
+              { name: text.min(1, { error: 'must not be empty' }), namespace: text.optional() },
+              { error: 'must have a name' },
+            ),
+          },
+          { error: (issue) => `must be an object with apiVersion, kind and metadata, not ${quoted(issue)}` },
+        ),
+        { error: (issue) => `must be a list of manifests, not ${quoted(issue)}` },
+      )
+      .min(1, { error: 'must hold an ArgoCD' }),
+  },
+  { error: 'must have a list of manifests' },
+);
+
+/** Reads the objects that a user delivers instead of the generated ArgoCD: one of them at least must be an ArgoCD. */
+function parsePayload(input: unknown, who: string): Parsed<readonly KubeObject[]> {
+  const path = 'spec.argoCDAgentAddon.argoCDCRManifestWork';
+  const result = payload.safeParse(input);
+  if (!result.success) {
+    const problems = result.error.issues.map((issue) => `${[path, ...issue.path].join('.')} ${issue.message}`);
+    return { problem: `${who}: ${problems.join('; ')}` };
+  }
+  const manifests = result.data.manifests as readonly KubeObject[];
+  if (!manifests.some(isArgoCd)) {
+    const found = manifests.map(({ apiVersion, kind, metadata }) => `${kind} ${metadata.name} of ${apiVersion}`);
+    const problem = `${path}.manifests must hold an ArgoCD of argoproj.io/v1beta1, not only ${found.join(', ')}`;
+    return { problem: `${who}: ${problem}` };
+  }
+  const unplaced = manifests.findIndex((object) => isArgoCd(object) && !object.metadata.namespace);
+  if (unplaced !== -1) {
+    return { problem: `${who}: ${path}.manifests.${unplaced}.metadata.namespace must say where the ArgoCD belongs` };
+  }
+  return { value: manifests };
+}
+
 /** Reads a GitOpsCluster's specification; the CRD of the original lets much through that cannot work. */
 export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
   const who = `GitOpsCluster ${object.metadata.namespace}/${object.metadata.name}`;
@@ -76,6 +125,12 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
     return { problem: `${who}: ${problems.join('; ')}` };
   };
   const settings = spec.argoCDAgentAddon ?? {};
+  const payloadOf = ({ argoCD, argoCDCRManifestWork }: z.infer<typeof addOn>) => {
+    if (argoCDCRManifestWork === undefined || argoCDCRManifestWork === null) return undefined;
+    if (argoCD === undefined || argoCD === 'Operator') return parsePayload(argoCDCRManifestWork, who);
+    const problem = `spec.argoCDAgentAddon.argoCDCRManifestWork is for argoCD: Operator, not ${argoCD}; remove one of them`;
+    return { problem: `${who}: ${problem}` };
+  };
   return {
     placement: parse(placementRef, 'spec.placementRef', spec.placementRef, ({ name }) => name),
     server: parse(server, 'spec.argoCDAgentAddon', settings, (value) => ({
@@ -85,9 +140,12 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
     addOn: parse(addOn, 'spec.argoCDAgentAddon', settings, (value) => ({
       mode: value.mode,
       agentNamespace: value.agentNamespace || undefined,
+      operatorNamespace: value.operatorNamespace || undefined,
       // A resource for argocd-operator makes sense only with argocd-operator.
       argoCD: value.argoCD ?? (value.argoCDCRManifestWork === undefined ? 'Install' : 'Operator'),
       clientCertificate: value.clientCertificate,
+      syncsAgentImage: object.metadata.annotations?.[disableImageSync] !== 'true',
+      payload: payloadOf(value),
     })),
   };
 }

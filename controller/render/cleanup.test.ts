@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
 import type { ManifestWork } from '../resources.ts';
+import { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
 import { cleanUpState, renderCleanUp } from './cleanup.ts';
 import { Templates } from './templates.ts';
 
 const templates = new Templates();
-const input = { namespace: 'gitops', image: 'quay.io/x/fleet:1', pullPolicy: 'Always', config: undefined };
+const input = { namespace: 'gitops', image: 'quay.io/x/fleet:1', pullPolicy: 'Always', config: noConfig };
 const jobOf = (spec: ManifestWork['spec']) => {
   const job = spec.workload.manifests.find(({ kind }) => kind === 'Job');
   return job as KubeObject & { spec: { template: { spec: PodSpec } } };
@@ -29,10 +30,13 @@ test('the clean-up runs our image against the namespace of Argo CD, in a namespa
 });
 
 test('the image comes from a mirror and the pod goes to a node like those of the add-on', () => {
-  const config = {
-    registries: [{ source: 'quay.io/x', mirror: 'mirror.example.com/y' }],
-    nodePlacement: { tolerations: [{ key: 'infra', operator: 'Exists' }] },
-  };
+  const config = parseAddOnConfig({
+    metadata: { name: 'c' },
+    spec: {
+      registries: [{ source: 'quay.io/x', mirror: 'mirror.example.com/y' }],
+      nodePlacement: { tolerations: [{ key: 'infra', operator: 'Exists' }] },
+    },
+  }).value as AddOnConfig;
   const pod = jobOf(renderCleanUp(templates, { ...input, config })).spec.template.spec;
   expect(pod.containers[0]?.image).toBe('mirror.example.com/y/fleet:1');
   expect(pod.tolerations).toEqual([{ key: 'infra', operator: 'Exists' }]);

@@ -1,4 +1,5 @@
-import type { AddOnDeploymentConfig, ManifestWork } from '../resources.ts';
+import type { ManifestWork } from '../resources.ts';
+import type { AddOnConfig } from './addon-config.ts';
 import { decorate } from './decorate.ts';
 import type { Templates } from './templates.ts';
 
@@ -9,7 +10,7 @@ export interface CleanUpInput {
   /** Our image: the Job is a mode of this program. */
   readonly image: string;
   readonly pullPolicy: string;
-  readonly config: AddOnDeploymentConfig['spec'] | undefined;
+  readonly config: AddOnConfig;
 }
 
 /** How the Job that a work brings fares, as the cluster reports it. */

@@ -6,6 +6,17 @@ export const argoCdKinds = ['applications.argoproj.io', 'appprojects.argoproj.io
 /** What an autonomous agent's users write besides. */
 export const autonomousKinds = ['applicationsets.argoproj.io'] as const;
 
+/** What argocd-operator v0.18 works on and looks at: it does not start where one of them is missing. */
+export const operatorKinds = [
+  ...argoCdKinds,
+  ...autonomousKinds,
+  'argocds.argoproj.io',
+  'argocdexports.argoproj.io',
+  'namespacemanagements.argoproj.io',
+  'notificationsconfigurations.argoproj.io',
+  'imageupdaters.argocd-image-updater.argoproj.io',
+] as const;
+
 /**
  * A CRD of the hub as it is delivered: without the texts for humans, which make two thirds of it, without conversion (the
  * hub's webhook is out of reach) and without what the hub's API server wrote.

@@ -1,55 +1,107 @@
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import type { AddOnDeploymentConfig, ResourceRequirements } from '../resources.ts';
+import type { ResourceRequirements } from '../resources.ts';
+import type { AddOnConfig, Registry } from './addon-config.ts';
 
-type Config = NonNullable<AddOnDeploymentConfig['spec']>;
+type Container = PodSpec['containers'][number];
 type Workload = KubeObject & { spec: { template: { spec: PodSpec } } };
 
 const plurals: Readonly<Record<string, string>> = {
   Deployment: 'deployments',
   StatefulSet: 'statefulsets',
+  DaemonSet: 'daemonsets',
   Job: 'jobs',
 };
+
+/** The certificates of a proxy, as OCM's add-on manager delivers them. */
+const proxyCa = {
+  configMap: 'argocd-agent-addon-proxy-ca',
+  key: 'ca-bundle.crt',
+  volume: 'proxy-ca-bundle',
+  folder: '/managed/proxy-ca',
+} as const;
+
+/**
+ * What is never reached through a proxy: the pod itself, Services, the API server (Kubernetes fills in its address), and
+ * the Services that Argo CD addresses by their short names.
+ */
+const direct = [
+  'localhost',
+  '127.0.0.1',
+  '.svc',
+  '.cluster.local',
+  '$(KUBERNETES_SERVICE_HOST)',
+  'argocd-redis',
+  'argocd-repo-server',
+];
 
 /**
  * Applies an AddOnDeploymentConfig to rendered objects as OCM's add-on manager does it to a template's: node placement,
  * image registries, proxy settings and resources of containers. Objects that are no workloads come back as they are.
  */
-export function decorate(objects: readonly KubeObject[], config: Config | undefined): KubeObject[] {
-  if (config === undefined) return [...objects];
-  return objects.map((object) => {
+export function decorate(objects: readonly KubeObject[], config: AddOnConfig): KubeObject[] {
+  const namespaces = new Set<string>();
+  const decorated = objects.map((object) => {
     const plural = plurals[object.kind ?? ''];
     if (plural === undefined) return object;
     const workload = structuredClone(object) as Workload;
     const pod = workload.spec.template.spec;
-    const { nodeSelector, tolerations } = config.nodePlacement ?? {};
-    if (nodeSelector) pod.nodeSelector = { ...(pod.nodeSelector as Record<string, string>), ...nodeSelector };
-    if (tolerations) pod.tolerations = tolerations;
-    for (const container of [...(pod.initContainers ?? []), ...pod.containers]) {
-      if (container.image) container.image = mirrored(container.image, config.registries ?? []);
+    if (Object.keys(config.nodeSelector).length > 0) {
+      pod.nodeSelector = { ...(pod.nodeSelector as Record<string, string>), ...config.nodeSelector };
+    }
+    if (config.tolerations) pod.tolerations = [...config.tolerations];
+    const containers = [...(pod.initContainers ?? []), ...pod.containers];
+    for (const container of containers) {
+      if (container.image) container.image = mirrored(container.image, config.registries);
       const proxy = proxyEnvironment(config);
       if (proxy.length > 0) container.env = [...(container.env ?? []), ...proxy];
       const resources = resourcesOf(config, plural, object.metadata.name, container.name);
       if (resources) container.resources = resources;
     }
+    if (config.proxy.caBundle) {
+      mountProxyCa(pod, containers);
+      namespaces.add(object.metadata.namespace ?? '');
+    }
     return workload;
   });
+  return [...decorated, ...[...namespaces].map((namespace) => proxyCaMap(namespace, config.proxy.caBundle))];
 }
 
-/** An image from the mirror of its registry: the longest matching source wins, an empty source matches every image. */
-export function mirrored(image: string, registries: readonly { source?: string; mirror: string }[]): string {
-  const [best] = registries
-    .filter(({ source }) => !source || image === source || image.startsWith(`${source.replace(/\/$/, '')}/`))
-    .sort((a, b) => (b.source?.length ?? 0) - (a.source?.length ?? 0));
-  if (best === undefined) return image;
-  const mirror = best.mirror.replace(/\/$/, '');
-  if (!best.source) return `${mirror}/${image.slice(image.lastIndexOf('/') + 1)}`;
-  return `${mirror}${image.slice(best.source.replace(/\/$/, '').length)}`;
+/**
+ * An image from the mirror of its registry. Of several that match the last one counts, as everywhere in OCM; an empty
+ * source matches every image and replaces everything but its last part.
+ */
+export function mirrored(image: string, registries: readonly Registry[]): string {
+  const without = (text: string) => text.replace(/\/$/, '');
+  const found = registries.findLast(({ source }) => {
+    const rest = image.slice(without(source).length);
+    return source === '' || (image.startsWith(without(source)) && (rest === '' || /^[/:@]/.test(rest)));
+  });
+  if (found === undefined) return image;
+  if (found.source === '') return `${without(found.mirror)}/${image.slice(image.lastIndexOf('/') + 1)}`;
+  return `${without(found.mirror)}${image.slice(without(found.source).length)}`;
 }
 
-function proxyEnvironment({ proxyConfig }: Config): { name: string; value: string }[] {
-  const { httpProxy, httpsProxy, noProxy } = proxyConfig ?? {};
+/** The container IDs of a configuration that no container of these objects has: most likely a mistake. */
+export function unmatchedContainers(objects: readonly KubeObject[], config: AddOnConfig): string[] {
+  const containers = objects.flatMap((object) => {
+    const plural = plurals[object.kind ?? ''];
+    if (plural === undefined) return [];
+    const { containers: main, initContainers = [] } = (object as Workload).spec.template.spec;
+    return [...initContainers, ...main].map(({ name }) => [plural, object.metadata.name, name] as const);
+  });
+  return config.containers
+    .filter(({ containerID }) => !containers.some((container) => matches(containerID, ...container)))
+    .map(({ containerID }) => containerID);
+}
+
+function proxyEnvironment({ proxy }: AddOnConfig): { name: string; value: string }[] {
+  const { httpProxy, httpsProxy, noProxy } = proxy;
   if (!httpProxy && !httpsProxy) return [];
-  const values = { HTTP_PROXY: httpProxy, HTTPS_PROXY: httpsProxy, NO_PROXY: noProxy };
+  const values = {
+    HTTP_PROXY: httpProxy,
+    HTTPS_PROXY: httpsProxy,
+    NO_PROXY: [...new Set([...noProxy, ...direct])].join(','),
+  };
   return Object.entries(values).flatMap(([name, value]) =>
     value
       ? [
@@ -60,19 +112,48 @@ function proxyEnvironment({ proxyConfig }: Config): { name: string; value: strin
   );
 }
 
+/** OCM's variable says where the certificates are; the two others make Go and Node.js trust them besides the system's. */
+function mountProxyCa(pod: PodSpec, containers: readonly Container[]): void {
+  const { configMap, key, volume, folder } = proxyCa;
+  pod.volumes = [...((pod.volumes as object[]) ?? []), { name: volume, configMap: { name: configMap } }];
+  for (const container of containers) {
+    const mounts = (container.volumeMounts as object[]) ?? [];
+    container.volumeMounts = [...mounts, { name: volume, mountPath: folder, readOnly: true }];
+    container.env = [
+      ...(container.env ?? []),
+      { name: 'CA_BUNDLE_FILE_PATH', value: `${folder}/${key}` },
+      { name: 'NODE_EXTRA_CA_CERTS', value: `${folder}/${key}` },
+      { name: 'SSL_CERT_DIR', value: `/etc/ssl/certs:${folder}` },
+    ];
+  }
+}
+
+function proxyCaMap(namespace: string, caBundle: string): KubeObject {
+  const object = {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: proxyCa.configMap, namespace },
+    data: { [proxyCa.key]: caBundle },
+  };
+  return object;
+}
+
+function matches(containerID: string, plural: string, workload: string, container: string): boolean {
+  const [kinds = '', names = '', containers = ''] = containerID.split(':');
+  return glob(kinds, plural) && glob(names, workload) && glob(containers, container);
+}
+
+function glob(pattern: string, text: string): boolean {
+  const parts = pattern.split('*').map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`).test(text);
+}
+
+/** Of several that match, the last one counts. */
 function resourcesOf(
-  config: Config,
+  config: AddOnConfig,
   plural: string,
   workload: string,
   container: string,
 ): ResourceRequirements | undefined {
-  const matches = (pattern: string) => {
-    const [kinds, names, containers] = pattern.split(':');
-    return (
-      (kinds === '*' || kinds === plural) &&
-      (names === '*' || names === workload) &&
-      (containers === '*' || containers === container)
-    );
-  };
-  return config.resourceRequirements?.findLast(({ containerID }) => matches(containerID))?.resources;
+  return config.containers.findLast(({ containerID }) => matches(containerID, plural, workload, container))?.resources;
 }

@@ -7,8 +7,10 @@ import type { KubeObject } from '../../lib/kube/index.ts';
 /** Where the manifests for managed clusters stand: beside the program's folder, in the source tree and in the image. */
 const folder = join(import.meta.dirname, '..', '..', 'templates');
 
+const flavours = ['argocd', 'operator', 'agent', 'work-agent', 'cleanup'] as const;
+
 /** A folder of templates, read and compiled once. */
-export type Flavour = 'argocd' | 'agent' | 'cleanup';
+export type Flavour = (typeof flavours)[number];
 
 type Template = (context: object) => string;
 
@@ -29,7 +31,7 @@ export class Templates {
     for (const file of readdirSync(join(path, 'partials'))) {
       this.#engine.registerPartial(file.replace(/\.hbs$/, ''), readFileSync(join(path, 'partials', file), 'utf8'));
     }
-    for (const flavour of ['argocd', 'agent', 'cleanup'] as const) {
+    for (const flavour of flavours) {
       const files = readdirSync(join(path, flavour)).sort();
       this.#flavours.set(
         flavour,
@@ -57,11 +59,14 @@ export class Templates {
   }
 
   /**
-   * Renders a folder. The objects are shared between calls: do not change them. Every value must be there (a missing one throws), so that a template never yields a half-filled
-   * manifest.
+   * Renders a folder. The objects are shared between calls: do not change them. Every value must be there (a missing one
+   * throws), so that a template never yields a half-filled manifest.
+   * @param only the files to render; default: all
    */
-  render(flavour: Flavour, context: object): KubeObject[] {
-    return (this.#flavours.get(flavour) ?? []).flatMap(({ file, template }) => this.#parse(file, template(context)));
+  render(flavour: Flavour, context: object, only?: readonly string[]): KubeObject[] {
+    return (this.#flavours.get(flavour) ?? [])
+      .filter(({ file }) => only === undefined || only.includes(file))
+      .flatMap(({ file, template }) => this.#parse(file, template(context)));
   }
 
   /** Most files come out the same for every cluster; reading YAML is the costly part. */

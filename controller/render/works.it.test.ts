@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+import { noConfig } from './addon-config.ts';
 import { renderCleanUp } from './cleanup.ts';
 import { deliverableCrd } from './crds.ts';
+import { describe } from './pack.ts';
 import { Templates } from './templates.ts';
-import { describe, renderWorks } from './works.ts';
+import { renderWorks } from './works.ts';
 
 let cluster: Cluster;
 beforeAll(async () => {
@@ -48,13 +50,13 @@ test('a real API server takes every manifest, without a field that it does not k
       serverSecretKey: 's',
       crds: [deliverableCrd(crd)],
     },
-    config: undefined,
+    config: noConfig,
   });
   const cleanUp = renderCleanUp(new Templates(), {
     namespace: 'argocd',
     image: 'agent:1',
     pullPolicy: 'IfNotPresent',
-    config: undefined,
+    config: noConfig,
   });
   const refused: string[] = [];
   for (const object of [...works.map(({ spec }) => spec), cleanUp].flatMap(({ workload }) => workload.manifests)) {

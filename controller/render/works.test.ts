@@ -3,51 +3,13 @@ import { join } from 'node:path';
 import { expect, describe as suite, test } from 'vitest';
 import { parse } from 'yaml';
 import type { CustomResourceDefinition, KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import { argoCD, hubCrd, input } from '../testing/render-input.ts';
 import { deliverableCrd } from './crds.ts';
-import { decorate, mirrored } from './decorate.ts';
+import { describe, workLimit } from './pack.ts';
 import { Templates } from './templates.ts';
-import { describe, OversizedManifestError, pack, type RenderInput, renderWorks, workLimit } from './works.ts';
+import { type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
-const crd = (name: string): CustomResourceDefinition => ({
-  metadata: { name, uid: 'hub-uid', resourceVersion: '7', annotations: { a: 'b' } },
-  spec: {
-    group: 'argoproj.io',
-    names: { kind: 'Application', plural: 'applications' },
-    scope: 'Namespaced',
-    conversion: { strategy: 'Webhook' },
-    versions: [
-      {
-        name: 'v1alpha1',
-        served: true,
-        storage: true,
-        schema: {
-          openAPIV3Schema: { description: 'text', properties: { description: { type: 'string', description: 'x' } } },
-        },
-      },
-    ],
-  },
-  status: { storedVersions: ['v1alpha1'] },
-});
-const argoCD = {
-  image: 'quay.io/argoproj/argocd:v3.2.6',
-  redisImage: 'redis:8',
-  redisPassword: 'secret',
-  serverSecretKey: 'key',
-  crds: [crd('applications.argoproj.io'), crd('appprojects.argoproj.io')].map(deliverableCrd),
-};
-const input: RenderInput = {
-  namespace: 'argocd',
-  mode: 'managed',
-  serverAddress: 'principal.example.com',
-  serverPort: '443',
-  authorities: 'PEM "of": authorities\n',
-  clientCertificate: { certificate: 'CERT', key: 'KEY' },
-  agentImage: 'quay.io/open-cluster-management/argocd-fleet:1',
-  pullPolicy: 'IfNotPresent',
-  argoCD,
-  config: undefined,
-};
 type Workload = KubeObject & { spec: { template: { spec: PodSpec } } };
 const manifestsOf = (from: RenderInput = input) =>
   renderWorks(templates, from).flatMap(({ spec }) => spec.workload.manifests);
@@ -225,7 +187,7 @@ suite('values', () => {
 
 suite('CRDs', () => {
   test('travel without texts, conversion and traces of the hub', () => {
-    const made = deliverableCrd(crd('applications.argoproj.io'));
+    const made = deliverableCrd(hubCrd('applications.argoproj.io'));
     expect(made.metadata).toEqual({ name: 'applications.argoproj.io', labels: expect.anything() });
     expect(made).not.toHaveProperty('status');
     expect(made.spec).not.toHaveProperty('conversion');
@@ -242,74 +204,5 @@ suite('CRDs', () => {
     const works = renderWorks(templates, { ...input, argoCD: { ...argoCD, crds } });
     expect(works.map(({ part }) => part)).toEqual(['crds', 'argocd', 'agent']);
     for (const { spec } of works) expect(JSON.stringify(spec.workload).length).toBeLessThan(workLimit);
-  });
-});
-
-suite('size', () => {
-  const object = (name: string, bytes: number): KubeObject => {
-    const empty = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace: 'x' }, data: { a: '' } };
-    return { ...empty, data: { a: `é${'x'.repeat(bytes - JSON.stringify(empty).length - 2)}` } } as KubeObject;
-  };
-
-  test('splits into as many works as needed, keeping order and losing nothing', () => {
-    const objects = [object('a', 400), object('b', 500), object('c', 200), object('d', 801), object('e', 199)];
-    const shares = pack(objects, 1000);
-    expect(shares.flat()).toEqual(objects);
-    expect(shares.map((share) => share.map(({ metadata }) => metadata.name))).toEqual([['a', 'b'], ['c'], ['d', 'e']]);
-    for (const share of shares) {
-      const bytes = share.reduce((sum, one) => sum + Buffer.byteLength(JSON.stringify(one)), 0);
-      expect(bytes).toBeLessThanOrEqual(1000);
-    }
-  });
-
-  test('an object that fits nowhere is named with its size', () => {
-    const big = object('big', workLimit + 2);
-    expect(() => pack([object('a', 400), big])).toThrow(OversizedManifestError);
-    expect(() => pack([big])).toThrow(
-      /^ConfigMap x\/big has 51200\d bytes; a ManifestWork takes at most 512000 \(500 KiB\)/,
-    );
-    const application = deliverableCrd(crd('applications.argoproj.io'));
-    const crds = [{ ...application, spec: { ...application.spec, extra: 'x'.repeat(workLimit) } }] as never;
-    expect(() => renderWorks(templates, { ...input, argoCD: { ...argoCD, crds } })).toThrow(
-      /CustomResourceDefinition applications.argoproj.io has \d+ bytes/,
-    );
-  });
-});
-
-suite('an AddOnDeploymentConfig', () => {
-  test('places, mirrors, proxies and limits', () => {
-    const config = {
-      nodePlacement: { nodeSelector: { role: 'infra' }, tolerations: [{ key: 'infra', operator: 'Exists' }] },
-      registries: [{ source: 'quay.io/argoproj', mirror: 'mirror.local/argo' }],
-      proxyConfig: { httpsProxy: 'http://proxy:3128', noProxy: '10.0.0.0/8' },
-      resourceRequirements: [
-        { containerID: '*:*:*', resources: { requests: { cpu: '1m' } } },
-        { containerID: 'deployments:argocd-agent-agent:*', resources: { limits: { memory: '1Gi' } } },
-      ],
-    };
-    for (const { metadata, spec } of workloadsOf({ ...input, config })) {
-      const pod = spec.template.spec;
-      expect(pod.nodeSelector).toEqual({ 'kubernetes.io/os': 'linux', role: 'infra' });
-      expect(pod.tolerations).toEqual(config.nodePlacement.tolerations);
-      const [container] = pod.containers;
-      expect(container?.env).toContainEqual({ name: 'HTTPS_PROXY', value: 'http://proxy:3128' });
-      const wanted =
-        metadata.name === 'argocd-agent-agent' ? { limits: { memory: '1Gi' } } : { requests: { cpu: '1m' } };
-      expect(container?.resources).toEqual(wanted);
-      if (container?.image?.includes('argocd:')) expect(container.image).toBe('mirror.local/argo/argocd:v3.2.6');
-    }
-    expect(decorate(manifestsOf(), undefined)).toEqual(manifestsOf());
-  });
-
-  test('the longest matching registry wins', () => {
-    const registries = [
-      { mirror: 'all.local' },
-      { source: 'quay.io', mirror: 'q.local' },
-      { source: 'quay.io/a', mirror: 'a.local/x' },
-    ];
-    expect(mirrored('quay.io/a/b:1', registries)).toBe('a.local/x/b:1');
-    expect(mirrored('quay.io/ab/c:1', registries)).toBe('q.local/ab/c:1');
-    expect(mirrored('docker.io/library/redis:8', registries)).toBe('all.local/redis:8');
-    expect(mirrored('quay.io/a/b:1', [])).toBe('quay.io/a/b:1');
   });
 });

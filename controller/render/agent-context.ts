@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import type { KeyCertificate } from '../../lib/pki/index.ts';
+
+/** What decides about the agent of a managed cluster. */
+export interface AgentInput {
+  /** Namespace of Argo CD and the agent on the managed cluster. */
+  readonly namespace: string;
+  readonly mode: 'managed' | 'autonomous';
+  readonly serverAddress: string;
+  readonly serverPort: string;
+  /** PEM certificates that the principal's certificate may come from. */
+  readonly authorities: string;
+  /** Undefined when the cluster gets its certificate by itself. */
+  readonly clientCertificate: KeyCertificate | undefined;
+  readonly agentImage: string;
+  readonly pullPolicy: string;
+}
+
+/** Secret with the agent's client certificate: the name that the original's operator gives it. */
+export const clientSecretName = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
+
+/** What the templates of the agent are filled with. */
+export function agentContextOf(input: AgentInput) {
+  const params = {
+    namespace: input.namespace,
+    serverAddress: input.serverAddress,
+    serverPort: input.serverPort,
+    mode: input.mode,
+    clientSecretName,
+    destinationBasedMapping: input.mode === 'managed',
+  };
+  return {
+    ...params,
+    authorities: input.authorities,
+    clientCertificate: input.clientCertificate ?? false,
+    agentImage: input.agentImage,
+    pullPolicy: input.pullPolicy,
+    paramsDigest: createHash('sha256').update(JSON.stringify(params)).digest('hex').slice(0, 16),
+  };
+}
+
+/** What the templates of the agent need. */
+export type AgentContext = ReturnType<typeof agentContextOf>;

@@ -1,0 +1,135 @@
+import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
+import type { ManifestConfig } from '../resources.ts';
+import type { AddOnConfig } from './addon-config.ts';
+import type { AgentContext } from './agent-context.ts';
+import { decorate } from './decorate.ts';
+import { argoCdFeedback, deploymentFeedback, keepNamespace, orphan } from './manifest-configs.ts';
+import { type RenderedWork, withLabel, worksOf } from './pack.ts';
+import type { Templates } from './templates.ts';
+
+/** An Argo CD that argocd-operator makes from an ArgoCD resource. */
+export interface OperatorInput {
+  readonly namespace: string;
+  /** Undefined when the cluster has argocd-operator already. */
+  readonly image: string | undefined;
+  /** The operator's CRDs in their deliverable form; none when the cluster has them. */
+  readonly crds: readonly CustomResourceDefinition[];
+  /** Image of the agent in the generated ArgoCD; undefined leaves it to the operator. */
+  readonly agentImage: string | undefined;
+  /** The user's objects instead of the generated ArgoCD. */
+  readonly payload: readonly KubeObject[] | undefined;
+}
+
+/** Which object of a payload is what argocd-operator works on. */
+export function isArgoCd({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean {
+  return apiVersion === 'argoproj.io/v1beta1' && kind === 'ArgoCD';
+}
+
+/**
+ * Renders the works of a cluster whose Argo CD argocd-operator makes. The ArgoCD resource goes with the agent: it is the
+ * first to be removed, while the operator is there to take apart what it made of it, and while the work agent still has
+ * the right to see it go.
+ */
+export function renderOperator(
+  templates: Templates,
+  input: { readonly namespace: string; readonly config: AddOnConfig; readonly operator: OperatorInput },
+  context: AgentContext,
+): RenderedWork[] {
+  const { namespace, config, operator } = input;
+  const { crds, image, payload } = operator;
+  const objects =
+    image === undefined
+      ? []
+      : templates.render('operator', {
+          operatorNamespace: operator.namespace,
+          operatorImage: image,
+          pullPolicy: context.pullPolicy,
+        });
+  const runtime = decorate([...objects, ...templates.render('work-agent', {})], config);
+  const credentials = templates.render('agent', context, credentialFiles).map(withLabel);
+  const argoCds = payload?.map((object) => withEndpoint(object, context)) ?? [
+    withLabel(generatedArgoCd(operator, context)),
+  ];
+  const feedback = argoCds
+    .filter(isArgoCd)
+    .map(({ metadata }) => argoCdFeedback(metadata.namespace ?? '', metadata.name));
+  return [
+    ...worksOf('crds', crds.map(withLabel), [], { propagationPolicy: 'Orphan' }),
+    ...worksOf('argocd', runtime.map(withLabel), operatorConfigs(operator.namespace), orphan(operator.namespace)),
+    ...worksOf('agent', [...credentials, ...argoCds], [keepNamespace(namespace), ...feedback], orphan(namespace)),
+  ];
+}
+
+const credentialFiles = ['agent/10-namespace.yaml.hbs', 'agent/20-credentials.yaml.hbs'];
+
+function operatorConfigs(namespace: string): ManifestConfig[] {
+  return [keepNamespace(namespace), deploymentFeedback(namespace, 'argocd-operator-controller-manager')];
+}
+
+/** The ArgoCD resource of the original, field by field. */
+function generatedArgoCd({ agentImage }: OperatorInput, context: AgentContext): KubeObject {
+  const object = {
+    apiVersion: 'argoproj.io/v1beta1',
+    kind: 'ArgoCD',
+    metadata: { name: 'argocd', namespace: context.namespace },
+    spec: {
+      server: { enabled: false },
+      sourceNamespaces: ['*'],
+      argoCDAgent: {
+        agent: {
+          enabled: true,
+          allowedNamespaces: ['*'],
+          creds: 'mtls:open-cluster-management:cluster:([^:]+):addon:argocd-agent',
+          logLevel: 'info',
+          logFormat: 'text',
+          client: {
+            principalServerAddress: context.serverAddress,
+            principalServerPort: context.serverPort,
+            mode: context.mode,
+            enableWebSocket: false,
+            enableCompression: false,
+            keepAliveInterval: '50s',
+          },
+          tls: { secretName: context.clientSecretName, rootCASecretName: 'argocd-agent-ca', insecure: false },
+          redis: { serverAddress: 'argocd-redis:6379' },
+          ...(agentImage === undefined ? {} : { image: agentImage }),
+          ...(context.destinationBasedMapping
+            ? { destinationBasedMapping: { enabled: true, createNamespace: true } }
+            : {}),
+        },
+      },
+    },
+  };
+  return object;
+}
+
+type Fields = Record<string, unknown>;
+const fields = (value: unknown): Fields | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+
+/**
+ * A user's object: an ArgoCD gets the principal's address and port where it has none, in `spec.argoCDAgent.agent.client`
+ * or, without an agent there, as parameters in `spec.extraConfig`. Everything else stays as it is, as with the original.
+ */
+function withEndpoint(object: KubeObject, { serverAddress, serverPort }: AgentContext): KubeObject {
+  if (!isArgoCd(object)) return object;
+  const spec = fields((object as { spec?: unknown }).spec) ?? {};
+  const agent = fields(fields(spec.argoCDAgent)?.agent);
+  const fill = (target: Fields, values: Record<string, string>): Fields => {
+    const missing = Object.entries(values).filter(([key]) => target[key] === undefined || target[key] === '');
+    return { ...target, ...Object.fromEntries(missing) };
+  };
+  if (agent) {
+    const client = fill(fields(agent.client) ?? {}, {
+      principalServerAddress: serverAddress,
+      principalServerPort: serverPort,
+    });
+    const argoCDAgent = { ...fields(spec.argoCDAgent), agent: { ...agent, client } };
+    return { ...object, spec: { ...spec, argoCDAgent } } as KubeObject;
+  }
+  const extraConfig = fill(fields(spec.extraConfig) ?? {}, {
+    'agent.principal.server.address': serverAddress,
+    'agent.principal.server.port': serverPort,
+  });
+  return { ...object, spec: { ...spec, extraConfig } } as KubeObject;
+}

@@ -1,0 +1,58 @@
+import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+import { noConfig } from '../render/addon-config.ts';
+import { deliverableCrd } from '../render/crds.ts';
+import type { OperatorInput } from '../render/operator.ts';
+import type { RenderInput } from '../render/works.ts';
+
+/** A small CRD as the hub has it. */
+export const hubCrd = (name: string): CustomResourceDefinition => ({
+  metadata: { name, uid: 'hub-uid', resourceVersion: '7', annotations: { a: 'b' } },
+  spec: {
+    group: 'argoproj.io',
+    names: { kind: 'Application', plural: 'applications' },
+    scope: 'Namespaced',
+    conversion: { strategy: 'Webhook' },
+    versions: [
+      {
+        name: 'v1alpha1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: { description: 'text', properties: { description: { type: 'string', description: 'x' } } },
+        },
+      },
+    ],
+  },
+  status: { storedVersions: ['v1alpha1'] },
+});
+/** Argo CD as it is delivered. */
+export const argoCD = {
+  image: 'quay.io/argoproj/argocd:v3.2.6',
+  redisImage: 'redis:8',
+  redisPassword: 'secret',
+  serverSecretKey: 'key',
+  crds: [hubCrd('applications.argoproj.io'), hubCrd('appprojects.argoproj.io')].map(deliverableCrd),
+};
+
+/** What the works of a cluster are made from. */
+export const input: RenderInput = {
+  namespace: 'argocd',
+  mode: 'managed',
+  serverAddress: 'principal.example.com',
+  serverPort: '443',
+  authorities: 'PEM "of": authorities\n',
+  clientCertificate: { certificate: 'CERT', key: 'KEY' },
+  agentImage: 'quay.io/open-cluster-management/argocd-fleet:1',
+  pullPolicy: 'IfNotPresent',
+  argoCD,
+  config: noConfig,
+};
+
+/** argocd-operator as it is delivered. */
+export const operator: OperatorInput = {
+  namespace: 'argocd-operator-system',
+  image: 'quay.io/argoprojlabs/argocd-operator:v0.18.0',
+  crds: [hubCrd('argocds.argoproj.io')].map(deliverableCrd),
+  agentImage: 'quay.io/open-cluster-management/argocd-fleet:1',
+  payload: undefined,
+};
