@@ -19,19 +19,22 @@ const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interv
 /** A proxy that can stop passing anything on while keeping every connection open. */
 async function startProxy(port: number) {
   const sockets: Socket[] = [];
+  let isSilent = false;
   const proxy = createServer((client) => {
     const upstream = connect(port, '127.0.0.1');
     sockets.push(client, upstream);
     client.pipe(upstream);
     upstream.pipe(client);
     for (const socket of [client, upstream]) socket.on('error', () => undefined);
-    client.on('close', () => upstream.destroy());
-    upstream.on('close', () => client.destroy());
+    // Neither side hears of what the other one does.
+    client.on('close', () => isSilent || upstream.destroy());
+    upstream.on('close', () => isSilent || client.destroy());
   });
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   return {
     port: (proxy.address() as AddressInfo).port,
     goSilent() {
+      isSilent = true;
       for (const socket of sockets) socket.unpipe();
     },
     stop() {

@@ -45,6 +45,7 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
     keepalive: options.keepalive ?? defaultKeepalive,
     minPingIntervalMs: options.minPingIntervalMs,
     limits: { ...defaultConnectionLimits, ...options.limits },
+    maxReceivingBytes: options.maxReceivingBytes ?? 2 * (options.maxMessageBytes ?? defaultMaxMessageBytes),
     idleMs: (options.patience ?? defaultPatience).idleMs,
     logger: options.logger,
     refused: (reason, peer) => options.refused?.(reason, peer),

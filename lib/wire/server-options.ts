@@ -51,6 +51,11 @@ export interface WireServerOptions {
   readonly live?: LiveStreamService;
   /** Default 200 MiB. */
   readonly maxMessageBytes?: number;
+  /**
+   * What of messages that have not all come may be in memory, on all connections together; above it, the call that holds most
+   * is ended. Default: two messages of the greatest size.
+   */
+  readonly maxReceivingBytes?: number;
   /** After how much silence a connection is probed. Default 15 s; a peer from which nothing comes for another 10 s is cut off. */
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
   /**

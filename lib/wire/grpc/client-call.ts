@@ -1,6 +1,7 @@
 import type { ChannelEnd, ClientChannel } from './client-channel.ts';
 import { FrameReader, frameMessage } from './frames.ts';
 import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus, statusOfHttp } from './status.ts';
+import { unpack } from './unpack.ts';
 
 /** What the user of a call listens to. */
 export interface ClientCallListener {
@@ -120,7 +121,9 @@ export class ClientCall {
   #receive(chunk: Buffer): void {
     if (this.isOver || this.#status?.code === grpcStatus.canceled) return;
     try {
-      for (const message of this.#reader.push(chunk)) this.#listener?.message(message);
+      for (const { payload, isCompressed } of this.#reader.push(chunk)) {
+        this.#listener?.message(isCompressed ? unpack(payload, this.#maxMessageBytes) : payload);
+      }
     } catch (error) {
       const { code, details } =
         error instanceof GrpcError ? error : new GrpcError(grpcStatus.internal, 'receiving a message failed');

@@ -1,4 +1,4 @@
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { GrpcError, grpcStatus } from './status.ts';
 
 const prefixBytes = 5;
@@ -14,6 +14,12 @@ export function frameMessage(message: Uint8Array, compress: boolean): Buffer {
   frame.writeUInt32BE(payload.byteLength, 1);
   frame.set(payload, prefixBytes);
   return frame;
+}
+
+/** A message as it came. */
+export interface Frame {
+  readonly payload: Buffer;
+  readonly isCompressed: boolean;
 }
 
 /** Cuts a byte stream into gRPC messages. Holds at most one unfinished message, bounded by `maxBytes`. */
@@ -36,12 +42,17 @@ export class FrameReader {
     return this.#buffered > 0;
   }
 
+  /** Bytes that wait for more. */
+  get bufferedBytes(): number {
+    return this.#buffered;
+  }
+
   /**
-   * Takes bytes and yields the messages that they complete.
+   * Takes bytes and yields the messages that they complete. Who stops in between goes on with the next bytes, if only none.
    *
    * @throws GrpcError `resourceExhausted` for a message over the limit, `internal` for anything malformed
    */
-  *push(chunk: Uint8Array): Generator<Uint8Array> {
+  *push(chunk: Uint8Array): Generator<Frame> {
     this.#chunks.push(chunk);
     this.#buffered += chunk.byteLength;
     while (this.#buffered >= this.#wanted) {
@@ -49,6 +60,9 @@ export class FrameReader {
       const flag = bytes.readUInt8(0);
       const length = bytes.readUInt32BE(1);
       if (flag > 1) throw new GrpcError(grpcStatus.internal, `a message has the unknown flags ${flag}`);
+      if (flag === 1 && !this.#gzip) {
+        throw new GrpcError(grpcStatus.internal, 'a message is compressed without grpc-encoding: gzip');
+      }
       if (length > this.#maxBytes) throw tooLarge(length, this.#maxBytes);
       const end = prefixBytes + length;
       if (bytes.length < end) {
@@ -58,8 +72,7 @@ export class FrameReader {
       this.#chunks = bytes.length > end ? [bytes.subarray(end)] : [];
       this.#buffered = bytes.length - end;
       this.#wanted = prefixBytes;
-      const payload = bytes.subarray(prefixBytes, end);
-      yield flag === 1 ? this.#decompress(payload) : payload;
+      yield { payload: bytes.subarray(prefixBytes, end), isCompressed: flag === 1 };
     }
   }
 
@@ -72,19 +85,11 @@ export class FrameReader {
     this.#chunks = [bytes];
     return bytes;
   }
-
-  #decompress(payload: Uint8Array): Uint8Array {
-    if (!this.#gzip) throw new GrpcError(grpcStatus.internal, 'a message is compressed without grpc-encoding: gzip');
-    try {
-      return gunzipSync(payload, { maxOutputLength: Math.max(1, this.#maxBytes) });
-    } catch (error) {
-      if (error instanceof RangeError) throw tooLarge(undefined, this.#maxBytes);
-      throw new GrpcError(grpcStatus.internal, 'a compressed message is damaged', { cause: error });
-    }
-  }
 }
 
-function tooLarge(length: number | undefined, limit: number): GrpcError {
-  const size = length === undefined ? 'a compressed message unpacks to' : `a message has ${length} bytes,`;
-  return new GrpcError(grpcStatus.resourceExhausted, `${size} more than the limit of ${limit} bytes`);
+function tooLarge(length: number, limit: number): GrpcError {
+  return new GrpcError(
+    grpcStatus.resourceExhausted,
+    `a message has ${length} bytes, more than the limit of ${limit} bytes`,
+  );
 }

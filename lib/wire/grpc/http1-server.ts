@@ -5,6 +5,7 @@ import type { WireLogger } from '../stream.ts';
 import { addressOf, describePeer, Idleness, type ServerConnection } from './connection.ts';
 import { Http1ServerChannel } from './http1-channel.ts';
 import type { KeepaliveTiming } from './keepalive.ts';
+import type { Reception } from './reception.ts';
 import { ServerCall } from './server-call.ts';
 import type { ServerChannel } from './server-channel.ts';
 import { WebSocketServerChannel } from './websocket-channel.ts';
@@ -32,6 +33,7 @@ interface Guest {
 export function createHttp1Server(options: {
   readonly keepalive: KeepaliveTiming;
   readonly idleMs: number;
+  readonly reception: Reception;
   readonly logger: WireLogger;
   /** A call has come in on a connection. */
   called(socket: Socket): void;
@@ -54,7 +56,7 @@ export function createHttp1Server(options: {
     }
     guest.idleness.callBegan();
     options.called(socket as Socket);
-    options.serve(new ServerCall(channel), guest.connection);
+    options.serve(new ServerCall(channel, options.reception), guest.connection);
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const kind = kindOf(request);

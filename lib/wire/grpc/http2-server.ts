@@ -10,6 +10,7 @@ import type { WireLogger } from '../stream.ts';
 import { describePeer, Idleness, type ServerConnection } from './connection.ts';
 import { type KeepaliveTiming, watchSession } from './keepalive.ts';
 import { watchPings } from './ping-policy.ts';
+import type { Reception } from './reception.ts';
 import { ServerCall } from './server-call.ts';
 import type { ChannelListener, ServerChannel } from './server-channel.ts';
 import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from './windows.ts';
@@ -39,6 +40,7 @@ export function serveHttp2(
     /** Shortest allowed time between pings of the client (`--keepalive-min-interval`); undefined for our own default. */
     readonly minPingIntervalMs: number | undefined;
     readonly idleMs: number;
+    readonly reception: Reception;
     readonly logger: WireLogger;
     /** A call has come in. */
     called(): void;
@@ -90,7 +92,7 @@ export function serveHttp2(
     idleness.callBegan();
     stream.once('close', () => idleness.callEnded());
     const channel = new Http2ServerChannel(stream, headers, pings.written);
-    if (isGrpc(headers)) options.serve(new ServerCall(channel), connection);
+    if (isGrpc(headers)) options.serve(new ServerCall(channel, options.reception), connection);
     else channel.refuseContent();
   });
   return { close: () => session.close() };

@@ -1,4 +1,6 @@
-import { FrameReader, frameMessage } from './frames.ts';
+import { frameMessage } from './frames.ts';
+import { MessageReader } from './message-reader.ts';
+import type { Reception } from './reception.ts';
 import type { ServerChannel } from './server-channel.ts';
 import { encodeMessage, GrpcError, type GrpcStatusCode, grpcStatus } from './status.ts';
 
@@ -23,7 +25,10 @@ export class ServerCall {
   /** The largest message that the transport can carry, or `Infinity`. */
   readonly maxMessageBytes: number;
   readonly #channel: ServerChannel;
+  readonly #reception: Reception;
   readonly #gzip: boolean;
+  #reader: MessageReader | undefined;
+  #isPaused = false;
   #listener: CallListener | undefined;
   #drained: (() => void) | undefined;
   #responded = false;
@@ -32,10 +37,11 @@ export class ServerCall {
   #code: GrpcStatusCode = grpcStatus.canceled;
   #whenOver: ((code: GrpcStatusCode) => void) | undefined;
 
-  constructor(channel: ServerChannel) {
+  constructor(channel: ServerChannel, reception: Reception) {
     this.path = channel.path;
     this.maxMessageBytes = channel.maxMessageBytes;
     this.#channel = channel;
+    this.#reception = reception;
     this.#gzip = channel.header('grpc-encoding') === 'gzip';
     // A paused channel does not close before it is read to its end.
     channel.onGone(() => this.#over());
@@ -58,18 +64,26 @@ export class ServerCall {
       listener.end();
       return;
     }
-    const reader = new FrameReader({ maxBytes: options.maxMessageBytes, gzip: this.#gzip });
+    const reader = new MessageReader(
+      {
+        message: (bytes) => listener.message(bytes),
+        unreadable: (error) => {
+          if (error instanceof GrpcError) listener.unreadable(error);
+          else this.fail(error);
+        },
+        halfClose: () => listener.halfClose(),
+        flow: () => this.#flow(),
+        isOver: () => this.isOver,
+      },
+      { maxBytes: options.maxMessageBytes, gzip: this.#gzip, reception: this.#reception },
+    );
+    this.#reader = reader;
     this.#channel.read(
       {
-        data: (chunk) => this.#receive(reader, listener, chunk),
-        end: () => {
-          if (this.isOver) return;
-          if (!reader.isMidMessage) listener.halfClose();
-          else listener.unreadable(new GrpcError(grpcStatus.internal, 'the request ends amid a message'));
-        },
-        unreadable: (error) => {
-          if (!this.isOver) listener.unreadable(error);
-        },
+        data: (chunk) => reader.push(chunk),
+        end: () => reader.end(),
+        unreadable: (error) => reader.refuse(error),
+        partial: (bytes) => reader.partial(bytes),
         drain: () => this.#drained?.(),
       },
       options.maxMessageBytes,
@@ -102,12 +116,14 @@ export class ServerCall {
 
   /** Stops and starts the delivery of messages; the client is slowed down by flow control. */
   pause(): void {
-    this.#channel.pause();
+    this.#isPaused = true;
+    this.#flow();
   }
 
   /** See `pause`. */
   resume(): void {
-    this.#channel.resume();
+    this.#isPaused = false;
+    this.#flow();
   }
 
   /** Ends the call with a status. Repeating it does nothing. */
@@ -139,22 +155,15 @@ export class ServerCall {
     };
   }
 
-  #receive(reader: FrameReader, listener: CallListener, chunk: Buffer): void {
-    if (this.isOver) return;
-    try {
-      for (const message of reader.push(chunk)) {
-        if (this.isOver) return;
-        listener.message(message);
-      }
-    } catch (error) {
-      if (error instanceof GrpcError) listener.unreadable(error);
-      else this.fail(error);
-    }
+  #flow(): void {
+    if (this.#isPaused || this.#reader?.isBusy) this.#channel.pause();
+    else this.#channel.resume();
   }
 
   #over(): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.#reader?.close();
     // A paused channel would keep what it holds for ever.
     this.#channel.resume();
     this.#listener?.end();

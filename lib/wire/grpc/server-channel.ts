@@ -8,6 +8,8 @@ export interface ChannelListener {
   end(): void;
   /** What came cannot be gRPC; nothing more is delivered. */
   unreadable(error: GrpcError): void;
+  /** What came is held by the channel itself, and so much it is by now; 0 when it has been delivered. */
+  partial(bytes: number): void;
   /** A channel that was full can take more. */
   drain(): void;
 }

@@ -6,6 +6,7 @@ import { type DoorRefusal, openDoor } from './door.ts';
 import { createHttp1Server } from './http1-server.ts';
 import { type Http2Connection, serveHttp2 } from './http2-server.ts';
 import type { KeepaliveTiming } from './keepalive.ts';
+import { Reception } from './reception.ts';
 import type { ServerCall } from './server-call.ts';
 import { grpcStatus } from './status.ts';
 
@@ -38,6 +39,8 @@ export async function listenGrpc(options: {
   /** How long a connection may stay open without a call. */
   readonly idleMs: number;
   readonly limits: ConnectionLimits;
+  /** What of messages that have not all come may be in memory, on all connections together. */
+  readonly maxReceivingBytes: number;
   readonly logger: WireLogger;
   /** A connection was not taken. */
   refused(reason: DoorRefusal, peer: { readonly address: string }): void;
@@ -50,11 +53,13 @@ export async function listenGrpc(options: {
     if (encoding === 'identity' || encoding === 'gzip') options.serve(call, connection);
     else call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
   };
+  const reception = new Reception(options.maxReceivingBytes);
   const http2Connections = new Set<Http2Connection>();
   let isClosing = false;
   const http1Server = createHttp1Server({
     keepalive,
     idleMs,
+    reception,
     logger,
     called: (socket) => door.called(socket),
     trusted: (socket) => door.trusted(socket),
@@ -73,6 +78,7 @@ export async function listenGrpc(options: {
       }
       const connection = serveHttp2(socket, {
         ...options,
+        reception,
         called: () => door.called(socket),
         trusted: () => door.trusted(socket),
         serve,

@@ -122,7 +122,17 @@ export class WebSocketServerChannel implements ServerChannel {
     this.#webSocket = webSocket;
     webSocket.pause();
     const stop = watchWebSocket(webSocket, this.#socket, this.#keepalive, this.#dead);
-    webSocket.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
+    let partial = 0;
+    webSocket.on('message', (data: Buffer, isBinary: boolean) => {
+      partial = 0;
+      this.#listener?.partial(0);
+      this.#receive(data, isBinary);
+    });
+    // The library gathers a message until it is complete, and does not say how much it has.
+    this.#socket.prependListener('data', (chunk: Buffer) => {
+      partial += chunk.length;
+      this.#listener?.partial(partial);
+    });
     // What breaks the rules of WebSocket ends it.
     webSocket.on('error', () => undefined);
     webSocket.on('close', () => {
