@@ -84,6 +84,22 @@ test('an agent that talks without end costs a few writes', async () => {
   expect(state.writes).toBeLessThanOrEqual(3);
 });
 
+test('what an agent repeats is not written again', async () => {
+  const { infos, state, read } = start({ a: ['https://a'], b: ['https://b'] });
+  infos.connected('a');
+  infos.statistics('a', report(counts));
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 3, { interval: 1 });
+  const { writes } = state;
+  infos.statistics('a', report(counts));
+  // Both wait equally long to be written, in their order.
+  infos.statistics('b', report({ ...counts, applicationsCount: 4 }));
+  infos.connected('b');
+  await vi.waitUntil(() => read('https://b')?.applicationsCount === 4, { interval: 1 });
+  expect(state.writes - writes).toBeLessThanOrEqual(2);
+  infos.statistics('a', report({ ...counts, applicationsCount: 5 }));
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 5, { interval: 1 });
+});
+
 test('what an agent should not say is refused', () => {
   const { infos } = start({ a: ['https://a'] });
   for (const bad of [
@@ -91,6 +107,7 @@ test('what an agent should not say is refused', () => {
     { ...counts, apisCount: -1 },
     { ...counts, serverVersion: 'x'.repeat(1_000) },
     { ...counts, lastCacheSyncTime: 'now' },
+    { ...counts, padding: 'x'.repeat(20_000) },
   ]) {
     expect(() => infos.statistics('a', report(bad))).toThrow();
   }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { WorkQueue } from '../lib/kube/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
@@ -10,7 +11,7 @@ import {
   encodeClusterInfo,
   type RedisLink,
 } from '../lib/redis/index.ts';
-import { dataOf, type WireEvent } from '../lib/wire/index.ts';
+import { dataOf, WireError, type WireEvent } from '../lib/wire/index.ts';
 import type { MappedAgents } from './agents.ts';
 
 /** Well before Argo CD forgets what it was told. */
@@ -19,6 +20,9 @@ const refreshMs = 3 * 60_000;
 const gatherMs = 250;
 /** The time that agents have to come back before they count as gone. */
 const graceMs = 30_000;
+
+/** A few numbers and a version. */
+const maxStatisticsBytes = 16 * 1024;
 
 const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const payload = z.object({
@@ -88,7 +92,13 @@ export class ClusterInfos {
 
   /** Takes an event of target `clusterCacheInfoUpdate`. @throws WireError when it cannot be read */
   statistics(agent: string, event: WireEvent): void {
-    this.#statistics.set(agent, dataOf(event, payload));
+    if (event.data.byteLength > maxStatisticsBytes) {
+      throw new WireError('too-large', `The statistics of a cluster have ${event.data.byteLength} bytes`);
+    }
+    const now = dataOf(event, payload);
+    // Agents repeat them every 10 s. What was written is written again before Argo CD forgets it, not with each of them.
+    if (isDeepStrictEqual(this.#statistics.get(agent), now)) return;
+    this.#statistics.set(agent, now);
     this.#queue.addAfter(agent, gatherMs);
   }
 
