@@ -89,7 +89,8 @@ export class Caches {
       indexers: { agent: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[keys.agentName] ?? ''}`] },
     });
     // Secrets of these names may be the users' own, without our label.
-    const shared = [hubNames.authority, hubNames.principalTls, hubNames.resourceProxyTls, hubNames.jwt];
+    const { authority, authorityTrust, principalTls, resourceProxyTls, jwt } = hubNames;
+    const shared = [authority, authorityTrust, principalTls, resourceProxyTls, jwt];
     this.#sharedSecrets = Object.fromEntries(
       shared.map((name) => [name, follow({ type: secrets, fieldSelector: named(name) })]),
     );

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type Secret, secrets } from '../lib/kube/index.ts';
 import {
   type CertificateRequest,
+  fingerprintsOf,
   inspectCertificate,
   issueCertificate,
   type KeyCertificate,
@@ -17,6 +18,8 @@ import { agentSubject, clusterClientName, clusterSecretName, deliveredSecretName
 /** What was generated for one cluster and is delivered to it. */
 export interface DeliveredSecrets {
   readonly clientCertificate: KeyCertificate;
+  /** Fingerprint of the authority that all certificates of the cluster are of; undefined while another's may be in use. */
+  readonly authority: string | undefined;
   readonly redisPassword: string;
   readonly serverSecretKey: string;
 }
@@ -49,7 +52,8 @@ export async function ensureDelivered(context: ClusterContext): Promise<Delivere
     },
   };
   await context.applier.ensure(secrets, desired, cached, { exact: ['data'], signal: context.signal });
-  return { clientCertificate: certificate, redisPassword, serverSecretKey };
+  const authority = fingerprintsOf(context.foundation.authority.certificate)[0];
+  return { clientCertificate: certificate, authority, redisPassword, serverSecretKey };
 }
 
 /** Makes the cluster known to the hub's Argo CD: its client certificate and its cluster Secret. */
@@ -113,9 +117,10 @@ async function certificateFor(
   request: CertificateRequest,
   name: string,
 ): Promise<KeyCertificate> {
-  const { authority, authorities } = context.foundation;
+  // Only the hub checks these, and it trusts a new authority before anything comes from it: no need to wait for anybody.
+  const { authority } = context.foundation;
   const current = keyCertificateOf(live);
-  const reason = reasonToReissue(current, request, authorities, context.now);
+  const reason = reasonToReissue(current, request, authority.certificate, context.now);
   let certificate = current as KeyCertificate;
   if (reason !== undefined) {
     certificate = await issueCertificate({ ...request, authority, algorithm: 'p256', now: context.now });

@@ -1,5 +1,6 @@
 import type { Condition } from '../lib/kube/index.ts';
 import { ensureAddOn, writeAddOnStatus } from './cluster-addon.ts';
+import { clusterCertificates } from './cluster-certificates.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { healthOf } from './cluster-health.ts';
 import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
@@ -37,12 +38,21 @@ export async function ensureCluster(context: ClusterContext): Promise<{
     attempt('works', () => ensureDelivered(context)),
     attempt('addOn', () => ensureAddOn(context)),
   ]);
-  if (delivered) await attempt('works', async () => ensureWorks(context, renderCluster(context, delivered)));
+  const rendered = delivered && (await attempt('works', async () => renderCluster(context, delivered)));
+  if (rendered) await attempt('works', () => ensureWorks(context, rendered));
   const said = await attempt('addOn', () => writeAddOnStatus(context, problems.works));
   const { before, conditions } = said ?? { before: [], conditions: [] };
   const { cluster, foundation } = context;
+  const isComplete = problems.import === undefined && problems.works === undefined;
+  const certificates = isComplete && rendered ? clusterCertificates(context, rendered, delivered) : undefined;
   return {
-    report: { cluster, owner: foundation.key, problems, health: healthOf(conditions) },
+    report: {
+      cluster,
+      owner: foundation.key,
+      problems,
+      ...(certificates && { certificates }),
+      health: healthOf(conditions),
+    },
     before,
     conditions,
     errors,

@@ -15,11 +15,13 @@ import { fieldManager, finalizer, hubNames } from './names.ts';
 import { type GitOpsCluster, gitOpsClusters } from './resources.ts';
 import { parseGitOpsCluster } from './spec.ts';
 import type { ClusterSummary, StepContext } from './steps.ts';
+import { Turns } from './turns.ts';
 import { untilRenewal, type World } from './world.ts';
 
 /** Reconciles GitOpsClusters: what their clusters have in common, their status, and their end. */
 export class FleetReconciler {
   readonly #world: World;
+  readonly #turns = new Turns();
   readonly #statuses = new Map<string, { wanted: string; version: string | undefined }>();
 
   constructor(world: World) {
@@ -75,6 +77,9 @@ export class FleetReconciler {
       endpoint: undefined,
       authority: undefined,
       authorities: undefined,
+      rotation: undefined,
+      clusterCertificates: () => this.#world.fleets.certificatesIn(namespace),
+      inTurn: (what, work) => this.#turns.take(what, work),
     };
     // Summed up once, when a step asks for it: by then others have waited for the server and clusters may have reported.
     const { fleets } = this.#world;
@@ -157,7 +162,8 @@ export class FleetReconciler {
       .list(namespace)
       .filter((other) => other.metadata.uid !== gitOpsCluster.metadata.uid);
     if (others.length === 0) {
-      for (const name of [hubNames.principalTls, hubNames.resourceProxyTls, hubNames.jwt, hubNames.authority]) {
+      const { principalTls, resourceProxyTls, jwt, authority, authorityTrust } = hubNames;
+      for (const name of [principalTls, resourceProxyTls, jwt, authority, authorityTrust]) {
         const secret = this.#world.caches.ownSecrets.get({ namespace, name });
         if (secret) await this.#world.applier.remove(secrets, secret, signal);
       }

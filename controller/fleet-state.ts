@@ -1,6 +1,7 @@
 import type { KeyCertificate } from '../lib/pki/index.ts';
 import type { Endpoint } from './discovery.ts';
 import type { GitOpsCluster } from './resources.ts';
+import type { ClusterCertificates } from './rotation.ts';
 import type { AddOnSettings } from './spec.ts';
 import type { ClusterConcern, Trouble } from './steps.ts';
 
@@ -28,6 +29,8 @@ export interface ClusterReport {
   /** What its departure waits for. */
   readonly leaving?: string;
   readonly problems: Readonly<Partial<Record<ClusterConcern, string>>>;
+  /** What its certificates rest on; undefined when it is not known. */
+  readonly certificates?: ClusterCertificates;
   readonly health: ClusterHealth;
   /** What is wrong with it, if anything is. */
   readonly trouble?: Trouble;

@@ -1,6 +1,8 @@
 import { isConflict } from '../lib/kube/index.ts';
+import { authorityStep } from './authority-step.ts';
 import { addOnStep, argoCdStep, cleanUpStep, healthStep, importStep, worksStep } from './cluster-steps.ts';
-import { authorityStep, jwtStep, principalStep, resourceProxyStep } from './hub-certificates.ts';
+import { principalStep, resourceProxyStep } from './hub-certificates.ts';
+import { jwtStep } from './jwt-step.ts';
 import { placementStep, tolerationStep } from './placement-steps.ts';
 import { serverStep } from './server-step.ts';
 import { failed, type Step, type StepContext, type StepResult, succeeded } from './steps.ts';

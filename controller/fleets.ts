@@ -5,6 +5,7 @@ import { healthOf, isDetaching } from './cluster-health.ts';
 import type { ClusterHealth, ClusterReport } from './fleet-state.ts';
 import { currentOwnerOf } from './leave.ts';
 import type { GitOpsCluster } from './resources.ts';
+import type { ClusterCertificates } from './rotation.ts';
 import { type Candidate, type Ownership, ownershipOf, type Selection, selectionOf } from './selection.ts';
 import { type FleetSpec, parseGitOpsCluster } from './spec.ts';
 import type { ClusterConcern, ClusterSummary, Trouble } from './steps.ts';
@@ -115,6 +116,19 @@ export class Fleets {
     const { addOns, works, ownSecrets } = this.#caches;
     const waiting = works.byIndex('owner', key).filter(({ metadata }) => !force || !metadata.deletionTimestamp);
     return waiting.length > 0 || [addOns, ownSecrets].some((cache) => cache.byIndex('owner', key).length > 0);
+  }
+
+  /** What the certificates of the clusters of all GitOpsClusters of a namespace rest on, as far as it is known. */
+  certificatesIn(namespace: string): Map<string, ClusterCertificates | undefined> {
+    const found = new Map<string, ClusterCertificates | undefined>();
+    for (const one of this.#caches.gitOpsClusters.list(namespace)) {
+      if (one.metadata.deletionTimestamp) continue;
+      for (const cluster of this.summaryOf(keyOf(one), this.selectionOf(one)).clusters) {
+        const report = this.#reports.get(cluster);
+        found.set(cluster, report?.owner === keyOf(one) ? report.certificates : undefined);
+      }
+    }
+    return found;
   }
 
   /** Sums up the clusters of one GitOpsCluster. */

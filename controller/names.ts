@@ -34,6 +34,14 @@ export const keys = {
   detaching: 'apps.open-cluster-management.io/detaching',
   /** On a ManagedClusterAddOn that is being left: until when (RFC 3339) the agent stays to carry out deletions. */
   drainUntil: 'apps.open-cluster-management.io/drain-until',
+  /** On Secret argocd-agent-ca or argocd-agent-jwt: any text; a new one asks for another authority or key. */
+  rotate: 'apps.open-cluster-management.io/rotate',
+  /** On the same Secrets: the request that was carried out. */
+  rotated: 'apps.open-cluster-management.io/rotated',
+  /** On Secret argocd-agent-ca-trust: fingerprint of the authority that issues. */
+  authority: 'apps.open-cluster-management.io/authority',
+  /** On a Secret: since when (RFC 3339) what is in it is used. */
+  since: 'apps.open-cluster-management.io/since',
 } as const;
 
 /** Holds a GitOpsCluster until its clusters are cleaned up. */
@@ -43,6 +51,8 @@ export const finalizer = 'apps.open-cluster-management.io/gitopscluster-cleanup'
 export const hubNames = {
   authority: 'argocd-agent-ca',
   authorityBundle: 'argocd-agent-ca-bundle',
+  /** Every authority to trust, former ones included as long as something of them is in use. The principal reads it. */
+  authorityTrust: 'argocd-agent-ca-trust',
   principalTls: 'argocd-agent-principal-tls',
   resourceProxyTls: 'argocd-agent-resource-proxy-tls',
   jwt: 'argocd-agent-jwt',

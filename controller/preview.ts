@@ -33,7 +33,12 @@ export const renderCommand = command({
       const foundation = foundationOf(gitOpsCluster, caches);
       const works = renderCluster(
         { ...contextOf(caches, client, logger, flags.cluster, foundation, signal), delivery: deliveryOf(flags) },
-        { clientCertificate: placeholder, redisPassword: '(generated)', serverSecretKey: '(generated)' },
+        {
+          clientCertificate: placeholder,
+          authority: undefined,
+          redisPassword: '(generated)',
+          serverSecretKey: '(generated)',
+        },
       );
       const objects = works.map(({ part, index, spec }) => ({
         apiVersion: 'work.open-cluster-management.io/v1',

@@ -4,6 +4,7 @@ import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
 import type { Endpoint } from './discovery.ts';
 import type { GitOpsCluster } from './resources.ts';
+import type { ClusterCertificates, Rotation } from './rotation.ts';
 import type { Selection } from './selection.ts';
 import type { FleetSpec } from './spec.ts';
 
@@ -39,6 +40,12 @@ export interface StepContext {
   authority: KeyCertificate | undefined;
   /** Certificates of all authorities to trust, PEM. */
   authorities: string | undefined;
+  /** A change of the authority that is under way. */
+  rotation: Rotation | undefined;
+  /** What the certificates of all clusters of the namespace rest on; undefined for one not looked at yet. */
+  readonly clusterCertificates: () => ReadonlyMap<string, ClusterCertificates | undefined>;
+  /** Does work on what GitOpsClusters share when it is this one's turn. */
+  readonly inTurn: <T>(key: string, work: () => Promise<T>) => Promise<T>;
 }
 
 /** A step: owns one condition. */

@@ -2,6 +2,7 @@ import type { Informer, Secret } from '../lib/kube/index.ts';
 import {
   followFiles,
   followSecret,
+  followSecretWith,
   type KeyPair,
   Live,
   type Logger,
@@ -15,7 +16,10 @@ import type { PrincipalOptions } from './options.ts';
 /** The principal's key material, reloaded while it runs. A part that is not needed is undefined. */
 export interface PrincipalCredentials {
   readonly server: Live<KeyPair> | undefined;
-  /** Certificates that agents' certificates must come from. */
+  /**
+   * Certificates that agents' certificates must come from: those of the Secret that the flag names, and those of a second
+   * one of that name with `-trust` behind it, where the controller keeps former authorities during a change.
+   */
   readonly clientTrust: Live<string> | undefined;
   /** PKCS#8 PEM; undefined when a key is made at every start. */
   readonly signingKey: Live<string> | undefined;
@@ -35,14 +39,19 @@ export function principalCredentials(
     files: Readonly<Record<string, string>> | undefined,
     secretName: string,
     parse: ConstructorParameters<typeof Live<T>>[0]['parse'],
+    besides?: string,
   ): Live<T> => {
     const origin = files ? `File ${Object.values(files).join(', ')}` : `Secret ${flags.namespace}/${secretName}`;
     const value = new Live<T>({ origin, parse, logger });
     if (files) followFiles(files, value, signal);
+    else if (besides !== undefined) followSecretWith(secrets, secretName, besides, value);
     else followSecret(secrets, secretName, value);
     return value;
   };
   const caFile = flags['root-ca-path'];
+  const caSecret = flags['tls-ca-secret-name'];
+  const trust = `${caSecret}-trust`;
+  const authorities = ['ca.crt', 'tls.crt', `${trust}/ca.crt`];
   const keyFile = flags['jwt-key'];
   return {
     server:
@@ -58,8 +67,11 @@ export function principalCredentials(
     clientTrust:
       tls === 'plaintext' || !tls.requireClientCertificate
         ? undefined
-        : live(caFile === '' ? undefined : { 'ca.crt': caFile }, flags['tls-ca-secret-name'], (fields) =>
-            parseTrust(fields, ['ca.crt', 'tls.crt']),
+        : live(
+            caFile === '' ? undefined : { 'ca.crt': caFile },
+            caSecret,
+            (fields) => parseTrust(fields, authorities),
+            trust,
           ),
     signingKey:
       keyFile === '' && flags['insecure-jwt-generate']

@@ -28,7 +28,7 @@ export {
   stringFlag,
 } from './flags.ts';
 export { type Endpoint, type Health, serveHealth, serveMetrics } from './http.ts';
-export { decodeSecret, followFiles, followSecret, Live, type TextFields } from './live.ts';
+export { decodeSecret, followFiles, followSecret, followSecretWith, Live, type TextFields } from './live.ts';
 export {
   createLogger,
   createLoggers,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLogger, followFiles, followSecret, Live } from './index.ts';
+import { createLogger, followFiles, followSecret, followSecretWith, Live } from './index.ts';
 
 const logger = createLogger({ level: 'fatal' });
 const make = () =>
@@ -42,6 +42,27 @@ test('follows a Secret; a bad or deleted one leaves the last good value', async 
   expect([live.value, live.problem]).toEqual(['one', 'does not exist']);
   handler?.added(secret({ key: 'dHdv' }));
   expect([live.value, live.problem]).toEqual(['two', undefined]);
+});
+
+test('a second Secret adds to the first, and alone is nothing', () => {
+  const live = new Live({ origin: 'Secret argocd/x', logger, parse: (fields) => ({ ...fields }) });
+  type Handler = Parameters<Parameters<typeof followSecretWith>[0]['subscribe']>[0];
+  let handler: Handler | undefined;
+  const subscribe = (given: Handler) => {
+    handler = given;
+    return () => undefined;
+  };
+  followSecretWith({ subscribe }, 'x', 'x-trust', live);
+  const secret = (name: string, value: string) => ({ metadata: { name }, data: { key: btoa(value) } });
+  handler?.added(secret('x-trust', 'old'));
+  expect([live.value, live.problem]).toEqual([undefined, 'does not exist']);
+  handler?.added(secret('x', 'new'));
+  expect(live.value).toEqual({ key: 'new', 'x-trust/key': 'old' });
+  handler?.updated(undefined, secret('y', 'other'));
+  handler?.deleted(secret('x-trust', 'old'));
+  expect(live.value).toEqual({ key: 'new' });
+  handler?.deleted(secret('x', 'new'));
+  expect([live.value, live.problem]).toEqual([{ key: 'new' }, 'does not exist']);
 });
 
 test('what never comes is fatal, with the origin and what to do', async () => {

@@ -120,6 +120,36 @@ export function followSecret(informer: SecretInformer, name: string, live: Live<
   });
 }
 
+/**
+ * Like `followSecret`, with the fields of a second Secret, if there is one, added to those of the first. Their names get
+ * its name and a slash in front.
+ */
+export function followSecretWith(
+  informer: SecretInformer,
+  name: string,
+  second: string,
+  live: Live<unknown>,
+): () => void {
+  const fields = new Map<string, TextFields>();
+  const offer = () => {
+    const [main, extra = {}] = [fields.get(name), fields.get(second)];
+    const added = Object.entries(extra).map(([field, text]) => [`${second}/${field}`, text]);
+    live.offer(main && { ...main, ...Object.fromEntries(added) });
+  };
+  const changed = (secret: SecretLike & { metadata: { name: string } }, isThere: boolean) => {
+    const { name: changedName } = secret.metadata;
+    if (changedName !== name && changedName !== second) return;
+    if (isThere) fields.set(changedName, decodeSecret(secret));
+    else fields.delete(changedName);
+    if (isThere || changedName === name || fields.has(name)) offer();
+  };
+  return informer.subscribe({
+    added: (secret) => changed(secret, true),
+    updated: (_, secret) => changed(secret, true),
+    deleted: (secret) => changed(secret, false),
+  });
+}
+
 /** The fields of a Secret as text. */
 export function decodeSecret(secret: SecretLike): TextFields {
   return Object.fromEntries(

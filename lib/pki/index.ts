@@ -19,3 +19,4 @@ export {
 } from './issue.ts';
 export { generateJwtKey, generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
 export { authoritiesOfSecret, type SecretData, textOf, tlsOfSecret, tlsSecretData } from './secrets.ts';
+export { fingerprintsOf, joinCertificates, splitCertificates } from './trust.ts';

@@ -1,6 +1,7 @@
 import { PkiError } from './errors.ts';
 import { isKeyOf, parseCertificates } from './inspect.ts';
 import type { KeyCertificate } from './issue.ts';
+import { joinCertificates, splitCertificates } from './trust.ts';
 
 /** The `data` of a Secret: base64 by key. */
 export type SecretData = Readonly<Record<string, string>>;
@@ -51,10 +52,5 @@ export function authoritiesOfSecret(
     const wanted = reader === 'agent' ? 'a key with certificates' : 'tls.crt or ca.crt';
     throw new PkiError('BAD_CERTIFICATE', what, `has no ${wanted}`);
   }
-  const blocks = keys.flatMap((key) =>
-    parseCertificates(textOf(data, key) ?? '', `${what}, key ${key}`).map((certificate) =>
-      certificate.toString().trim(),
-    ),
-  );
-  return `${[...new Set(blocks)].join('\n')}\n`;
+  return joinCertificates(...keys.flatMap((key) => splitCertificates(textOf(data, key) ?? '', `${what}, key ${key}`)));
 }

@@ -1,0 +1,34 @@
+import { isDeepStrictEqual } from 'node:util';
+import { fingerprintsOf } from '../lib/pki/index.ts';
+import type { ClusterContext } from './cluster-context.ts';
+import type { DeliveredSecrets } from './cluster-secrets.ts';
+import { workName } from './names.ts';
+import type { RenderedWork } from './render/works.ts';
+import type { ManifestWork } from './resources.ts';
+import type { ClusterCertificates } from './rotation.ts';
+
+/**
+ * What a cluster's certificates rest on, once it reports that it has applied what is delivered now; before that nobody
+ * knows what it has.
+ */
+export function clusterCertificates(
+  context: Pick<ClusterContext, 'cluster' | 'caches' | 'foundation'>,
+  rendered: readonly RenderedWork[],
+  delivered: DeliveredSecrets,
+): ClusterCertificates {
+  const { cluster, caches, foundation } = context;
+  const isThere = rendered
+    .filter(({ part }) => part === 'agent')
+    .every(({ part, index, spec }) =>
+      isApplied(caches.works.get({ namespace: cluster, name: workName(part, index) }), spec),
+    );
+  if (!isThere) return { trusts: [], authority: undefined };
+  return { trusts: fingerprintsOf(foundation.authorities), authority: delivered.authority };
+}
+
+/** Whether a cluster has applied this content, not only an earlier one of the same work. */
+function isApplied(work: ManifestWork | undefined, spec: ManifestWork['spec']): boolean {
+  if (!work || !isDeepStrictEqual(work.spec.workload, spec.workload)) return false;
+  const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
+  return applied?.status === 'True' && (applied.observedGeneration ?? 0) >= (work.metadata.generation ?? 0);
+}
