@@ -3,7 +3,7 @@ import { fingerprintsOf } from '../lib/pki/index.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { workName } from './names.ts';
-import type { RenderedWork } from './render/works.ts';
+import type { RenderedWork } from './render/pack.ts';
 import type { ManifestWork } from './resources.ts';
 import type { ClusterCertificates } from './rotation.ts';
 
