@@ -29,12 +29,15 @@ export function isOurs(object: KubeObject): boolean {
  */
 export class Applier {
   readonly #client: Pick<KubeClient, 'apply' | 'get' | 'delete'>;
+  readonly #owns: (object: KubeObject) => boolean;
   readonly #written = new Map<string, KubeObject>();
   readonly #settled = new Map<string, { desired: string; live: string }>();
   #writes = 0;
 
-  constructor(client: Pick<KubeClient, 'apply' | 'get' | 'delete'>) {
+  /** `owns` tells whether an object that exists may be written. */
+  constructor(client: Pick<KubeClient, 'apply' | 'get' | 'delete'>, owns: (object: KubeObject) => boolean = isOurs) {
     this.#client = client;
+    this.#owns = owns;
   }
 
   /** Number of writes so far. */
@@ -65,19 +68,20 @@ export class Applier {
    * Brings an object into the desired state by server-side apply.
    *
    * Labels, annotations and fields that others added are left alone, except in the fields that `exact` names by their
-   * path (`spec.workload`), which must be equal.
+   * path (`spec.workload`), which must be equal. With `guarded` the write is a conflict when the object is no longer the
+   * one that was looked at.
    * @throws ForeignObjectError when an object of that name is not ours
    */
   async ensure<T extends KubeObject>(
     type: ResourceType<T>,
     desired: T,
     cached: T | undefined,
-    options: { exact?: readonly string[]; signal?: AbortSignal | undefined } = {},
+    options: { exact?: readonly string[]; guarded?: boolean; signal?: AbortSignal | undefined } = {},
   ): Promise<{ object: T; changed: boolean }> {
     const id = `${type.plural}/${keyOf(desired)}`;
     const live = await this.current(type, desired.metadata, cached, options.signal);
     if (live) {
-      if (!isOurs(live)) throw new ForeignObjectError(type, live);
+      if (!this.#owns(live)) throw new ForeignObjectError(type, live);
       const exact = options.exact ?? [];
       if (covers(live, desired, exact)) return { object: live, changed: false };
       const settled = this.#settled.get(id);
@@ -86,7 +90,9 @@ export class Applier {
       }
     }
     this.#writes += 1;
-    const object = await this.#client.apply(type, desired, { fieldManager, force: true, signal: options.signal });
+    const resourceVersion = options.guarded ? live?.metadata.resourceVersion : undefined;
+    const written = resourceVersion ? { ...desired, metadata: { ...desired.metadata, resourceVersion } } : desired;
+    const object = await this.#client.apply(type, written, { fieldManager, force: true, signal: options.signal });
     delete object.metadata.managedFields;
     this.#written.set(id, object);
     this.#settled.set(id, { desired: digest(desired), live: digest(contentOf(object)) });

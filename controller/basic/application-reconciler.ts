@@ -1,0 +1,261 @@
+import { isEqual, mergePatchBetween } from '../../lib/argocd/index.ts';
+import { keyOf, parseKey, type Requeue } from '../../lib/kube/index.ts';
+import { fieldManager } from '../names.ts';
+import { placeOfWork } from './caches.ts';
+import { applied, feedbackOf } from './feedback.ts';
+import { isArgoCdFinalizer, keys, problemCondition, workName } from './names.ts';
+import { claimOfAgent, obstacleTo } from './obstacle.ts';
+import { planRequests } from './requests.ts';
+import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
+import { type Report, statusFor } from './status.ts';
+import { placeOf, type Target, wishOf } from './target.ts';
+import { applicationKeyOf, payloadFor, workFor } from './work.ts';
+import type { BasicWorld } from './world.ts';
+
+/**
+ * Brings one Application of the hub, its work and its status into line. All of it is worked out of what is there: after
+ * any interruption the next look continues where the last one ended.
+ */
+export class ApplicationReconciler {
+  readonly #world: BasicWorld;
+  /** Since when a change of an Application waits for an operation, by the Application's key. */
+  readonly #heldSince = new Map<string, number>();
+
+  constructor(world: BasicWorld) {
+    this.#world = world;
+  }
+
+  /** One look at the Application `namespace/name`, which may be gone. */
+  async reconcile(key: string, signal: AbortSignal): Promise<Requeue | undefined> {
+    const { caches, client } = this.#world;
+    const works = caches.works.byIndex('application', key);
+    const application = caches.applications.get(parseKey(key));
+    if (application === undefined) {
+      this.#heldSince.delete(key);
+      if (works.length === 0) return undefined;
+      // Without the label it is not in the cache: only the server can tell what became of it.
+      const live = await client.get(applications, parseKey(key), signal);
+      if (live === undefined) await this.#abandon(works, signal);
+      else if (live.metadata.labels?.[keys.pull] === undefined)
+        await this.#remove(works, 'its label was removed', signal);
+      return undefined;
+    }
+    const wish = wishOf(application);
+    const claim = claimOfAgent(application, this.#world);
+    if (application.metadata.deletionTimestamp) {
+      const isOthers = wish.kind === 'none' || claim !== undefined;
+      return isOthers && works.length === 0 ? undefined : await this.#leave(application, works, signal);
+    }
+    if (wish.kind === 'none') {
+      this.#heldSince.delete(key);
+      await this.#remove(works, 'it is not for a managed cluster any more', signal);
+      await this.#report(application, application, { feedback: {} }, signal);
+      return undefined;
+    }
+    const obstacle =
+      wish.kind === 'wrong' ? wish.problem : (claim ?? obstacleTo(application, wish.target, this.#world));
+    if (wish.kind === 'wrong' || obstacle !== undefined) {
+      await this.#refuse(application, works, obstacle ?? '', signal);
+      return undefined;
+    }
+    return await this.#carry(application, wish.target, works, signal);
+  }
+
+  async #carry(
+    application: Application,
+    target: Target,
+    works: PullWork[],
+    signal: AbortSignal,
+  ): Promise<Requeue | undefined> {
+    const { now, newId } = this.#world;
+    const existing = await this.#workOf(application, target, signal);
+    if (existing.work?.metadata.deletionTimestamp) return undefined; // its end leads here again
+    const isSamePlace = existing.work !== undefined && placeOfWork(existing.work) === placeOf(target);
+    const carrier = isSamePlace
+      ? { payload: payloadOf(existing.work), feedback: feedbackOf(existing.work) }
+      : { payload: undefined, feedback: {} };
+    const plan = planRequests(application, carrier, newId(), now());
+    let requeue: Requeue | undefined;
+    if (!plan.isBeginning) {
+      requeue = await this.#deliver(application, target, existing, plan, works, signal);
+    }
+    const { problem } = existing.work ? applied(existing.work) : {};
+    const report: Report = {
+      feedback: carrier.feedback,
+      cluster: target.cluster,
+      problem: problem === undefined ? undefined : `managed cluster ${target.cluster} does not take it: ${problem}`,
+    };
+    if (report.problem) this.#warn(application, 'NotApplied', report.problem);
+    await this.#report(application, plan.application ?? application, report, signal);
+    return requeue;
+  }
+
+  /** Writes the work, unless that would disturb an operation that is under way, and removes those that it replaces. */
+  async #deliver(
+    application: Application,
+    target: Target,
+    existing: { name: string; work: PullWork | undefined },
+    plan: ReturnType<typeof planRequests>,
+    works: PullWork[],
+    signal: AbortSignal,
+  ): Promise<Requeue | undefined> {
+    const { logger, patienceMs } = this.#world;
+    const key = keyOf(application);
+    const payload = payloadFor(application, target, plan.requests);
+    const current = payloadOf(existing.work);
+    if (plan.isBusy && current && !isEqual(current, payload)) {
+      const since = this.#heldSince.get(key) ?? performance.now();
+      this.#heldSince.set(key, since);
+      const left = since + patienceMs - performance.now();
+      if (left > 0) return { requeueAfterMs: left };
+      logger.warn(
+        { application: key, cluster: target.cluster },
+        'a change no longer waits for the operation under way',
+      );
+    }
+    this.#heldSince.delete(key);
+    const desired = workFor(application, target, payload, existing.name);
+    const cached = this.#world.caches.works.get(desired.metadata);
+    const { changed, object } = await this.#world.works.ensure(pullWorks, desired, cached, {
+      exact: ['spec.workload'],
+      guarded: true,
+      signal,
+    });
+    if (changed) logger.info({ application: key, work: keyOf(object) }, 'sent to its cluster');
+    const place = placeOf(target);
+    const others = works.filter(
+      (work) => work.metadata.namespace !== target.cluster || work.metadata.name !== existing.name,
+    );
+    // One that brings the same copy goes when the copy has its new owner: it would take the copy with it.
+    const replaced = others.filter((work) => placeOfWork(work) !== place || applied(object).tried);
+    await this.#remove(replaced, 'another work has its place', signal);
+    return undefined;
+  }
+
+  /** The work of an Application, or the name that it will have. */
+  async #workOf(application: Application, target: Target, signal: AbortSignal) {
+    const { caches, works } = this.#world;
+    const key = keyOf(application);
+    for (const isTaken of [false, true]) {
+      const at = { namespace: target.cluster, name: workName(application.metadata, isTaken) };
+      const work = await works.current(pullWorks, at, caches.works.get(at), signal);
+      if (work === undefined || applicationKeyOf(work) === key || isTaken) return { name: at.name, work };
+    }
+    throw new Error(`Application ${key}: no name for its work`);
+  }
+
+  /** The Application is being deleted: its copy goes first, and what Argo CD deployed by it. */
+  async #leave(application: Application, works: PullWork[], signal: AbortSignal): Promise<Requeue | undefined> {
+    const { client, caches, logger } = this.#world;
+    this.#heldSince.delete(keyOf(application));
+    await this.#remove(works, 'its Application is being deleted', signal);
+    const finalizers = application.metadata.finalizers ?? [];
+    if (!finalizers.some(isArgoCdFinalizer)) return undefined;
+    // A cluster that is gone will not remove anything.
+    const waiting = works.filter(({ metadata }) => caches.managedClusters.get({ name: metadata.namespace ?? '' }));
+    const [first] = waiting;
+    if (first) {
+      const problem = `waiting until managed cluster ${first.metadata.namespace} has removed it; ManifestWork ${keyOf(first)} is there until then`;
+      await this.#report(application, application, { feedback: {}, problem }, signal);
+      return undefined;
+    }
+    const wish = wishOf(application);
+    if (wish.kind === 'wanted' && caches.managedClusters.get({ name: wish.target.cluster })) {
+      // A work that was written a moment ago may not be in the cache yet.
+      const { work } = await this.#workOf(application, wish.target, signal);
+      if (work && applicationKeyOf(work) === keyOf(application)) return { requeueAfterMs: 200 };
+    }
+    const { namespace, name, uid, resourceVersion } = application.metadata;
+    const left = finalizers.filter((one) => !isArgoCdFinalizer(one));
+    const patch = { metadata: { uid, resourceVersion, finalizers: left.length > 0 ? left : null } };
+    await client.mergePatch(applications, { namespace, name }, patch, { fieldManager, signal });
+    logger.info({ application: keyOf(application) }, 'gone from its cluster, and from the hub');
+    return undefined;
+  }
+
+  /**
+   * The Application is gone, and its work is still there. While its finalizers hold an Application, it is released here,
+   * after its work is gone; so of one that had them and is gone, somebody took them off: what it deployed must stay. The
+   * copy loses its finalizers too before it goes.
+   */
+  async #abandon(works: PullWork[], signal: AbortSignal): Promise<void> {
+    const { caches, logger } = this.#world;
+    for (const work of works) {
+      if (work.metadata.deletionTimestamp) continue;
+      const payload = payloadOf(work);
+      const isReachable = caches.managedClusters.get({ name: work.metadata.namespace ?? '' }) !== undefined;
+      const holds = payload?.metadata.finalizers?.some(isArgoCdFinalizer) ?? false;
+      if (payload && holds && isReachable) {
+        logger.info({ work: keyOf(work) }, 'its Application is gone without its finalizers: what it deployed stays');
+        await this.#world.works.ensure(pullWorks, released(work), work, {
+          exact: ['spec.workload'],
+          guarded: true,
+          signal,
+        });
+        continue;
+      }
+      const isReleased = work.metadata.annotations?.[keys.released] === 'true';
+      if (isReleased && isReachable && !applied(work).tried) continue;
+      await this.#remove([work], 'its Application is gone', signal);
+    }
+  }
+
+  async #remove(works: readonly PullWork[], why: string, signal: AbortSignal): Promise<void> {
+    for (const work of works) {
+      if (work.metadata.deletionTimestamp) continue;
+      await this.#world.works.remove(pullWorks, work, signal);
+      this.#world.logger.info({ application: applicationKeyOf(work), work: keyOf(work), why }, 'removed a work');
+    }
+  }
+
+  /**
+   * It cannot go where it asks to go. What it has on a cluster stays: a slip of the pen must not take an Application down.
+   * Only the works of clusters that are gone are of no use to anybody.
+   */
+  async #refuse(application: Application, works: PullWork[], problem: string, signal: AbortSignal): Promise<void> {
+    const isStranded = ({ metadata }: PullWork) =>
+      this.#world.caches.managedClusters.get({ name: metadata.namespace ?? '' }) === undefined;
+    await this.#remove(works.filter(isStranded), 'its ManagedCluster is gone', signal);
+    this.#warn(application, 'NotPulled', problem);
+    await this.#report(application, application, { feedback: {}, problem }, signal);
+  }
+
+  /** Says what is wrong, once: as long as the condition is there, everybody has been told. */
+  #warn(application: Application, reason: string, problem: string): void {
+    if (application.status?.conditions?.some(({ type, message }) => type === problemCondition && message === problem))
+      return;
+    this.#world.events.warning(application, reason, problem);
+    this.#world.logger.warn({ application: keyOf(application), problem }, 'an Application does not reach its cluster');
+  }
+
+  /** Writes what differs: of the Application what `next` says, and its status. */
+  async #report(application: Application, next: Application, report: Report, signal: AbortSignal): Promise<void> {
+    const status = statusFor(next, report, this.#world.now());
+    const desired: Application = Object.keys(status).length > 0 ? { ...next, status } : next;
+    const patch = mergePatchBetween(application, desired);
+    if (patch === undefined) return;
+    const { namespace, name, uid, resourceVersion } = application.metadata;
+    const { metadata } = patch as { metadata?: object };
+    // What differs was worked out from this version: another one is a conflict, and looked at again.
+    const guarded = { ...patch, metadata: { ...metadata, uid, resourceVersion } };
+    await this.#world.client.mergePatch(applications, { namespace, name }, guarded, { fieldManager, signal });
+  }
+}
+
+/** A work whose copy nobody is to clean up after. */
+function released(work: PullWork): PullWork {
+  const manifests = work.spec.workload.manifests.map((manifest) => {
+    const { finalizers: _, ...metadata } = manifest.metadata;
+    return { ...manifest, metadata };
+  });
+  const { namespace, name, labels, annotations } = work.metadata;
+  return {
+    metadata: {
+      name,
+      ...(namespace ? { namespace } : {}),
+      ...(labels ? { labels } : {}),
+      annotations: { ...annotations, [keys.released]: 'true' },
+    },
+    spec: { ...work.spec, workload: { ...work.spec.workload, manifests } },
+  };
+}

@@ -1,0 +1,1 @@
+export { basicCommand } from './command.ts';

@@ -1,0 +1,65 @@
+import { keyOf, type Secret, secrets } from '../../lib/kube/index.ts';
+import { ForeignObjectError } from '../applier.ts';
+import { hasConfig, textOf } from './caches.ts';
+import { clusterSecretName, clusterServer, keys, managedBy } from './names.ts';
+import type { BasicWorld } from './world.ts';
+
+/**
+ * Keeps an Argo CD cluster Secret for each ManagedCluster, by whose name ApplicationSets find the clusters of a Placement.
+ * Nobody logs in with it. A cluster that has another cluster Secret, for instance that of argocd-agent or of a user, needs
+ * none: two of one name would give two Applications.
+ */
+export class SecretReconciler {
+  readonly #world: BasicWorld;
+
+  constructor(world: BasicWorld) {
+    this.#world = world;
+  }
+
+  /** One look at the Secret of a cluster, which may be gone. */
+  async reconcile(cluster: string, signal: AbortSignal): Promise<void> {
+    const { caches, logger, argoCdNamespace: namespace, secrets: applier } = this.#world;
+    const key = { namespace, name: clusterSecretName(cluster) };
+    const cached = caches.clusterSecrets.get(key);
+    const managed = caches.managedClusters.get({ name: cluster });
+    const others = caches.clusterSecrets.byIndex('name', cluster).filter((one) => keyOf(one) !== keyOf(key));
+    if (!managed || managed.metadata.deletionTimestamp || others.length > 0) {
+      if (!cached || !isOurs(cached)) return;
+      await applier.remove(secrets, cached, signal);
+      logger.info({ cluster, secret: keyOf(key) }, 'removed a cluster Secret');
+      return;
+    }
+    const base64 = (text: string) => Buffer.from(text).toString('base64');
+    const desired: Secret = {
+      metadata: { ...key, labels: { [keys.secretType]: 'cluster', [keys.managedBy]: managedBy } },
+      type: 'Opaque',
+      data: { name: base64(cluster), server: base64(clusterServer(cluster)) },
+    };
+    try {
+      const { changed } = await applier.ensure(secrets, desired, cached, { guarded: true, signal });
+      if (changed) logger.info({ cluster, secret: keyOf(key) }, 'wrote a cluster Secret');
+    } catch (error) {
+      if (!(error instanceof ForeignObjectError)) throw error;
+      // A cluster Secret of somebody else is as good, when it is this cluster's.
+      if (textOf(cached, 'name') === cluster) return;
+      const problem = `Secret ${keyOf(key)} is somebody else's, so ApplicationSets do not find the cluster; rename or delete it`;
+      this.#world.events.warning({ ...managed, kind: 'ManagedCluster' }, 'NoClusterSecret', problem);
+      logger.warn({ cluster, problem }, 'no cluster Secret');
+    }
+  }
+}
+
+/** Whether a cluster Secret is this controller's, or one that argocd-pull-integration made and nobody changed since. */
+export function isOurs(secret: Secret): boolean {
+  const { name, labels = {} } = secret.metadata;
+  const owner = labels[keys.managedBy];
+  if (owner !== undefined) return owner === managedBy;
+  const cluster = textOf(secret, 'name');
+  return (
+    cluster !== undefined &&
+    labels[keys.secretType] === 'cluster' &&
+    name === clusterSecretName(cluster) &&
+    textOf(secret, 'server') === clusterServer(cluster) &&
+    !hasConfig(secret)
+  );
+}

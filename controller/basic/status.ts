@@ -1,0 +1,108 @@
+import { rfc3339 } from '../../lib/kube/index.ts';
+import type { Feedback } from './feedback.ts';
+import { problemCondition } from './names.ts';
+import type { Application, ApplicationCondition, ApplicationStatus, HistoryEntry } from './resources.ts';
+import { idOf } from './work.ts';
+
+/** As many deployments as Argo CD itself remembers unless told otherwise. */
+const historyLimit = 10;
+
+/** What a status is made of. */
+export interface Report {
+  readonly feedback: Feedback;
+  /** The cluster whose feedback it is. */
+  readonly cluster?: string | undefined;
+  /** Why the Application does not reach its cluster. */
+  readonly problem?: string | undefined;
+}
+
+/** The status of the hub's Application: what the cluster tells, and what stands in its way. Only what is told is replaced. */
+export function statusFor(application: Application, report: Report, now: Date): ApplicationStatus {
+  const { feedback } = report;
+  const status: ApplicationStatus = { ...application.status };
+  if (feedback.healthStatus !== undefined) {
+    status.health = defined({
+      status: feedback.healthStatus,
+      message: feedback.healthMessage,
+      lastTransitionTime: feedback.healthLastTransitionTime,
+    });
+  }
+  if (feedback.syncStatus !== undefined) {
+    const { revision: _, ...rest } = status.sync ?? {};
+    status.sync = defined({ ...rest, status: feedback.syncStatus, revision: feedback.syncRevision });
+  }
+  const operationState = operationStateFor(application, feedback);
+  if (operationState) status.operationState = operationState;
+  const history = historyFor(application, feedback);
+  if (history) status.history = history;
+  const conditions = conditionsFor(status.conditions ?? [], report, now);
+  if (conditions.length > 0 || status.conditions) status.conditions = conditions;
+  return status;
+}
+
+/** Undefined: leave it. Nothing is made up: without a phase and a start there is no state. */
+function operationStateFor(
+  { operation, status }: Application,
+  feedback: Feedback,
+): ApplicationStatus['operationState'] {
+  const { operationStatePhase: phase, operationStateStartedAt: startedAt, operationTaken: taken } = feedback;
+  if (phase === undefined || startedAt === undefined) return undefined;
+  const asked = idOf(operation);
+  // What the cluster tells is of an earlier operation.
+  if (asked !== undefined && asked !== taken) return undefined;
+  const known = [operation, status?.operationState?.operation].find(
+    (one) => taken !== undefined && idOf(one) === taken,
+  );
+  const initiatedBy = defined({
+    username: feedback.operationStateUsername,
+    automated: feedback.operationStateAutomated === 'true' ? true : undefined,
+  });
+  const revision = feedback.operationStateRevision;
+  return defined({
+    phase,
+    startedAt,
+    operation: known ?? (Object.keys(initiatedBy).length > 0 ? { initiatedBy } : {}),
+    message: feedback.operationStateMessage,
+    finishedAt: feedback.operationStateFinishedAt,
+    syncResult: revision === undefined ? undefined : { revision },
+  });
+}
+
+/** Feedback brings the last deployment; the list is what was seen of them. */
+function historyFor({ spec, status }: Application, feedback: Feedback): HistoryEntry[] | undefined {
+  const { historyNumber: id, historyDeployedAt: deployedAt } = feedback;
+  if (id === undefined || deployedAt === undefined) return undefined;
+  const before = status?.history ?? [];
+  if (before.some((entry) => entry.id === id && entry.deployedAt === deployedAt)) return undefined;
+  const entry: HistoryEntry = defined({
+    id,
+    deployedAt,
+    revision: feedback.historyRevision,
+    deployStartedAt: feedback.historyDeployStartedAt,
+    source: spec?.source,
+    sources: spec?.sources,
+  });
+  // A copy that was made again counts from the start.
+  return [...before.filter((one) => one.id < id), entry].slice(-historyLimit);
+}
+
+function conditionsFor(before: ApplicationCondition[], { feedback, cluster, problem }: Report, now: Date) {
+  const prefix = (name: string) => `managed cluster ${name}: `;
+  const isOurs = ({ type, message }: ApplicationCondition) =>
+    type === problemCondition || /^managed cluster [a-z0-9-]+: /.test(message);
+  const wanted: ApplicationCondition[] = [];
+  if (problem !== undefined) wanted.push({ type: problemCondition, message: problem });
+  if (cluster !== undefined && feedback.conditionType && feedback.conditionMessage !== undefined) {
+    wanted.push({ type: feedback.conditionType, message: prefix(cluster) + feedback.conditionMessage });
+  }
+  const timed = wanted.map((one) => {
+    const old = before.find(({ type, message }) => type === one.type && message === one.message);
+    return old ?? { ...one, lastTransitionTime: rfc3339(now) };
+  });
+  return [...before.filter((one) => !isOurs(one)), ...timed];
+}
+
+/** An object without the fields that are undefined. */
+function defined<T extends object>(object: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as never;
+}

@@ -1,0 +1,222 @@
+import { describe, expect, it } from 'vitest';
+import { isArgoCdFinalizer, workName } from './names.ts';
+import type { Application } from './resources.ts';
+import { placeOf, type Target, wishOf } from './target.ts';
+import { applicationKeyOf, payloadFor, workFor } from './work.ts';
+
+const group = 'apps.open-cluster-management.io';
+const uid = '0f2b3c4d-1111-2222-3333-444455556666';
+
+function application(change: Partial<Application> & { metadata?: Partial<Application['metadata']> } = {}): Application {
+  const { metadata, ...rest } = change;
+  return {
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'Application',
+    metadata: {
+      namespace: 'argocd',
+      name: 'guestbook',
+      uid,
+      resourceVersion: '7',
+      labels: { [`${group}/pull-to-ocm-managed-cluster`]: 'true' },
+      annotations: { [`${group}/ocm-managed-cluster`]: 'c1' },
+      ...metadata,
+    },
+    spec: {
+      project: 'default',
+      source: { repoURL: 'https://git.example/x', path: 'guestbook', targetRevision: 'HEAD' },
+      destination: { namespace: 'guestbook', server: 'https://elsewhere', name: '' },
+    },
+    ...rest,
+  };
+}
+
+const annotated = (annotations: Record<string, string>, labels?: Record<string, string>) =>
+  application({
+    metadata: {
+      annotations: Object.fromEntries(Object.entries(annotations).map(([key, value]) => [`${group}/${key}`, value])),
+      ...(labels ? { labels } : {}),
+    },
+  });
+const labelled = (value: string) =>
+  application({ metadata: { labels: { [`${group}/pull-to-ocm-managed-cluster`]: value } } });
+const target: Target = { cluster: 'c1', namespace: 'argocd', name: 'guestbook' };
+
+describe('what an Application asks for', () => {
+  it.each(['1', 't', 'T', 'TRUE', 'true', 'True'])('label %s: to be on its cluster', (value) => {
+    expect(wishOf(labelled(value))).toEqual({ kind: 'wanted', target });
+  });
+
+  it.each(['0', 'f', 'F', 'FALSE', 'false', 'False'])('label %s: nothing', (value) => {
+    expect(wishOf(labelled(value))).toEqual({ kind: 'none' });
+  });
+
+  it('without the label or the annotation: nothing', () => {
+    expect(wishOf(application({ metadata: { labels: {} } }))).toEqual({ kind: 'none' });
+    expect(wishOf(annotated({}))).toEqual({ kind: 'none' });
+    expect(wishOf(annotated({ 'ocm-managed-cluster': '' }))).toEqual({ kind: 'none' });
+  });
+
+  it.each([
+    [
+      labelled('yes'),
+      'label apps.open-cluster-management.io/pull-to-ocm-managed-cluster is "yes"; it must be "true" or "false"',
+    ],
+    [
+      annotated({ 'ocm-managed-cluster': 'C1/..' }),
+      'annotation apps.open-cluster-management.io/ocm-managed-cluster is "C1/..", which cannot be the name of a ManagedCluster',
+    ],
+    [
+      annotated({ 'ocm-managed-cluster': 'c1', 'ocm-managed-cluster-app-namespace': 'a_b' }),
+      'annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is "a_b", which cannot be the name of a namespace',
+    ],
+  ])('what cannot be is named with its field (%#)', (one, problem) => {
+    expect(wishOf(one)).toEqual({ kind: 'wrong', problem });
+  });
+
+  it('a namespace of its own on the cluster', () => {
+    const wish = wishOf(annotated({ 'ocm-managed-cluster': 'c2', 'ocm-managed-cluster-app-namespace': 'gitops' }));
+    expect(wish.kind === 'wanted' && placeOf(wish.target)).toBe('c2/gitops/guestbook');
+  });
+});
+
+describe('the copy', () => {
+  it('is the Application without what is the hub’s', () => {
+    const one = application({
+      metadata: {
+        labels: { [`${group}/pull-to-ocm-managed-cluster`]: 'true', team: 'blue' },
+        annotations: {
+          [`${group}/ocm-managed-cluster`]: 'c1',
+          [`${group}/ocm-managed-cluster-app-namespace`]: 'argocd',
+          'argocd.argoproj.io/skip-reconcile': 'true',
+          'argocd.argoproj.io/refresh': 'hard',
+          note: 'kept',
+        },
+        finalizers: ['resources-finalizer.argocd.argoproj.io'],
+      },
+      status: { sync: { status: 'Synced' } },
+    });
+    const before = structuredClone(one);
+    expect(payloadFor(one, target)).toEqual({
+      apiVersion: 'argoproj.io/v1alpha1',
+      kind: 'Application',
+      metadata: {
+        namespace: 'argocd',
+        name: 'guestbook',
+        labels: { team: 'blue' },
+        annotations: { note: 'kept' },
+        finalizers: ['resources-finalizer.argocd.argoproj.io'],
+      },
+      spec: {
+        project: 'default',
+        source: { repoURL: 'https://git.example/x', path: 'guestbook', targetRevision: 'HEAD' },
+        destination: { namespace: 'guestbook', name: '', server: 'https://kubernetes.default.svc' },
+      },
+    });
+    expect(one, '8.3 H: the destination of the hub’s Application is not touched').toEqual(before);
+  });
+
+  it.each([
+    [{}, { name: '', server: 'https://kubernetes.default.svc' }],
+    [{ 'destination-name': 'in-cluster' }, { name: 'in-cluster', server: '' }],
+    [{ 'destination-server': 'https://other' }, { name: '', server: 'https://other' }],
+    [
+      { 'destination-name': 'a', 'destination-server': 'https://b' },
+      { name: 'a', server: 'https://b' },
+    ],
+  ])('has the destination that the annotations %j say', (annotations, destination) => {
+    const one = annotated({ 'ocm-managed-cluster': 'c1', ...annotations });
+    expect(payloadFor(one, target).spec?.destination).toEqual({ namespace: 'guestbook', ...destination });
+    expect(payloadFor(one, target).metadata.annotations).toBeUndefined();
+  });
+
+  it('says which ApplicationSet made it, and so does its work', () => {
+    const owner = { apiVersion: 'argoproj.io/v1alpha1', kind: 'ApplicationSet', name: 'all', uid: 'x' };
+    const one = application({ metadata: { ownerReferences: [owner] } });
+    const marks = {
+      labels: { [`${group}/application-set`]: 'true' },
+      annotations: { [`${group}/hosting-applicationset`]: 'argocd/all' },
+    };
+    expect(payloadFor(one, target).metadata).toMatchObject(marks);
+    expect(workFor(one, target, payloadFor(one, target)).metadata).toMatchObject(marks);
+  });
+
+  it('brings an operation and a refresh under names', () => {
+    const operation = { sync: { revision: 'abc' }, info: [{ name: 'Reason', value: 'test' }] };
+    const copy = payloadFor(application(), target, {
+      operation: { id: 'one', operation },
+      refresh: { id: '7', how: 'hard' },
+    });
+    expect(copy.operation).toEqual({
+      sync: { revision: 'abc' },
+      info: [
+        { name: 'Reason', value: 'test' },
+        { name: `${group}/operation`, value: 'one' },
+      ],
+    });
+    expect(copy.metadata.annotations).toEqual({
+      [`${group}/operation`]: 'one',
+      [`${group}/refresh`]: '7',
+      'argocd.argoproj.io/refresh': 'hard',
+    });
+  });
+});
+
+describe('the work', () => {
+  it('has the name, the marks and the rules of argocd-pull-integration', () => {
+    const one = application();
+    const work = workFor(one, target, payloadFor(one, target));
+    expect(work.metadata).toEqual({
+      namespace: 'c1',
+      name: 'guestbook-0f2b3',
+      labels: { [`${group}/pull-to-ocm-managed-cluster`]: 'true' },
+      annotations: {
+        [`${group}/hub-application-namespace`]: 'argocd',
+        [`${group}/hub-application-name`]: 'guestbook',
+      },
+    });
+    expect(applicationKeyOf(work)).toBe('argocd/guestbook');
+    expect(work.spec.workload.manifests).toHaveLength(1);
+    const [config] = work.spec.manifestConfigs ?? [];
+    expect(config).toMatchObject({
+      resourceIdentifier: { group: 'argoproj.io', resource: 'applications', namespace: 'argocd', name: 'guestbook' },
+      updateStrategy: {
+        type: 'ServerSideApply',
+        serverSideApply: { force: true, ignoreFields: [{ condition: 'OnSpokeChange', jsonPaths: ['.operation'] }] },
+      },
+    });
+    expect(config?.feedbackRules?.slice(0, 5)).toEqual(
+      [
+        ['healthStatus', '.status.health.status'],
+        ['syncStatus', '.status.sync.status'],
+        ['operationStateStartedAt', '.status.operationState.startedAt'],
+        ['operationStatePhase', '.status.operationState.phase'],
+        ['syncRevision', '.status.sync.revision'],
+      ].map(([name, path]) => ({ type: 'JSONPaths', jsonPaths: [{ name, path }] })),
+    );
+  });
+
+  it('has a name that the work agent can take, however long that of the Application is, and whatever its UID', () => {
+    const long = `a${'b'.repeat(180)}.${'c'.repeat(60)}`;
+    const names = [long, `${long}x`].map((name) => workName({ name, uid }));
+    expect(new Set(names).size).toBe(2);
+    for (const name of names) {
+      expect(name.length).toBeLessThanOrEqual(253 - 65);
+      expect(name).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+    }
+    expect(workName({ name: `a${'b'.repeat(170)}.c${'d'.repeat(60)}`, uid })).not.toMatch(/\.-/);
+    expect(workName({ name: 'a', uid: 'xy' })).toBe('a-xy');
+    expect(workName({ name: 'a' })).toBe('a');
+    expect(workName({ name: 'a', uid }, true)).toBe(`a-${uid}`);
+  });
+});
+
+it.each([
+  ['resources-finalizer.argocd.argoproj.io', true],
+  ['resources-finalizer.argocd.argoproj.io/background', true],
+  ['post-delete-finalizer.argocd.argoproj.io/cleanup', true],
+  ['pre-delete-finalizer.argocd.argoproj.io', true],
+  ['foregroundDeletion', false],
+  ['example.com/resources-finalizer.argocd.argoproj.io', false],
+])('finalizer %s is of Argo CD: %s', (finalizer, expected) => {
+  expect(isArgoCdFinalizer(finalizer)).toBe(expected);
+});

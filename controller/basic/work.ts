@@ -1,0 +1,162 @@
+import { keys, workName } from './names.ts';
+import type { Application, Operation, Payload, PullConfig, PullWork } from './resources.ts';
+import type { Target } from './target.ts';
+
+/** What a copy brings once only: an operation and a refresh that someone on the hub asked for. */
+export interface Requests {
+  readonly operation?: { readonly id: string; readonly operation: Operation };
+  readonly refresh?: { readonly id: string; readonly how: string };
+}
+
+/** Feedback of the copy: argocd-pull-integration's five values under its names, and those that it lacks. */
+export const feedbackPaths = {
+  healthStatus: '.status.health.status',
+  syncStatus: '.status.sync.status',
+  operationStateStartedAt: '.status.operationState.startedAt',
+  operationStatePhase: '.status.operationState.phase',
+  syncRevision: '.status.sync.revision',
+  healthMessage: '.status.health.message',
+  healthLastTransitionTime: '.status.health.lastTransitionTime',
+  operationStateFinishedAt: '.status.operationState.finishedAt',
+  operationStateMessage: '.status.operationState.message',
+  operationStateRevision: '.status.operationState.syncResult.revision',
+  operationStateUsername: '.status.operationState.operation.initiatedBy.username',
+  operationStateAutomated: '.status.operationState.operation.initiatedBy.automated',
+  conditionType: '.status.conditions[0].type',
+  conditionMessage: '.status.conditions[0].message',
+  historyId: '.status.history[-1:].id',
+  historyRevision: '.status.history[-1:].revision',
+  historyDeployedAt: '.status.history[-1:].deployedAt',
+  historyDeployStartedAt: '.status.history[-1:].deployStartedAt',
+  // Whether what the copy brought has arrived, is still to be done, and which operation was begun last.
+  operationArrived: annotationPath(keys.operation),
+  operationPending: `.operation.info[?(@.name=="${keys.operation}")].value`,
+  operationTaken: `.status.operationState.operation.info[?(@.name=="${keys.operation}")].value`,
+  refreshArrived: annotationPath(keys.refreshRequest),
+  refreshPending: annotationPath(keys.refresh),
+} as const;
+
+/** Name of a feedback value. */
+export type FeedbackName = keyof typeof feedbackPaths;
+
+function annotationPath(key: string): string {
+  return `.metadata.annotations.${key.replaceAll('.', '\\.')}`;
+}
+
+const notCopied = new Set<string>([
+  keys.cluster,
+  keys.appNamespace,
+  keys.skipReconcile,
+  keys.destinationName,
+  keys.destinationServer,
+  // Brought as a request: a copy that keeps it would ask again with every change.
+  keys.refresh,
+  keys.operation,
+  keys.refreshRequest,
+]);
+
+/** The Application that the cluster gets. The hub's is left as it is. */
+export function payloadFor(application: Application, target: Target, requests: Requests = {}): Payload {
+  const { metadata, spec } = application;
+  const labels = omit(metadata.labels, new Set([keys.pull]));
+  const annotations = omit(metadata.annotations, notCopied);
+  const set = hostingSetOf(application);
+  if (set !== undefined) {
+    labels[keys.applicationSet] = 'true';
+    annotations[keys.hostingApplicationSet] = set;
+  }
+  const { operation, refresh } = requests;
+  if (operation) annotations[keys.operation] = operation.id;
+  if (refresh) {
+    annotations[keys.refreshRequest] = refresh.id;
+    annotations[keys.refresh] = refresh.how;
+  }
+  return {
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'Application',
+    metadata: {
+      name: target.name,
+      namespace: target.namespace,
+      ...(Object.keys(labels).length > 0 ? { labels } : {}),
+      ...(Object.keys(annotations).length > 0 ? { annotations } : {}),
+      ...(metadata.finalizers?.length ? { finalizers: metadata.finalizers } : {}),
+    },
+    spec: { ...spec, destination: destinationOf(application) },
+    ...(operation ? { operation: named(operation.operation, operation.id) } : {}),
+  };
+}
+
+/** The work that brings a copy to its cluster. */
+export function workFor(application: Application, target: Target, payload: Payload, name?: string): PullWork {
+  const { namespace, name: hubName } = application.metadata;
+  const set = hostingSetOf(application);
+  return {
+    metadata: {
+      namespace: target.cluster,
+      name: name ?? workName(application.metadata),
+      labels: { [keys.pull]: 'true', ...(set === undefined ? {} : { [keys.applicationSet]: 'true' }) },
+      annotations: {
+        [keys.hubNamespace]: namespace ?? '',
+        [keys.hubName]: hubName,
+        ...(set === undefined ? {} : { [keys.hostingApplicationSet]: set }),
+      },
+    },
+    spec: { workload: { manifests: [payload] }, manifestConfigs: [configFor(payload)] },
+  };
+}
+
+function configFor({ metadata: { namespace, name } }: Payload): PullConfig {
+  const rule = (entries: [string, string][]) => ({
+    type: 'JSONPaths' as const,
+    jsonPaths: entries.map(([key, path]) => ({ name: key, path })),
+  });
+  const paths = Object.entries(feedbackPaths);
+  return {
+    resourceIdentifier: { group: 'argoproj.io', resource: 'applications', namespace, name },
+    feedbackScrapeType: 'Watch',
+    feedbackRules: [...paths.slice(0, 5).map((path) => rule([path])), rule(paths.slice(5))],
+    updateStrategy: {
+      type: 'ServerSideApply',
+      serverSideApply: {
+        force: true,
+        ignoreFields: [{ condition: 'OnSpokeChange', jsonPaths: ['.operation'] }],
+      },
+    },
+  };
+}
+
+function destinationOf({ metadata: { annotations = {} }, spec }: Application) {
+  const name = annotations[keys.destinationName] ?? '';
+  const server = annotations[keys.destinationServer] ?? '';
+  const isCustom = name !== '' || server !== '';
+  return { ...spec?.destination, name, server: isCustom ? server : 'https://kubernetes.default.svc' };
+}
+
+/** The ApplicationSet that made an Application, as `namespace/name`. */
+function hostingSetOf({ metadata }: Application): string | undefined {
+  const owner = metadata.ownerReferences?.find(
+    ({ apiVersion, kind }) => apiVersion === 'argoproj.io/v1alpha1' && kind.toLowerCase() === 'applicationset',
+  );
+  return owner && `${metadata.namespace ?? ''}/${owner.name}`;
+}
+
+/** An operation that bears a name. */
+export function named(operation: Operation, id: string): Operation {
+  const others = (operation.info ?? []).filter(({ name }) => name !== keys.operation);
+  return { ...operation, info: [...others, { name: keys.operation, value: id }] };
+}
+
+/** The name that an operation bears. */
+export function idOf(operation: Operation | undefined): string | undefined {
+  return operation?.info?.find(({ name }) => name === keys.operation)?.value;
+}
+
+/** The hub's Application of a work as `namespace/name`; undefined when the work does not say. */
+export function applicationKeyOf({ metadata: { annotations = {} } }: PullWork): string | undefined {
+  const [namespace, name] = [annotations[keys.hubNamespace], annotations[keys.hubName]];
+  return namespace && name ? `${namespace}/${name}` : undefined;
+}
+
+function omit(map: Record<string, string> | undefined, left: ReadonlySet<string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(map ?? {}).filter(([key]) => !left.has(key)));
+}
