@@ -151,5 +151,6 @@ test.each([
   expect(principal.received.size).toBe(sent);
   expect(agent.received.size).toBe(sent);
   expect(late).toBe(0);
-  expect(server.connectedAgents()).toEqual(['one']);
+  // The one that stays may have been sent away last, and comes back.
+  await until(() => expect(server.connectedAgents()).toEqual(['one']));
 });
