@@ -7,7 +7,9 @@ import { applicationKeyOf, payloadFor, workFor } from './work.ts';
 const group = 'apps.open-cluster-management.io';
 const uid = '0f2b3c4d-1111-2222-3333-444455556666';
 
-function application(change: Partial<Application> & { metadata?: Partial<Application['metadata']> } = {}): Application {
+type Change = Partial<Omit<Application, 'metadata'>> & { metadata?: Partial<Application['metadata']> };
+
+function application(change: Change = {}): Application {
   const { metadata, ...rest } = change;
   return {
     apiVersion: 'argoproj.io/v1alpha1',

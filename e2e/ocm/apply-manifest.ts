@@ -23,15 +23,50 @@ export async function applyManifest(
       if (!live) throw new Error(`${type.plural} "${key.name}" not found`);
       return live;
     case 'ServerSideApply':
-      return await spoke.apply(type, desired, {
-        fieldManager: strategy?.serverSideApply?.fieldManager ?? 'work-agent',
-        force: strategy?.serverSideApply?.force ?? false,
-      });
+      return await serverSideApply(spoke, type, desired, live, strategy?.serverSideApply ?? {});
     case 'CreateOnly':
       return live ?? (await spoke.create(type, desired));
     default:
       return await update(spoke, type, desired, live, cache);
   }
+}
+
+const hashAnnotation = 'open-cluster-management.io/config-spec-hash';
+
+/**
+ * OCM's `ServerSideApply`. With ignored fields the live object bears the hash of what was applied last, and is written only
+ * when that is another: `OnSpokePresent` fields are sent when the object is made and never again, `OnSpokeChange` fields
+ * whenever the manifest has changed.
+ */
+async function serverSideApply(
+  spoke: KubeClient,
+  type: ResourceType,
+  desired: KubeObject,
+  live: KubeObject | undefined,
+  options: NonNullable<NonNullable<ManifestConfig['updateStrategy']>['serverSideApply']>,
+): Promise<KubeObject> {
+  const { fieldManager = 'work-agent', force = false, ignoreFields = [] } = options;
+  if (ignoreFields.length === 0) return await spoke.apply(type, desired, { fieldManager, force });
+  const { ownerReferences, ...metadata } = desired.metadata;
+  const hashed = structuredClone({ ...desired, metadata });
+  for (const { condition, jsonPaths = [] } of ignoreFields) {
+    if (condition !== 'OnSpokeChange') for (const path of jsonPaths) removeField(hashed, path);
+  }
+  const hash = createHash('md5').update(JSON.stringify(hashed)).digest('hex');
+  if (live?.metadata.annotations?.[hashAnnotation] === hash) return live;
+  const sent = live ? hashed : { ...desired, metadata };
+  const annotations = { ...sent.metadata.annotations, [hashAnnotation]: hash };
+  const owned = { ...sent.metadata, annotations, ...(ownerReferences && { ownerReferences }) };
+  return await spoke.apply(type, { ...sent, metadata: owned }, { fieldManager, force });
+}
+
+/** Removes what a path of plain fields, like `.spec.replicas`, leads to. */
+function removeField(object: object, path: string): void {
+  const fields = path.split('.').filter((field) => field !== '');
+  const last = fields.pop();
+  let at: unknown = object;
+  for (const field of fields) at = (at as Record<string, unknown> | undefined)?.[field];
+  if (last !== undefined && at) delete (at as Record<string, unknown>)[last];
 }
 
 async function update(

@@ -49,15 +49,19 @@ function pathsOf(object: KubeObject, rule: FeedbackRule): [string, string][] | u
   return known && Object.entries(known);
 }
 
-/** The first match of a JSONPath of fields, indexes and `[?(@.field=="text")]` filters, without braces. */
+/**
+ * What a JSONPath without braces finds: fields (`\\.` for a dot in a name), indexes, `[-1:]` for the last, and filters
+ * `[?(@.field=="text")]`.
+ */
 function lookUp(object: unknown, path: string): unknown {
   let value = object;
-  for (const [step, field, index, key, wanted] of path.matchAll(
-    /\.([\w-]+)|\[(\d+)\]|\[\?\(@\.([\w-]+)\s*==\s*"([^"]*)"\)\]/g,
+  for (const [step, field, index, last, key, wanted] of path.matchAll(
+    /\.((?:[\w/-]|\\\.)+)|\[(\d+)\]|\[(-1:)\]|\[\?\(@\.([\w-]+)\s*==\s*"([^"]*)"\)\]/g,
   )) {
     if (value === null || typeof value !== 'object') return undefined;
-    if (field !== undefined) value = (value as Record<string, unknown>)[field];
+    if (field !== undefined) value = (value as Record<string, unknown>)[field.replaceAll('\\.', '.')];
     else if (index !== undefined) value = (value as unknown[])[Number(index)];
+    else if (last !== undefined) value = (value as unknown[]).at(-1);
     else if (key !== undefined && Array.isArray(value)) value = value.find((item) => item?.[key] === wanted);
     else throw new Error(`unsupported JSONPath step ${step} in ${path}`);
   }

@@ -96,7 +96,11 @@ export interface ManifestConfig {
   feedbackScrapeType?: 'Poll' | 'Watch';
   updateStrategy?: {
     type: 'Update' | 'CreateOnly' | 'ServerSideApply' | 'ReadOnly';
-    serverSideApply?: { fieldManager?: string; force?: boolean };
+    serverSideApply?: {
+      fieldManager?: string;
+      force?: boolean;
+      ignoreFields?: { condition?: 'OnSpokePresent' | 'OnSpokeChange'; jsonPaths?: string[] }[];
+    };
   };
 }
 
