@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Condition, findCondition, setCondition } from '../lib/kube/index.ts';
 import { isOurs } from './applier.ts';
 import type { ClusterContext } from './cluster-context.ts';
-import { availability, configHash, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
-import { configReferenceOf } from './cluster-works.ts';
+import { availability, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
+import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './leave-status.ts';
 import { addOnName, cleanUpWork, fieldManager, keys } from './names.ts';
 import { type ManagedClusterAddOn, managedClusterAddOns } from './resources.ts';
@@ -53,7 +53,7 @@ export async function writeAddOnStatus(
   const addOn = await context.applier.current(managedClusterAddOns, key, caches.addOns.get(key), signal);
   const before = addOn?.status?.conditions;
   const verdicts: Verdict[] = [
-    { type: 'Configured', status: 'True', reason: 'ConfigurationsConfigured', message: 'Configurations configured' },
+    configured(context, works),
     manifestApplied(works, problem),
     availability(works, caches.managedClusters.get({ name: cluster }), findCondition(before, 'Available')),
     progress(works, problem),
@@ -70,7 +70,7 @@ export async function writeAddOnStatus(
     // What the work agent reports counts; nobody renews a lease for this add-on.
     healthCheck: { mode: 'Customized' },
     namespace: works.length > 0 ? namespaceOf(works) : (addOn.status?.namespace ?? 'argocd'),
-    ...configStatus(context, addOn, completed),
+    configReferences: configReferences(context, addOn, works, completed),
   };
   if (!isDeepStrictEqual(status, addOn.status)) {
     const { resourceVersion } = addOn.metadata;
@@ -89,20 +89,4 @@ function namespaceOf(
 ) {
   const manifests = works.flatMap(({ spec }) => spec.workload.manifests);
   return manifests.find(({ kind }) => kind === 'Namespace')?.metadata.name ?? 'argocd';
-}
-
-function configStatus(context: ClusterContext, addOn: ManagedClusterAddOn, completed: boolean) {
-  const reference = configReferenceOf(context, addOn);
-  const config = reference && context.caches.configs.get({ namespace: reference.namespace, name: reference.name });
-  if (!reference || !config) return { configReferences: [] };
-  const { group = '', resource, name, namespace } = reference;
-  const named = { name, ...(namespace ? { namespace } : {}) };
-  const desiredConfig = { ...named, specHash: configHash(config) };
-  const previous = addOn.status?.configReferences?.find((one) => one.resource === resource && one.name === name);
-  const lastAppliedConfig = completed ? desiredConfig : previous?.lastAppliedConfig;
-  return {
-    configReferences: [
-      { group, resource, ...named, desiredConfig, ...(lastAppliedConfig ? { lastAppliedConfig } : {}) },
-    ],
-  };
 }

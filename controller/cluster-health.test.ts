@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../lib/kube/index.ts';
-import { availability, configHash, connection, manifestApplied, progress } from './cluster-health.ts';
+import { availability, connection, manifestApplied, progress } from './cluster-health.ts';
 import type { ManagedCluster, ManifestWork } from './resources.ts';
 
 const at = '2030-01-01T00:00:00Z';
@@ -128,15 +128,38 @@ test('the connection is what the principal records', () => {
   expect(connection(lease('false'))).toMatchObject({ status: 'False', reason: 'Disconnected' });
 });
 
-test('the hash of a configuration does not depend on the order of its fields', () => {
-  const one = {
-    metadata: { name: 'x' },
-    spec: { agentInstallNamespace: 'a', registries: [{ mirror: 'm', source: 's' }] },
+test('what argocd-operator says of an ArgoCD counts', () => {
+  const argoCd = (phase: string | undefined): ManifestWork => {
+    const made = work({ ready: {} });
+    const metadata = { namespace: 'argocd', name: 'argocd' };
+    const values = phase === undefined ? [] : [{ name: 'Phase', fieldValue: { type: 'String', string: phase } }];
+    made.spec.workload.manifests.push({ kind: 'ArgoCD', metadata });
+    made.spec.manifestConfigs?.push({ resourceIdentifier: { resource: 'argocds', ...metadata }, feedbackRules: [] });
+    const meta = { ordinal: 0, kind: 'ArgoCD', ...metadata };
+    made.status?.resourceStatus?.manifests?.push({ resourceMeta: meta, conditions: [], statusFeedback: { values } });
+    return made;
   };
-  const two = {
-    metadata: { name: 'y' },
-    spec: { registries: [{ source: 's', mirror: 'm' }], agentInstallNamespace: 'a' },
-  };
-  expect(configHash(one)).toBe(configHash(two));
-  expect(configHash(one)).toMatch(/^[0-9a-f]{64}$/);
+  expect(availability([argoCd('Available')], up, undefined)).toMatchObject({ status: 'True' });
+  expect(availability([argoCd('Pending')], up, undefined)).toMatchObject({
+    status: 'False',
+    message: 'not ready: argocd',
+  });
+  expect(availability([argoCd(undefined)], up, undefined)).toMatchObject({
+    status: 'Unknown',
+    reason: 'NoProbeResult',
+  });
+});
+
+test('an object that a cluster should have had before is named', () => {
+  const missing = work();
+  missing.status?.resourceStatus?.manifests?.push({
+    resourceMeta: { ordinal: 2, kind: 'CustomResourceDefinition', name: 'applications.argoproj.io' },
+    conditions: [condition('Applied', 'True'), condition('Available', 'False')],
+  });
+  expect(availability([missing], up, undefined)).toEqual({
+    type: 'Available',
+    status: 'False',
+    reason: 'ResourceNotAvailable',
+    message: 'ManifestWork w: the cluster does not have CustomResourceDefinition applications.argoproj.io',
+  });
 });

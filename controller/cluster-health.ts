@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { type Condition, isConditionTrue, type Lease } from '../lib/kube/index.ts';
 import type { ClusterHealth } from './fleet-state.ts';
 import { keys } from './names.ts';
-import type { AddOnDeploymentConfig, ManagedCluster, ManagedClusterAddOn, ManifestWork } from './resources.ts';
+import type { ManagedCluster, ManagedClusterAddOn, ManifestWork } from './resources.ts';
 
 /** What a condition of an add-on says. */
 export type Verdict = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
@@ -30,6 +29,8 @@ export function availability(
   if (works.length === 0) return { type, status: 'Unknown', reason: 'WorkNotFound', message: 'no ManifestWork yet' };
   const refused = works.map(refusal).find((text) => text !== undefined);
   if (refused !== undefined) return { type, status: 'False', reason: 'WorkNotApplied', message: refused };
+  const absent = works.map(absence).find((text) => text !== undefined);
+  if (absent !== undefined) return { type, status: 'False', reason: 'ResourceNotAvailable', message: absent };
   const pending = works.find((work) => !isConditionTrue(work.status?.conditions, 'Applied'));
   if (pending) {
     const message = `ManifestWork ${pending.metadata.name} is not applied yet`;
@@ -111,13 +112,6 @@ export function healthOf(conditions: readonly Condition[] | undefined): ClusterH
   };
 }
 
-/** OCM's hash of a configuration: hex SHA-256 of the JSON of the object without its kind and metadata. */
-export function configHash(config: AddOnDeploymentConfig): string {
-  return createHash('sha256')
-    .update(canonical({ spec: config.spec }))
-    .digest('hex');
-}
-
 /** Whether a force-detach annotation is on one of the objects. */
 export function isForced(...objects: ({ metadata: { annotations?: Record<string, string> } } | undefined)[]): boolean {
   return objects.some((object) => object?.metadata.annotations?.[keys.forceDetach] === 'true');
@@ -143,6 +137,19 @@ function refusal(work: ManifestWork): string | undefined {
   return `ManifestWork ${work.metadata.name}: ${applied.message}`;
 }
 
+/** What the cluster should have and does not, of a work that is applied. */
+function absence(work: ManifestWork): string | undefined {
+  const found = work.status?.resourceStatus?.manifests?.find(({ conditions }) =>
+    conditions.some(({ type, status }) => type === 'Available' && status === 'False'),
+  );
+  if (found === undefined) return undefined;
+  const { kind, namespace, name } = found.resourceMeta;
+  return `ManifestWork ${work.metadata.name}: the cluster does not have ${kind} ${namespace ? `${namespace}/` : ''}${name}`;
+}
+
+/** Kinds whose status says whether what was delivered runs; of an ArgoCD argocd-operator says it. */
+const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
+
 function workloadsOf(work: ManifestWork): Workload[] {
   const watched = new Set(
     (work.spec.manifestConfigs ?? [])
@@ -151,19 +158,16 @@ function workloadsOf(work: ManifestWork): Workload[] {
   );
   const reported = work.status?.resourceStatus?.manifests ?? [];
   return work.spec.workload.manifests
-    .filter(({ kind, metadata }) => (kind === 'Deployment' || kind === 'StatefulSet') && watched.has(metadata.name))
+    .filter(({ kind, metadata }) => workloadKinds.has(kind ?? '') && watched.has(metadata.name))
     .map(({ kind, metadata }) => {
       const values = reported.find(({ resourceMeta: m }) => m.kind === kind && m.name === metadata.name)?.statusFeedback
         ?.values;
       const number = (name: string) => values?.find((value) => value.name === name)?.fieldValue.integer;
+      if (kind === 'ArgoCD') {
+        const phase = values?.find((value) => value.name === 'Phase')?.fieldValue.string;
+        const ready = phase === undefined ? undefined : Number(phase === 'Available');
+        return { name: metadata.name, ready, replicas: undefined };
+      }
       return { name: metadata.name, ready: number('ReadyReplicas'), replicas: number('Replicas') };
     });
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, part) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }

@@ -1,37 +1,16 @@
 import { type CustomResourceDefinition, isConflict } from '../lib/kube/index.ts';
+import { configOf, NotDeliverableError } from './cluster-config.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
+import { configHashAnnotation, configHashes } from './config-status.ts';
 import { defaultImages } from './fleet-state.ts';
 import { addOnName, cleanUpWork, keys, workName } from './names.ts';
-import { type AddOnConfig, parseAddOnConfig } from './render/addon-config.ts';
-import { argoCdKinds, autonomousKinds, operatorKinds } from './render/crds.ts';
+import type { AddOnConfig } from './render/addon-config.ts';
+import { kindsOf, operatorKinds } from './render/crds.ts';
 import type { OperatorInput } from './render/operator.ts';
 import type { RenderedWork } from './render/pack.ts';
 import { renderWorks } from './render/works.ts';
-import { type ConfigReference, type ManagedClusterAddOn, type ManifestWork, manifestWorks } from './resources.ts';
-
-/** What the works of a cluster need is not there. */
-export class NotDeliverableError extends Error {
-  override readonly name = 'NotDeliverableError';
-  readonly code = 'NOT_DELIVERABLE';
-}
-
-/** The AddOnDeploymentConfig that applies to a cluster: named by its add-on, else the add-on's default. */
-export function configReferenceOf(
-  context: Pick<ClusterContext, 'caches'>,
-  addOn: ManagedClusterAddOn | undefined,
-): ConfigReference | undefined {
-  const own = addOn?.spec?.configs?.find(isConfig);
-  if (own) return own;
-  const supported = context.caches.addOnRegistrations.list()[0]?.spec?.supportedConfigs ?? [];
-  const found = supported.find(isConfig);
-  return found?.defaultConfig
-    ? { group: found.group ?? '', resource: found.resource, ...found.defaultConfig }
-    : undefined;
-}
-
-const isConfig = ({ resource }: { resource: string }) => resource === 'addondeploymentconfigs';
-const isOwn = (addOn: ManagedClusterAddOn | undefined) => addOn?.spec?.configs?.some(isConfig) ?? false;
+import { type ManifestWork, manifestWorks } from './resources.ts';
 
 /**
  * Renders the works of a cluster from what is known now.
@@ -65,7 +44,6 @@ export function renderCluster(context: ClusterContext, delivered: DeliveredSecre
     return renderWorks(context.templates, { ...shared, argoCD: undefined, operator: operatorOf(context, config) });
   }
   if (addOn.argoCD === 'Existing') return renderWorks(context.templates, { ...shared, argoCD: undefined });
-  const kinds = [...argoCdKinds, ...(addOn.mode === 'autonomous' ? autonomousKinds : [])];
   return renderWorks(context.templates, {
     ...shared,
     argoCD: {
@@ -73,7 +51,7 @@ export function renderCluster(context: ClusterContext, delivered: DeliveredSecre
       redisImage: delivery.redisImage ?? caches.hubImage(namespace, 'argocd-redis') ?? defaultImages.redis,
       redisPassword: delivered.redisPassword,
       serverSecretKey: delivered.serverSecretKey,
-      crds: crdsOf(context, kinds, "install Argo CD's CRDs on the hub"),
+      crds: crdsOf(context, kindsOf(addOn.mode), "install Argo CD's CRDs on the hub"),
     },
   });
 }
@@ -108,26 +86,6 @@ function crdsOf(
   return crds.flatMap(({ crd }) => crd ?? []);
 }
 
-/**
- * The settings for workloads that apply to a cluster.
- * @throws NotDeliverableError when they are not there or make no sense
- */
-export function configOf(context: Pick<ClusterContext, 'caches' | 'cluster'>): AddOnConfig {
-  const { caches, cluster } = context;
-  const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
-  const reference = configReferenceOf(context, addOn);
-  const config = reference && caches.configs.get({ namespace: reference.namespace, name: reference.name });
-  // The default may be named before it exists; what a user asked for must not be left out silently.
-  if (reference && config === undefined && isOwn(addOn)) {
-    throw new NotDeliverableError(
-      `AddOnDeploymentConfig ${reference.namespace}/${reference.name}, named by ManagedClusterAddOn ${cluster}/${addOnName}, does not exist`,
-    );
-  }
-  const { value, problem } = parseAddOnConfig(config, caches.managedClusters.get({ name: cluster }));
-  if (problem !== undefined) throw new NotDeliverableError(problem);
-  return value;
-}
-
 /** Writes the works of a cluster and removes those that are no longer part of it. */
 export async function ensureWorks(context: ClusterContext, rendered: readonly RenderedWork[]): Promise<void> {
   const { cluster, applier, caches, signal } = context;
@@ -139,6 +97,7 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
       `cluster ${cluster} must first remove ManifestWork ${cleanUpWork.name}, with which it was cleaned up`,
     );
   }
+  const configs = configHashes(context, caches.addOns.get({ namespace: cluster, name: addOnName }));
   const wanted = new Set<string>();
   const errors: Error[] = [];
   for (const { part, index, spec } of rendered) {
@@ -151,6 +110,7 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
         name,
         ...base,
         labels: { ...base.labels, [keys.gitOpsCluster]: 'true', [keys.addOnName]: addOnName, [keys.part]: part },
+        annotations: { ...base.annotations, [configHashAnnotation]: configs },
       },
       spec,
     };

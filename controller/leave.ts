@@ -1,10 +1,10 @@
 import { type EventRecorder, findCondition, leases, rfc3339, secrets } from '../lib/kube/index.ts';
 import type { Applier } from './applier.ts';
 import { applicationsCrd, type Caches } from './caches.ts';
+import { configOf } from './cluster-config.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { ownerMetadataOf } from './cluster-context.ts';
 import { connection, isDetaching, isForced } from './cluster-health.ts';
-import { configOf } from './cluster-works.ts';
 import { pendingDeletions } from './drain.ts';
 import { type Departure, sayDetaching } from './leave-status.ts';
 import { addOnName, cleanUpWork, fieldManager, keys, labelValue } from './names.ts';

@@ -1,10 +1,15 @@
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
 
 /** Argo CD's kinds that a managed cluster needs, as CRD names. */
-export const argoCdKinds = ['applications.argoproj.io', 'appprojects.argoproj.io'] as const;
+const argoCdKinds = ['applications.argoproj.io', 'appprojects.argoproj.io'] as const;
 
 /** What an autonomous agent's users write besides. */
-export const autonomousKinds = ['applicationsets.argoproj.io'] as const;
+const autonomousKinds = ['applicationsets.argoproj.io'] as const;
+
+/** Argo CD's kinds that an agent works with, as CRD names. */
+export function kindsOf(mode: 'managed' | 'autonomous'): string[] {
+  return [...argoCdKinds, ...(mode === 'autonomous' ? autonomousKinds : [])];
+}
 
 /** What argocd-operator v0.18 works on and looks at: it does not start where one of them is missing. */
 export const operatorKinds = [

@@ -1,8 +1,17 @@
 import type { ManifestConfig, ManifestWork, OrphaningRule } from '../resources.ts';
 
-/** Namespaces are not the works' to delete: they may have been there before. The clean-up Job decides. */
-export function orphan(...namespaces: readonly string[]): NonNullable<ManifestWork['spec']['deleteOption']> {
-  const orphaningRules = namespaces.map((name): OrphaningRule => ({ group: '', resource: 'namespaces', name }));
+/**
+ * The namespace is not the works' to delete: it may have been there before. The clean-up Job decides.
+ * @param crds others that stay, by name
+ */
+export function orphan(
+  namespace: string,
+  crds: readonly string[] = [],
+): NonNullable<ManifestWork['spec']['deleteOption']> {
+  const orphaningRules: OrphaningRule[] = [
+    { group: '', resource: 'namespaces', name: namespace },
+    ...crds.map((name) => ({ group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions', name })),
+  ];
   return { propagationPolicy: 'SelectivelyOrphan', selectivelyOrphans: { orphaningRules } };
 }
 

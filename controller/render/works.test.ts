@@ -71,6 +71,20 @@ suite('works of a cluster', () => {
     const works = renderWorks(templates, { ...input, argoCD: undefined });
     expect(works.map(({ part }) => part)).toEqual(['agent']);
   });
+
+  test('an Argo CD that is there already must have its CRDs: they are looked at, never written, and stay', () => {
+    const name = 'applications.argoproj.io';
+    const [work] = renderWorks(templates, { ...input, argoCD: undefined });
+    const identity = { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions', name };
+    expect(work?.spec.workload.manifests[0]).toEqual({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name },
+    });
+    const config = work?.spec.manifestConfigs?.find(({ resourceIdentifier }) => resourceIdentifier.name === name);
+    expect(config).toEqual({ resourceIdentifier: identity, updateStrategy: { type: 'ReadOnly' } });
+    expect(work?.spec.deleteOption?.selectivelyOrphans?.orphaningRules).toContainEqual(identity);
+  });
 });
 
 suite('the pods', () => {

@@ -2,6 +2,7 @@ import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.
 import type { ManifestConfig } from '../resources.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import { type AgentInput, agentContextOf } from './agent-context.ts';
+import { kindsOf } from './crds.ts';
 import { decorate } from './decorate.ts';
 import { deploymentFeedback, keepNamespace, keepOthersKeys, orphan, statefulSetFeedback } from './manifest-configs.ts';
 import { type OperatorInput, renderOperator } from './operator.ts';
@@ -53,8 +54,29 @@ export function renderWorks(templates: Templates, input: RenderInput): RenderedW
     );
   }
   const agent = [...templates.render('agent', context), ...templates.render('work-agent', {})];
-  works.push(...worksOf('agent', decorate(agent, config).map(withLabel), agentConfigs(namespace), orphan(namespace)));
+  const needed = argoCD ? [] : kindsOf(input.mode);
+  works.push(
+    ...worksOf(
+      'agent',
+      [...needed.map(crdToLookAt), ...decorate(agent, config).map(withLabel)],
+      [...agentConfigs(namespace), ...needed.map(onlyLook)],
+      orphan(namespace, needed),
+    ),
+  );
   return works;
+}
+
+/** A CRD that the cluster's own Argo CD brought: the work agent reports whether it is there, and leaves it alone. */
+function crdToLookAt(name: string): KubeObject {
+  return { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata: { name } };
+}
+
+function onlyLook(name: string): ManifestConfig {
+  const group = 'apiextensions.k8s.io';
+  return {
+    resourceIdentifier: { group, resource: 'customresourcedefinitions', name },
+    updateStrategy: { type: 'ReadOnly' },
+  };
 }
 
 function argoCdConfigs(namespace: string): ManifestConfig[] {
