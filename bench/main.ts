@@ -1,3 +1,4 @@
+import { benchController } from './controller/main.ts';
 import { benchPropagation } from './propagation.ts';
 import { benchConnect } from './scale/connect.ts';
 import { benchIdle } from './scale/idle.ts';
@@ -20,6 +21,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   many: {
     summary: '50,000 Applications of 500 agents: start, memory, cost of one change',
     run: benchMany,
+  },
+  controller: {
+    summary: '500 managed clusters are enrolled: time, API writes, what little events cost',
+    run: benchController,
   },
   status: {
     summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',

@@ -1,0 +1,98 @@
+import { join } from 'node:path';
+import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
+import { managedClusters, type PlacementDecision, placementDecisions, placements } from '../../e2e/ocm/index.ts';
+import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { type KubeClient, namespaces, resourceType } from '../../lib/kube/index.ts';
+import { inParallel } from '../scale/in-parallel.ts';
+
+/** Namespace of the GitOpsCluster. */
+export const namespace = 'argocd';
+/** Name of the Placement. */
+const placement = 'fleet';
+/** As many requests as a small API server works on without queueing. */
+const width = 32;
+/** OCM's placement controller writes no more into one decision. */
+const pageSize = 100;
+
+/** The resource that enrolls the fleet. */
+export const gitOpsClusters = resourceType({
+  group: 'apps.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'GitOpsCluster',
+  plural: 'gitopsclusters',
+  namespaced: true,
+});
+
+/** The add-on of each cluster. */
+export const managedClusterAddOns = resourceType({
+  group: 'addon.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'ManagedClusterAddOn',
+  plural: 'managedclusteraddons',
+  namespaced: true,
+});
+
+/** Starts a hub's API server with the kinds of OCM and Argo CD. `argoCd` is a folder with Argo CD's CRDs. */
+export async function startHub(argoCd: string | undefined): Promise<Cluster> {
+  const cluster = await startCluster({ name: 'hub' });
+  try {
+    const own = await readCrds(join(import.meta.dirname, '../../charts/argocd-agent-addon/crds'));
+    const theirs = argoCd === undefined ? await argoCdCrds() : await readCrds(argoCd);
+    await installCrds(cluster.client, [...own, ...(await ocmCrds('hub')), ...theirs]);
+    await cluster.client.create(namespaces, { metadata: { name: namespace } });
+    // It would make accounts and certificates in hundreds of namespaces, and nothing here needs it.
+    await cluster.controllerManager.kill();
+  } catch (error) {
+    await cluster.stop();
+    throw error;
+  }
+  return cluster;
+}
+
+/** The names of the fleet's clusters. */
+export function clusterNames(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `cluster-${String(index).padStart(4, '0')}`);
+}
+
+/** Registers clusters: each has its namespace, and reports. */
+export async function register(client: KubeClient, names: readonly string[]): Promise<void> {
+  await inParallel(names, width, async (name) => {
+    await client.create(namespaces, { metadata: { name } });
+    await client.create(managedClusters, { metadata: { name }, spec: { hubAcceptsClient: true } });
+    const status = { type: 'ManagedClusterConditionAvailable', status: 'True', reason: 'Bench', message: '' };
+    const conditions = [{ ...status, lastTransitionTime: '2026-01-01T00:00:00Z' }];
+    await client.mergePatch(managedClusters, { name }, { status: { conditions } }, { subresource: 'status' });
+  });
+}
+
+/** Writes a Placement with these clusters, in as many decisions as OCM makes of them. */
+export async function select(client: KubeClient, names: readonly string[]): Promise<void> {
+  const pages = Array.from({ length: Math.ceil(names.length / pageSize) }, (_, page) =>
+    names.slice(page * pageSize, (page + 1) * pageSize),
+  );
+  const fieldManager = 'bench';
+  const wanted = { metadata: { namespace, name: placement }, spec: {} };
+  await client.apply(placements, wanted, { fieldManager });
+  for (const [page, clusters] of pages.entries()) {
+    const key = { namespace, name: `${placement}-decision-${page + 1}` };
+    const labels = { 'cluster.open-cluster-management.io/placement': placement };
+    await client.apply(placementDecisions, { metadata: { ...key, labels } }, { fieldManager });
+    const status: PlacementDecision['status'] = {
+      decisions: clusters.map((clusterName) => ({ clusterName, reason: '' })),
+    };
+    await client.mergePatch(placementDecisions, key, { status }, { subresource: 'status' });
+  }
+  const status = { numberOfSelectedClusters: names.length };
+  await client.mergePatch(placements, { namespace, name: placement }, { status }, { subresource: 'status' });
+}
+
+/** What a user writes to enroll the fleet. */
+export async function enroll(client: KubeClient): Promise<void> {
+  await client.create(gitOpsClusters, {
+    metadata: { namespace, name: 'fleet' },
+    spec: {
+      placementRef: { kind: 'Placement', name: placement },
+      argoCDAgentAddon: { principalServerAddress: 'principal.example.com', principalServerPort: '443' },
+    },
+  } as { metadata: { namespace: string; name: string } });
+}

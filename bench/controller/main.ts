@@ -1,0 +1,180 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { manifestWorks } from '../../e2e/ocm/index.ts';
+import type { KubeClient } from '../../lib/kube/index.ts';
+import { scaleOptions } from '../scale/options.ts';
+import { megabytes, print, seconds, table } from '../scale/table.ts';
+import { clusterNames, enroll, gitOpsClusters, namespace, register, select, startHub } from './hub.ts';
+import { type ControllerProcess, startController } from './process.ts';
+import { startWorkAgents, type WorkAgents } from './work-agents.ts';
+import { countWrites, difference, total, type WriteCounter, type Writes } from './writes.ts';
+
+const help = `Usage: npm run bench -- controller [--clusters N] [--seconds N]
+
+A hub's API server with managed clusters, and the controller: how long until a new GitOpsCluster has written all works (keys and
+certificates included), how many API writes that takes, how many when nothing happens, when one cluster joins, when
+something is deleted, and when the controller is restarted. A stand-in acknowledges the works.
+
+  --clusters N   (500)
+  --seconds N    how long nothing happens (60)
+
+ARGOCD_CRDS=FOLDER installs Argo CD's CRDs from there instead of the project's compact ones: they are what is delivered.
+`;
+
+interface Bench {
+  readonly client: KubeClient;
+  readonly agents: WorkAgents;
+  readonly counter: WriteCounter;
+}
+
+/** Runs the benchmark and prints its tables. */
+export async function benchController(args: string[]): Promise<void> {
+  const options = scaleOptions(args, help, { clusters: 500, seconds: 60 });
+  if (options === undefined) return;
+  const names = clusterNames(options.clusters + 1);
+  const newcomer = names.pop() ?? '';
+  const hub = await startHub(process.env.ARGOCD_CRDS);
+  const { client } = hub;
+  let agents: WorkAgents | undefined;
+  let counter: WriteCounter | undefined;
+  let controller: ControllerProcess | undefined;
+  try {
+    print(`A hub with ${names.length} managed clusters is made …`);
+    await register(client, [...names, newcomer]);
+    await select(client, names);
+    agents = await startWorkAgents(client);
+    counter = countWrites(client);
+    controller = await startController(hub);
+    const bench = { client, agents, counter };
+    const rows: string[][] = [];
+
+    const began = performance.now();
+    let lastAddedAt = began;
+    agents.onAdded(() => {
+      lastAddedAt = performance.now();
+    });
+    const before = await counter.served();
+    const changesBefore = counter.changes();
+    await enroll(client);
+    await settled(bench, names.length);
+    const writes = difference(before, await counter.served());
+    delete writes['POST gitopsclusters'];
+    const usage = await controller.usage();
+    print(`\n${names.length} clusters enrolled`);
+    print(
+      table(
+        ['', ''],
+        [
+          ['from the GitOpsCluster to the last of all works', seconds((lastAddedAt - began) / 1000)],
+          ['ManifestWorks', String(agents.works)],
+          ['CPU of the controller', seconds(usage.cpuSeconds)],
+          ['peak RSS', megabytes(usage.peakRssBytes)],
+          ['reconciles of clusters', String(await controller.reconciles())],
+          ['writes per cluster', (total(writes) / names.length).toFixed(2)],
+        ],
+      ),
+    );
+    print(`\n${table(['writes', 'in all', 'per cluster'], perKind(writes, names.length))}`);
+    print(
+      `\n${table(['kind', 'writes', 'changes', 'without a change'], withoutChange(writes, difference(changesBefore, counter.changes()), bench))}`,
+    );
+
+    rows.push(
+      await measured(bench, `${options.seconds} s in which nothing happens`, () => sleep(options.seconds * 1000)),
+    );
+    rows.push(
+      await measured(bench, 'one cluster joins', async () => {
+        await select(client, [...names, newcomer]);
+        await until(() => bench.agents.of(newcomer).length >= 3);
+      }),
+    );
+    const [victim = ''] = names;
+    const [work = ''] = agents.of(victim);
+    rows.push(
+      await measured(bench, 'one ManifestWork is deleted', async () => {
+        await client.delete(manifestWorks, { namespace: victim, name: work });
+        await until(() => !bench.agents.of(victim).includes(work));
+        await until(() => bench.agents.of(victim).includes(work));
+      }),
+    );
+    await controller.stop();
+    const restarting = await measured(bench, 'the controller is restarted', async () => {
+      controller = await startController(hub);
+      await settled(bench, names.length + 1);
+    });
+    rows.push(restarting);
+    print(`\n${table(['', 'until done', 'writes', 'which'], rows)}`);
+    const after = await controller.usage();
+    print(
+      `\n${table(
+        ['after the restart', ''],
+        [
+          ['until its caches are complete', seconds(controller.startSeconds)],
+          ['CPU', seconds(after.cpuSeconds)],
+          ['peak RSS', megabytes(after.peakRssBytes)],
+        ],
+      )}`,
+    );
+  } finally {
+    await controller?.stop();
+    await counter?.stop();
+    await agents?.stop();
+    await hub.stop();
+  }
+}
+
+/** Resolves when every cluster counts as enrolled and nothing has been written for a while. */
+async function settled({ client, counter }: Bench, clusters: number): Promise<void> {
+  await until(async () => {
+    const found = await client.get(gitOpsClusters, { namespace, name: 'fleet' });
+    const { enrolled } = (found as { status?: { clusters?: { enrolled?: number } } })?.status?.clusters ?? {};
+    return enrolled === clusters;
+  });
+  await quiet(counter);
+}
+
+async function quiet(counter: WriteCounter): Promise<void> {
+  const sum = () => total(counter.changes());
+  for (let last = -1; last !== sum(); ) {
+    last = sum();
+    await sleep(3_000);
+  }
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await sleep(10);
+}
+
+/** A row: how long something took until it was done, and what was written until all was quiet. */
+async function measured({ counter }: Bench, what: string, act: () => Promise<unknown>): Promise<string[]> {
+  const before = await counter.served();
+  const began = performance.now();
+  await act();
+  const took = (performance.now() - began) / 1000;
+  await quiet(counter);
+  const writes = difference(before, await counter.served());
+  // The benchmark's own.
+  for (const own of ['APPLY placements', 'PATCH placements/status', 'DELETE manifestworks']) delete writes[own];
+  const which = Object.entries(writes).map(([kind, count]) => `${count} ${kind}`);
+  return [what, seconds(took), String(total(writes)), which.join(', ')];
+}
+
+function perKind(writes: Writes, clusters: number): string[][] {
+  return Object.entries(writes)
+    .sort(([, a], [, b]) => b - a)
+    .map(([kind, count]) => [kind, String(count), (count / clusters).toFixed(2)]);
+}
+
+/** By kind, how many writes found everything as they wanted it. */
+function withoutChange(writes: Writes, changes: Writes, { agents }: Bench): string[][] {
+  const written: Record<string, number> = {};
+  for (const [key, count] of Object.entries(writes)) {
+    const kind = key.replace(/^\w+ /, '').replace(/\/.*/, '');
+    written[kind] = (written[kind] ?? 0) + count;
+  }
+  return Object.entries(written).map(([kind, count]) => {
+    // The stand-ins' acknowledgements and the user's GitOpsCluster are changes too.
+    const others = kind === 'manifestworks' ? agents.written : kind === 'gitopsclusters' ? 1 : 0;
+    const changed = (changes[kind] ?? 0) - others;
+    return [kind, String(count), String(changed), String(count - changed)];
+  });
+}
