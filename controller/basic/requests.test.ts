@@ -32,7 +32,9 @@ describe('an operation', () => {
     expect(planned.requests.operation).toBeUndefined();
     expect(planned.application).toMatchObject({
       operation: operation('new'),
-      status: { operationState: { phase: 'Running', startedAt: '2026-01-02T03:04:05Z', message: expect.stringContaining('c1') } },
+      status: {
+        operationState: { phase: 'Running', startedAt: '2026-01-02T03:04:05Z', message: expect.stringContaining('c1') },
+      },
     });
   });
 

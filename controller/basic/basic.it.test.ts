@@ -1,0 +1,372 @@
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
+import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
+import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
+import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
+import { managedClusters } from '../resources.ts';
+import { eventually } from '../testing/fixture.ts';
+import { hasShared, shared } from '../testing/hub.ts';
+import { keys } from './names.ts';
+import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
+import { ArgoCdStandIn } from './testing/argo-cd.ts';
+import { BasicFleet, mortal, revisionIn } from './testing/fleet.ts';
+import { idOf } from './work.ts';
+
+let testbed: Testbed;
+let ocm: Ocm;
+let member: Membership;
+let fleet: BasicFleet;
+
+beforeAll(async () => {
+  testbed = await startTestbed({ clusters: 1 });
+  const [cluster] = testbed.managed;
+  if (!cluster) throw new Error('no managed cluster');
+  // The real schemas where they are to be had.
+  const hubCrds = hasShared ? await readCrds(join(shared, 'ocm')) : await ocmCrds('hub');
+  const kinds = await argoCdCrds();
+  await installCrds(testbed.hub.client, [...hubCrds, ...kinds]);
+  await installCrds(cluster.client, kinds);
+  ocm = await startOcm(testbed.hub, { statusSyncIntervalMs: 500 });
+  member = await ocm.join(cluster);
+  const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
+  await cluster.client.create(clusterRoles, {
+    metadata: { name: 'argocd', labels: { 'open-cluster-management.io/aggregate-to-work': 'true' } },
+    rules: [{ apiGroups: ['argoproj.io'], resources: ['applications'], verbs }],
+  });
+  fleet = new BasicFleet({
+    hub: testbed.hub.client,
+    spoke: cluster.client,
+    argoCd: new ArgoCdStandIn(cluster.client),
+  });
+  await fleet.namespace('argocd');
+  await fleet.namespace('gitops');
+});
+afterEach(() => fleet.reset());
+afterAll(async () => {
+  await fleet?.argoCd.stop();
+  await ocm?.stop();
+  await testbed?.stop();
+});
+
+const condition = (one: Application | undefined) =>
+  one?.status?.conditions?.find(({ type }) => type === 'PullModelError')?.message;
+const isHealthy = (one: Application | undefined) => one?.status?.health?.status === 'Healthy';
+const sync = { sync: { revision: 'HEAD' } };
+
+test('an Application goes to its cluster, its status comes back, and then nothing is written', async () => {
+  fleet.start();
+  await fleet.create('guestbook');
+  const copy = await fleet.onCluster('the copy', 'guestbook', Boolean);
+  expect(copy.metadata.labels?.[keys.pull]).toBeUndefined();
+  expect(copy.spec?.destination).toEqual({
+    name: '',
+    server: 'https://kubernetes.default.svc',
+    namespace: 'guestbook',
+  });
+  const one = await fleet.onHub('its health', 'guestbook', isHealthy);
+  expect(one.status?.sync?.status).toBe('OutOfSync');
+  await fleet.settled();
+  const before = await fleet.versions();
+  const writes = fleet.controller.writes;
+  await fleet.hub.mergePatch(managedClusters, { name: 'cluster1' }, { metadata: { labels: { touched: 'yes' } } });
+  await fleet.settled();
+  expect(await fleet.versions()).toEqual(before);
+  expect(fleet.controller.writes).toBe(writes);
+  await fleet.stop();
+  fleet.start();
+  await eventually('caches', async () => fleet.controller.missing().length === 0);
+  await fleet.settled();
+  expect(fleet.controller.writes).toBe(0);
+  expect(await fleet.versions()).toEqual(before);
+});
+
+test('8.3 H: an operation runs once, and the hub’s Application keeps its destination', async () => {
+  fleet.start();
+  await fleet.create('guestbook', { operation: sync });
+  const done = await fleet.onHub(
+    'the result',
+    'guestbook',
+    (one) => one?.status?.operationState?.phase === 'Succeeded',
+  );
+  expect(done.spec?.destination).toEqual({ name: 'elsewhere', namespace: 'guestbook' });
+  expect(done.status?.operationState).toMatchObject({
+    message: 'successfully synced',
+    syncResult: { revision: 'abc' },
+  });
+  await fleet.onHub('the end of the operation', 'guestbook', (one) => one && !one.operation);
+  await fleet.settled();
+  expect(fleet.argoCd.ended).toEqual(['argocd/guestbook']);
+  await fleet.change('guestbook', { operation: sync });
+  await fleet.onHub('the end of the second', 'guestbook', (one) => one && !one.operation);
+  await fleet.settled();
+  expect(fleet.argoCd.ended).toHaveLength(2);
+  const [work] = await fleet.works('argocd/guestbook');
+  expect(payloadOf(work)?.operation).toBeUndefined();
+});
+
+test('a change waits for the operation that is under way, and does not start it again', async () => {
+  fleet.start();
+  fleet.argoCd.isHolding = true;
+  await fleet.create('guestbook', { operation: sync });
+  await fleet.onHub('it to run', 'guestbook', (one) => {
+    const state = one?.status?.operationState;
+    return state?.phase === 'Running' && state.message === undefined;
+  });
+  await fleet.change('guestbook', { spec: { source: { targetRevision: 'v2' } } });
+  await fleet.settled();
+  expect(revisionIn((await fleet.works())[0])).toBe('v1');
+  fleet.argoCd.release();
+  await fleet.worksAre('the change', 'argocd/guestbook', ([work]) => revisionIn(work) === 'v2');
+  await fleet.onHub('the end', 'guestbook', (one) => one && !one.operation);
+  await fleet.settled();
+  expect(fleet.argoCd.ended).toHaveLength(1);
+});
+
+test('a change does not wait for ever', async () => {
+  fleet.start({ patienceMs: 500 });
+  fleet.argoCd.isHolding = true;
+  await fleet.create('guestbook', { operation: sync });
+  await fleet.onCluster('it to run', 'guestbook', (one) => one?.status?.operationState?.phase === 'Running');
+  await fleet.change('guestbook', { spec: { source: { targetRevision: 'v2' } } });
+  await fleet.onCluster('the change', 'guestbook', (one) => {
+    const source = one?.spec?.source as { targetRevision: string };
+    return source.targetRevision === 'v2' && idOf(one?.operation) !== undefined;
+  });
+  fleet.argoCd.release();
+  await fleet.onHub('the end', 'guestbook', (one) => one && !one.operation);
+  expect(fleet.argoCd.ended).toHaveLength(1);
+});
+
+test('a refresh is carried to the cluster and taken off when it is done', async () => {
+  fleet.start();
+  await fleet.create('guestbook');
+  await fleet.onHub('its health', 'guestbook', isHealthy);
+  for (const count of [1, 2]) {
+    await fleet.change('guestbook', { metadata: { annotations: { [keys.refresh]: 'hard' } } });
+    await fleet.onHub('the end of the refresh', 'guestbook', (one) => one && !one.metadata.annotations?.[keys.refresh]);
+    await fleet.settled();
+    expect(fleet.argoCd.refreshed).toHaveLength(count);
+  }
+});
+
+test('8.3 M: an Application that is deleted stays until its copy and what it deployed are gone', async () => {
+  fleet.start();
+  await fleet.create('guestbook');
+  await fleet.onHub('its health', 'guestbook', isHealthy);
+  await member.disconnect();
+  await fleet.remove('guestbook');
+  const waiting = await fleet.onHub('it to wait', 'guestbook', condition);
+  expect(condition(waiting)).toMatch(
+    /^waiting until managed cluster cluster1 has removed it; ManifestWork cluster1\/guestbook-/,
+  );
+  expect(waiting.metadata.finalizers).toEqual(['resources-finalizer.argocd.argoproj.io']);
+  await member.reconnect();
+  await fleet.onHub('its end', 'guestbook', (one) => one === undefined);
+  expect(await fleet.spoke.get(applications, { namespace: 'argocd', name: 'guestbook' })).toBeUndefined();
+  expect(fleet.argoCd.cascaded).toEqual(['argocd/guestbook']);
+  expect(await fleet.works()).toEqual([]);
+});
+
+test('what is deleted without its finalizer leaves what it deployed, also when nobody was there to see it', async () => {
+  fleet.start();
+  for (const name of ['seen', 'unseen']) {
+    await fleet.create(name);
+    await fleet.onHub('its health', name, isHealthy);
+  }
+  const orphan = async (name: string) => {
+    await fleet.change(name, { metadata: { finalizers: null } });
+    await fleet.remove(name);
+  };
+  await orphan('seen');
+  await fleet.onCluster('its end', 'seen', (one) => one === undefined);
+  await fleet.stop();
+  await orphan('unseen');
+  fleet.start();
+  await fleet.onCluster('its end', 'unseen', (one) => one === undefined);
+  await eventually('no works', async () => (await fleet.works()).length === 0);
+  expect(fleet.argoCd.cascaded).toEqual([]);
+});
+
+test('8.3 M: no work is left when an Application loses its label or moves to another cluster, also unseen', async () => {
+  await fleet.fixture.managedCluster('other');
+  fleet.start();
+  const names = ['unlabelled', 'unannotated', 'moved', 'kept'];
+  for (const name of names) await fleet.create(name);
+  for (const name of names)
+    await fleet.worksAre(`the work of ${name}`, `argocd/${name}`, (works) => works.length === 1);
+  await fleet.stop();
+  await fleet.change('unlabelled', { metadata: { labels: { [keys.pull]: null } } });
+  await fleet.change('unannotated', { metadata: { annotations: { [keys.cluster]: null } } });
+  await fleet.change('moved', { metadata: { annotations: { [keys.cluster]: 'other' } } });
+  fleet.start();
+  const clustersOf = async () =>
+    Object.fromEntries(
+      (await fleet.works()).map((work) => [work.metadata.annotations?.[keys.hubName], work.metadata.namespace]),
+    );
+  await eventually(
+    'the works',
+    async () => {
+      const found = await clustersOf();
+      return Object.keys(found).length === 2 && found.kept === 'cluster1' && found.moved === 'other';
+    },
+    60_000,
+  );
+  await fleet.change('moved', { metadata: { annotations: { [keys.cluster]: 'cluster1' } } });
+  await fleet.onCluster('it to come back', 'moved', Boolean);
+  await fleet.worksAre('one work', 'argocd/moved', (works) => works.length === 1);
+  await fleet.hub.delete(managedClusters, { name: 'other' });
+});
+
+test('what is wrong is said on the Application, and takes nothing down', async () => {
+  fleet.start();
+  const one = await fleet.create('guestbook');
+  await fleet.onHub('its health', 'guestbook', isHealthy);
+  await fleet.change('guestbook', { metadata: { annotations: { [keys.cluster]: 'clutser1' } } });
+  const wrong = await fleet.onHub('the problem', 'guestbook', condition);
+  const problem = `there is no ManagedCluster clutser1, which annotation ${keys.cluster} names`;
+  expect(condition(wrong)).toBe(problem);
+  await eventually('an Event', async () => {
+    const found = await fleet.hub.list(events, { namespace: 'argocd' });
+    return found.some(
+      ({ regarding, note, type }) => regarding?.uid === one.metadata.uid && note === problem && type === 'Warning',
+    );
+  });
+  expect(await fleet.works('argocd/guestbook')).toHaveLength(1);
+  // The cluster comes later.
+  await fleet.fixture.managedCluster('clutser1');
+  await fleet.worksAre('the work', 'argocd/guestbook', ([work]) => work?.metadata.namespace === 'clutser1');
+  await fleet.onHub('no problem', 'guestbook', (now) => now && !condition(now));
+  // And vanishes: nothing can be delivered or removed there any more.
+  await fleet.hub.delete(managedClusters, { name: 'clutser1' });
+  await fleet.worksAre('no work', 'argocd/guestbook', (works) => works.length === 0);
+  await fleet.remove('guestbook');
+  await fleet.onHub('its end', 'guestbook', (now) => now === undefined);
+});
+
+test('a work that is refused on the cluster is told with its reason', async () => {
+  fleet.start();
+  await fleet.create('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'nowhere' } } });
+  const refused = await fleet.onHub('the reason', 'guestbook', condition);
+  expect(condition(refused)).toMatch(/^managed cluster cluster1 does not take it: .*namespaces "nowhere" not found/);
+  await fleet.change('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'gitops' } } });
+  await fleet.onCluster('the copy', 'guestbook', Boolean, 'gitops');
+  await fleet.onHub('no problem', 'guestbook', (now) => isHealthy(now) && !condition(now));
+});
+
+test('8.3 M: two Applications that want one place: the first has it, the other is told, and follows', async () => {
+  fleet.start();
+  await fleet.create('guestbook');
+  await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
+  await fleet.create('guestbook', {
+    metadata: { namespace: 'gitops', annotations: { [keys.appNamespace]: 'argocd' } },
+  });
+  const second = await fleet.onHub('the problem', 'guestbook', condition, 'gitops');
+  expect(condition(second)).toMatch(
+    /^Application argocd\/guestbook is argocd\/guestbook on managed cluster cluster1 already/,
+  );
+  expect(await fleet.works('gitops/guestbook')).toEqual([]);
+  await fleet.remove('guestbook');
+  await fleet.worksAre('the other’s work', 'gitops/guestbook', (works) => works.length === 1);
+  await fleet.onHub('no problem', 'guestbook', (one) => one && !condition(one), 'gitops');
+});
+
+test('an Application of an agent is left to argocd-agent, and so is a cluster Secret', async () => {
+  const base64 = (text: string) => Buffer.from(text).toString('base64');
+  fleet.start();
+  const key = { namespace: 'argocd', name: 'cluster1-secret' };
+  const ours = await eventually('the cluster Secret', () => fleet.hub.get(secrets, key));
+  expect(ours.metadata.labels?.['argocd.argoproj.io/secret-type']).toBe('cluster');
+  expect(ours.data).toEqual({ name: base64('cluster1'), server: base64('https://cluster1-control-plane:6443') });
+  await fleet.hub.mergePatch(secrets, key, { data: { server: base64('https://changed') } });
+  await eventually('its repair', async () => (await fleet.hub.get(secrets, key))?.data?.server === ours.data?.server);
+  const agents = {
+    metadata: {
+      namespace: 'argocd',
+      name: 'cluster-cluster1',
+      labels: { 'argocd.argoproj.io/secret-type': 'cluster', [keys.agentName]: 'cluster1' },
+    },
+    data: { name: base64('cluster1'), server: base64('https://proxy?agentName=cluster1') },
+  };
+  await fleet.hub.create(secrets, agents);
+  await eventually('one Secret of that name', async () => (await fleet.hub.get(secrets, key)) === undefined);
+  const agentsOwn = await fleet.create('agents');
+  await fleet.change('agents', { spec: { destination: { name: 'cluster1' } } });
+  const left = await fleet.onHub('the problem', 'agents', condition);
+  expect(condition(left)).toMatch(/^argocd-agent has this Application for its agent cluster1; take label .* off/);
+  await fleet.remove('agents');
+  await fleet.settled();
+  const waiting = await fleet.hub.get(applications, { namespace: 'argocd', name: 'agents' });
+  expect(waiting?.metadata.finalizers, 'its deletion is the agent’s').toEqual(agentsOwn.metadata.finalizers);
+  await fleet.create('ours', { metadata: { labels: { [keys.pull]: 'true', [keys.ignoreSync]: 'true' } } });
+  await fleet.change('ours', { spec: { destination: { name: 'cluster1' } } });
+  await fleet.worksAre('the work', 'argocd/ours', (works) => works.length === 1);
+  await fleet.hub.delete(secrets, agents.metadata);
+  await eventually('our Secret again', () => fleet.hub.get(secrets, key));
+});
+
+test('8.3 H: a controller that dies after every write leaves no operation undone, none done twice, and no work', async () => {
+  let lives = 0;
+  let isOver = false;
+  const over = Promise.withResolvers<void>();
+  const living = (async () => {
+    while (!isOver) {
+      lives++;
+      const { client, death } = mortal(fleet.hub);
+      fleet.start({ client });
+      await Promise.race([death, over.promise]);
+      await fleet.stop();
+    }
+  })();
+  await fleet.create('guestbook', { operation: sync });
+  await fleet.onHub(
+    'the end of the operation',
+    'guestbook',
+    (one) => one?.status?.operationState?.phase === 'Succeeded' && !one.operation,
+  );
+  await fleet.change('guestbook', { operation: sync, spec: { source: { targetRevision: 'v2' } } });
+  await fleet.onHub('the end of the second', 'guestbook', (one) => one && !one.operation);
+  await fleet.worksAre(
+    'the change',
+    'argocd/guestbook',
+    ([work]) => revisionIn(work) === 'v2' && !payloadOf(work)?.operation,
+  );
+  await fleet.change('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'gitops' } } });
+  await fleet.onCluster('it to move', 'guestbook', Boolean, 'gitops');
+  await fleet.remove('guestbook');
+  await fleet.onHub('its end', 'guestbook', (one) => one === undefined);
+  await eventually('no works', async () => (await fleet.works()).length === 0);
+  isOver = true;
+  over.resolve();
+  await living;
+  expect(fleet.argoCd.ended).toEqual(['argocd/guestbook', 'argocd/guestbook']);
+  expect(lives).toBeGreaterThan(8);
+});
+
+test('works and Secrets of argocd-pull-integration are taken over as they are', async () => {
+  fleet.start();
+  const one = await fleet.create('guestbook');
+  const [work] = await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
+  await fleet.stop();
+  const metadata: PullWork['metadata'] = work?.metadata ?? { name: '' };
+  const old = {
+    metadata: {
+      namespace: 'cluster1',
+      name: metadata.name,
+      labels: metadata.labels ?? {},
+      annotations: metadata.annotations ?? {},
+    },
+    spec: { workload: { manifests: [{ ...one, metadata: { namespace: 'argocd', name: 'guestbook' } }] } },
+  };
+  await fleet.hub.delete(pullWorks, { namespace: 'cluster1', name: metadata.name });
+  await fleet.worksAre('its end', 'argocd/guestbook', (works) => works.length === 0);
+  await fleet.hub.create(pullWorks, old as typeof work & object);
+  const orphan = { [keys.hubNamespace]: 'argocd', [keys.hubName]: 'gone' };
+  await fleet.hub.create(pullWorks, {
+    ...old,
+    metadata: { ...old.metadata, name: 'gone-12345', annotations: orphan },
+  } as typeof work & object);
+  fleet.start();
+  await fleet.worksAre('the rules', 'argocd/guestbook', ([now]) => now?.spec.manifestConfigs?.length === 1);
+  await fleet.worksAre('no orphan', 'argocd/gone', (works) => works.length === 0);
+});

@@ -1,0 +1,118 @@
+import {
+  Informer,
+  isConflict,
+  isNotFound,
+  type KubeClient,
+  keyOf,
+  parseKey,
+  rfc3339,
+  WorkQueue,
+} from '../../../lib/kube/index.ts';
+import { createLogger } from '../../../lib/ops/index.ts';
+import { isArgoCdFinalizer, keys } from '../names.ts';
+import { type Application, applications } from '../resources.ts';
+
+/** An application controller that deploys nothing, but treats operations, refreshes and finalizers as Argo CD's does. */
+export class ArgoCdStandIn {
+  /** Operations that ended, by Application. */
+  readonly ended: string[] = [];
+  /** Applications that were compared because somebody asked for it. */
+  readonly refreshed: string[] = [];
+  /** Applications whose deployed resources were removed with them. */
+  readonly cascaded: string[] = [];
+  /** Operations begin, and do not end. */
+  isHolding = false;
+  readonly #client: KubeClient;
+  readonly #stop = new AbortController();
+  readonly #queue: WorkQueue;
+  readonly #informer: Informer<Application>;
+  readonly #running: Promise<unknown>;
+
+  constructor(client: KubeClient) {
+    this.#client = client;
+    const logger = createLogger({ level: 'fatal' });
+    this.#informer = new Informer({ client, type: applications, logger });
+    this.#queue = new WorkQueue({
+      name: 'argocd',
+      handler: (key) =>
+        this.#reconcile(key).catch((error) => {
+          if (!isNotFound(error)) throw error;
+        }),
+      backoff: { maxMs: 200 },
+      logger,
+    });
+    const hear = (one: Application) => this.#queue.add(keyOf(one));
+    this.#informer.subscribe({ added: hear, updated: (_, now) => hear(now) });
+    const { signal } = this.#stop;
+    this.#running = Promise.all([this.#informer.run(signal), this.#queue.run(signal)]);
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  /** Lets operations that were held end. */
+  release(): void {
+    this.isHolding = false;
+    for (const one of this.#informer.list()) this.#queue.add(keyOf(one));
+  }
+
+  async #reconcile(key: string): Promise<void> {
+    const one = await this.#client.get(applications, parseKey(key));
+    if (!one) return;
+    const { finalizers = [], annotations, resourceVersion, deletionTimestamp } = one.metadata;
+    if (deletionTimestamp) {
+      if (!finalizers.some(isArgoCdFinalizer)) return;
+      this.cascaded.push(key);
+      await this.#patch(key, {
+        metadata: { resourceVersion, finalizers: finalizers.filter((f) => !isArgoCdFinalizer(f)) },
+      });
+      return;
+    }
+    if (annotations?.[keys.refresh]) {
+      await this.#patch(key, { metadata: { resourceVersion, annotations: { [keys.refresh]: null } } });
+      this.refreshed.push(key);
+      return;
+    }
+    const now = rfc3339(new Date());
+    const state = one.status?.operationState;
+    if (!one.operation) {
+      if (one.status?.health) return;
+      await this.#patch(key, {
+        status: { health: { status: 'Healthy' }, sync: { status: 'OutOfSync', revision: '' } },
+      });
+      return;
+    }
+    if (state?.phase !== 'Running') {
+      const operationState = { phase: 'Running', startedAt: now, finishedAt: null, operation: one.operation };
+      await this.#patch(key, { metadata: { resourceVersion }, status: { operationState } });
+      return;
+    }
+    if (this.isHolding) return;
+    await this.#patch(key, {
+      metadata: { resourceVersion },
+      operation: null,
+      status: {
+        health: { status: 'Healthy' },
+        sync: { status: 'Synced', revision: 'abc' },
+        operationState: {
+          phase: 'Succeeded',
+          finishedAt: now,
+          message: 'successfully synced',
+          syncResult: { revision: 'abc' },
+        },
+      },
+    });
+    this.ended.push(key);
+  }
+
+  async #patch(key: string, patch: object): Promise<void> {
+    try {
+      await this.#client.mergePatch(applications, parseKey(key), patch);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      this.#queue.add(key);
+    }
+  }
+}

@@ -1,0 +1,226 @@
+import {
+  type KubeClient,
+  type KubeObject,
+  keyOf,
+  namespaces,
+  type ResourceType,
+  secrets,
+} from '../../../lib/kube/index.ts';
+import { createLogger } from '../../../lib/ops/index.ts';
+import { eventually, HubFixture } from '../../testing/fixture.ts';
+import { BasicController, type BasicControllerOptions } from '../controller.ts';
+import { keys } from '../names.ts';
+import { type Application, applications, type Operation, type PullWork, payloadOf, pullWorks } from '../resources.ts';
+import { applicationKeyOf } from '../work.ts';
+import type { ArgoCdStandIn } from './argo-cd.ts';
+
+/** A hub and one managed cluster for the tests of one file, with one controller at a time. */
+export class BasicFleet {
+  readonly hub: KubeClient;
+  readonly spoke: KubeClient;
+  readonly fixture: HubFixture;
+  readonly argoCd: ArgoCdStandIn;
+  #running: { controller: BasicController; stop: () => Promise<void> } | undefined;
+
+  constructor(options: { hub: KubeClient; spoke: KubeClient; argoCd: ArgoCdStandIn }) {
+    this.hub = options.hub;
+    this.spoke = options.spoke;
+    this.argoCd = options.argoCd;
+    this.fixture = new HubFixture(options.hub);
+  }
+
+  /** The controller that runs. */
+  get controller(): BasicController {
+    if (!this.#running) throw new Error('no controller is running');
+    return this.#running.controller;
+  }
+
+  start(options: Partial<BasicControllerOptions> = {}): void {
+    const stop = new AbortController();
+    const controller = new BasicController({
+      client: this.hub,
+      logger: createLogger({ level: process.env.TEST_LOG ?? 'fatal', name: 'basic' }),
+      instance: 'test',
+      argoCdNamespace: 'argocd',
+      ...options,
+    });
+    const running = controller.run(stop.signal);
+    this.#running = {
+      controller,
+      stop: async () => {
+        stop.abort();
+        await running;
+      },
+    };
+  }
+
+  async stop(): Promise<void> {
+    await this.#running?.stop();
+    this.#running = undefined;
+  }
+
+  /** Makes an Application for cluster1, as a user would. */
+  async create(
+    name: string,
+    change: { metadata?: Partial<Application['metadata']>; operation?: Operation } = {},
+  ): Promise<Application> {
+    const { metadata = {}, ...rest } = change;
+    return await this.hub.create(applications, {
+      metadata: {
+        namespace: 'argocd',
+        name,
+        labels: { [keys.pull]: 'true' },
+        finalizers: ['resources-finalizer.argocd.argoproj.io'],
+        ...metadata,
+        annotations: { [keys.cluster]: 'cluster1', [keys.skipReconcile]: 'true', ...metadata.annotations },
+      },
+      spec: {
+        project: 'default',
+        source: { repoURL: 'https://git.example/x', path: '.', targetRevision: 'v1' },
+        destination: { name: 'elsewhere', namespace: 'guestbook' },
+      },
+      ...rest,
+    });
+  }
+
+  /** Changes an Application of the hub. */
+  async change(name: string, patch: object, namespace = 'argocd'): Promise<void> {
+    await this.hub.mergePatch(applications, { namespace, name }, patch);
+  }
+
+  async remove(name: string, namespace = 'argocd'): Promise<void> {
+    await this.hub.delete(applications, { namespace, name });
+  }
+
+  /** Waits until the hub's Application is as it should be; undefined when it is gone. */
+  onHub(what: string, name: string, accept: (one: Application | undefined) => unknown, namespace = 'argocd') {
+    return this.#until(what, this.hub, applications, { namespace, name }, accept);
+  }
+
+  /** Waits until the copy on the cluster is as it should be; undefined when it is gone. */
+  onCluster(what: string, name: string, accept: (one: Application | undefined) => unknown, namespace = 'argocd') {
+    return this.#until(what, this.spoke, applications, { namespace, name }, accept);
+  }
+
+  async #until<T extends KubeObject>(
+    what: string,
+    client: KubeClient,
+    type: ResourceType<T>,
+    key: { namespace: string; name: string },
+    accept: (one: T | undefined) => unknown,
+  ): Promise<T> {
+    let last: T | undefined;
+    try {
+      await eventually(
+        what,
+        async () => {
+          last = await client.get(type, key);
+          return Boolean(accept(last));
+        },
+        60_000,
+      );
+    } catch (error) {
+      throw new Error(`${(error as Error).message}; it is ${JSON.stringify(last)}`);
+    }
+    return last as T;
+  }
+
+  /** The works of the basic pull model, or those of one Application. */
+  async works(key?: string): Promise<PullWork[]> {
+    const found = await this.hub.list(pullWorks, { labelSelector: `${keys.pull}=true` });
+    return found.filter((work) => key === undefined || applicationKeyOf(work) === key);
+  }
+
+  /** Waits for the works of an Application. */
+  async worksAre(what: string, key: string, accept: (works: PullWork[]) => boolean): Promise<PullWork[]> {
+    return await eventually(
+      what,
+      async () => {
+        const found = await this.works(key);
+        return accept(found) && found;
+      },
+      60_000,
+    );
+  }
+
+  /** Waits until the controller has nothing to do and the hub no longer changes. */
+  async settled(): Promise<void> {
+    let [before, quiet] = ['', 0];
+    await eventually(
+      'the hub to come to rest',
+      async () => {
+        const now = JSON.stringify(await this.versions());
+        quiet = this.controller.isIdle && now === before ? quiet + 1 : 0;
+        before = now;
+        return quiet > 8;
+      },
+      60_000,
+    );
+  }
+
+  /** What the hub holds of everything that the controller writes, by resourceVersion. */
+  async versions(): Promise<Record<string, string>> {
+    const found: Record<string, string> = {};
+    for (const type of [applications, pullWorks, secrets]) {
+      for (const object of await this.hub.list(type as typeof applications)) {
+        found[`${type.plural}/${keyOf(object)}`] = object.metadata.resourceVersion ?? '';
+      }
+    }
+    return found;
+  }
+
+  async namespace(name: string): Promise<void> {
+    for (const client of [this.hub, this.spoke]) {
+      await client.apply(namespaces, { metadata: { name } }, { fieldManager: 'test', force: true });
+    }
+  }
+
+  /** Leaves nothing behind for the next test. */
+  async reset(): Promise<void> {
+    await this.stop();
+    this.argoCd.release();
+    for (const one of await this.hub.list(applications)) {
+      if (one.metadata.finalizers)
+        await this.hub.mergePatch(applications, one.metadata, { metadata: { finalizers: null } });
+      await this.hub.delete(applications, one.metadata);
+    }
+    for (const work of await this.works()) await this.hub.delete(pullWorks, work.metadata);
+    await eventually(
+      'works to be gone',
+      async () => (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'),
+      60_000,
+    );
+    this.argoCd.ended.length = 0;
+    this.argoCd.refreshed.length = 0;
+    this.argoCd.cascaded.length = 0;
+  }
+}
+
+/** The revision that a work asks its cluster for. */
+export function revisionIn(work: PullWork | undefined): unknown {
+  return (payloadOf(work)?.spec?.source as { targetRevision?: string } | undefined)?.targetRevision;
+}
+
+/** A client that answers nothing any more once it has written something, so that whoever uses it dies there. */
+export function mortal(client: KubeClient): { client: KubeClient; death: Promise<void> } {
+  const { promise: death, resolve } = Promise.withResolvers<void>();
+  let isDead = false;
+  const writes = new Set<PropertyKey>(['apply', 'create', 'mergePatch', 'replace', 'jsonPatch', 'delete']);
+  const proxy = new Proxy(client, {
+    get: (target, property) => {
+      const value = Reflect.get(target, property, target);
+      if (typeof value !== 'function') return value;
+      return async (...args: [{ plural?: string }, ...unknown[]]) => {
+        if (isDead) throw new Error('dead');
+        if (!writes.has(property) || args[0].plural === 'events') return value.apply(target, args);
+        isDead = true;
+        try {
+          return await value.apply(target, args);
+        } finally {
+          resolve();
+        }
+      };
+    },
+  });
+  return { client: proxy, death };
+}
