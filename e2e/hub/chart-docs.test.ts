@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { addonChart, hubArgoCdChart } from './helm.ts';
+import { addonChart, agentChart, hubArgoCdChart } from './helm.ts';
 
 interface Schema {
   properties?: Record<string, Schema>;
@@ -18,18 +18,22 @@ function paths(values: unknown, path: string[] = []): string[][] {
 }
 
 const valuesOf = (chart: string) => paths(parse(readFileSync(join(chart, 'values.yaml'), 'utf8')));
-const readme = readFileSync(join(addonChart, 'README.md'), 'utf8');
+const readmeOf = (chart: string) => readFileSync(join(chart, 'README.md'), 'utf8');
+const isNamed = (readme: string, path: string) => readme.includes(`| \`${path}\` |`);
 
 describe("the chart's documentation", () => {
   it('has every value in the README', () => {
     const missing = [
       ...valuesOf(addonChart).map((path) => path.join('.')),
       ...valuesOf(hubArgoCdChart).map((path) => ['hubArgoCD', ...path].join('.')),
-    ].filter((path) => !readme.includes(`| \`${path}\` |`));
+    ].filter((path) => !isNamed(readmeOf(addonChart), path));
     expect(missing).toEqual([]);
+    const readme = readmeOf(agentChart);
+    const ofAgent = valuesOf(agentChart).map((path) => path.join('.'));
+    expect(ofAgent.filter((path) => !isNamed(readme, path))).toEqual([]);
   });
 
-  it.each([addonChart, hubArgoCdChart])('has every value of %s in the schema', (chart) => {
+  it.each([addonChart, agentChart, hubArgoCdChart])('has every value of %s in the schema', (chart) => {
     const schema = JSON.parse(readFileSync(join(chart, 'values.schema.json'), 'utf8')) as Schema;
     const unknown = valuesOf(chart).filter((path) => {
       let at: Schema | undefined = schema;

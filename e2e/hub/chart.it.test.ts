@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import { addonChart, helm, hubArgoCdChart } from './helm.ts';
+import { addonChart, agentChart, helm, hubArgoCdChart } from './helm.ts';
 
 const namespace = ['--namespace', 'open-cluster-management-agent-addon'];
 
@@ -29,7 +29,7 @@ const podsOf = (objects: Rendered[]) =>
   objects.flatMap((object) => (object.spec?.template?.spec ? [{ object, pod: object.spec.template.spec }] : []));
 
 describe('the charts', () => {
-  it.each([addonChart, hubArgoCdChart])('%s passes helm lint', async (chart) => {
+  it.each([addonChart, agentChart, hubArgoCdChart])('%s passes helm lint', async (chart) => {
     expect(await helm(['lint', chart, '--strict'])).toContain('0 chart(s) failed');
   });
 

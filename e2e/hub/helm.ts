@@ -7,6 +7,9 @@ const run = promisify(execFile);
 /** Folder of the chart that users install. */
 export const addonChart = new URL('../../charts/argocd-agent-addon', import.meta.url).pathname;
 
+/** Folder of the chart with an agent for a cluster that is not enrolled through OCM. */
+export const agentChart = new URL('../../charts/argocd-agent-agent', import.meta.url).pathname;
+
 /** Folder of the chart with the hub's own Argo CD, which is part of the other one and also stands alone. */
 export const hubArgoCdChart = new URL('../../charts/argocd-agent-addon/charts/argocd-hub', import.meta.url).pathname;
 

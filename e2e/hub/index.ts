@@ -2,7 +2,9 @@ import type { Cluster } from '../testbed/index.ts';
 import { helm, hubArgoCdChart } from './helm.ts';
 
 export { argoCdCrds, installCrds, ocmCrds, readCrds } from './crds.ts';
-export { addonChart, HelmError, type HelmOptions, helm, hubArgoCdChart } from './helm.ts';
+export { addonChart, agentChart, HelmError, type HelmOptions, helm, hubArgoCdChart } from './helm.ts';
+export { kustomize, manifestsOf } from './kustomize.ts';
+export { type PodOf, restrictedRefusals } from './pod-security.ts';
 
 /**
  * Installs Argo CD on a hub the way an operator has it before the add-on comes: API server, repo server,

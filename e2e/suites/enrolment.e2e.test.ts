@@ -4,9 +4,11 @@ import {
   deployments,
   type KubeClient,
   namespaces,
+  type PodSpec,
   type ResourceType,
   resourceType,
   secrets,
+  statefulSets,
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, textOf } from '../../lib/pki/index.ts';
 import {
@@ -27,6 +29,7 @@ import {
   waitForObject,
   waitForObjects,
 } from '../fleet/index.ts';
+import { restrictedRefusals } from '../hub/index.ts';
 import { appliedManifestWorks, type Condition, manifestWorks, placementDecisions } from '../ocm/index.ts';
 
 const managedClusterAddOns = resourceType<{
@@ -128,6 +131,19 @@ describe('after helm install, without anyone doing more', () => {
       }
     }));
 
+  test("what runs there is what the restricted Pod Security Standard admits, hub's programs and clusters' alike", async () => {
+    const clusters = [...fleet.members.values()].map(({ cluster }) => cluster);
+    for (const { client } of [fleet.hub, ...clusters]) {
+      const running = [
+        ...(await client.list(deployments, { namespace: argocd })),
+        ...(await client.list(statefulSets, { namespace: argocd })),
+      ];
+      expect(running.length).toBeGreaterThanOrEqual(4);
+      const pods = running.map(({ metadata, spec }) => ({ of: metadata.name, spec: spec?.template?.spec as PodSpec }));
+      expect(await restrictedRefusals(client, argocd, pods)).toEqual([]);
+    }
+  });
+
   test("an agent's certificate is the one that the hub issued to its cluster, and its key went nowhere else", async () => {
     const authority = textOf(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
     const certificates = new Set<string>();
@@ -175,11 +191,12 @@ describe('after helm install, without anyone doing more', () => {
         Name: 'gitops-cluster',
         Ready: 'True',
         Placement: 'placement',
-        Clusters: 2,
+        Selected: 2,
+        Enrolled: 2,
         Connected: 2,
       }),
     ]);
-    expect(rows[0]).toMatchObject({ Reason: 'Success', Mode: 'managed', Age: expect.stringMatching(/^\d+m?\d*s$/) });
+    expect(rows[0]).toMatchObject({ Mode: 'managed', Age: expect.stringMatching(/^\d+m?\d*s$/) });
     for (const name of names()) {
       const [row] = await table(fleet.hub.client, managedClusterAddOns, name);
       expect(row).toMatchObject({ Name: addOn, Available: 'True' });

@@ -37,6 +37,7 @@ export const catalogue = {
     variables: { 'helm.sh/helm/v4/internal/version.version': 'v4.3.1' },
     seconds: 100,
   },
+  kustomize: { folder: 'kustomize', goPackage: 'sigs.k8s.io/kustomize/kustomize/v5', seconds: 20 },
   argocd: {
     folder: 'argocd',
     goPackage: 'github.com/argoproj/argo-cd/v3/cmd',

@@ -1,0 +1,151 @@
+{{/* The name of the release's objects, as argocd-agent's chart makes it. */}}
+{{- define "agent.name" -}}
+{{- $name := .Values.fullnameOverride | default (printf "%s-%s" .Release.Name (.Values.nameOverride | default "agent-helm")) -}}
+{{- if gt (len $name) 63 -}}
+{{- printf "%s-%s" (trunc 54 $name) (sha256sum $name | trunc 8) -}}
+{{- else -}}
+{{- $name -}}
+{{- end -}}
+{{- end }}
+
+{{/* The name with a suffix, cut the same way. Argument: (dict "root" $ "suffix" "metrics"). */}}
+{{- define "agent.suffixed" -}}
+{{- $name := printf "%s-%s" (.root.Values.fullnameOverride | default (printf "%s-%s" .root.Release.Name (.root.Values.nameOverride | default "agent-helm"))) .suffix -}}
+{{- if gt (len $name) 63 -}}
+{{- printf "%s-%s" (trunc 54 $name) (sha256sum $name | trunc 8) -}}
+{{- else -}}
+{{- $name -}}
+{{- end -}}
+{{- end }}
+
+{{- define "agent.namespace" -}}
+{{ .Values.namespaceOverride | default .Release.Namespace }}
+{{- end }}
+
+{{- define "agent.serviceAccount" -}}
+{{- if .Values.serviceAccount.name -}}
+{{- .Values.serviceAccount.name -}}
+{{- else if .Values.serviceAccount.create -}}
+{{- include "agent.suffixed" (dict "root" . "suffix" "sa") -}}
+{{- else -}}
+default
+{{- end -}}
+{{- end }}
+
+{{- define "agent.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "agent.selector" -}}
+app.kubernetes.io/name: argocd-agent-agent
+app.kubernetes.io/part-of: argocd-agent
+app.kubernetes.io/component: agent
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "agent.labels" -}}
+{{ include "agent.selector" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{/* Whether the agent handles Applications in all namespaces. */}}
+{{- define "agent.everywhere" -}}
+{{- if and .Values.destinationBasedMapping .Values.rbac.createClusterRole }}true{{ end -}}
+{{- end }}
+
+{{/* Keys of the ConfigMap: argocd-agent's. An empty value is left to the program's default. params wins. */}}
+{{- define "agent.params" -}}
+{{- $v := .Values -}}
+{{- $params := dict
+  "agent.server.address" $v.server
+  "agent.server.port" $v.serverPort
+  "agent.namespace" (include "agent.namespace" .)
+  "agent.mode" $v.agentMode
+  "agent.creds" $v.auth
+  "agent.log.level" $v.logLevel
+  "agent.log.format" $v.logFormat
+  "agent.tls.secret-name" $v.tlsSecretName
+  "agent.tls.root-ca-secret-name" $v.tlsRootCASecretName
+  "agent.tls.root-ca-path" $v.tlsRootCAPath
+  "agent.tls.client.cert-path" $v.tlsClientCertPath
+  "agent.tls.client.key-path" $v.tlsClientKeyPath
+  "agent.tls.client.insecure" $v.tlsClientInSecure
+  "agent.tls.insecure-plaintext" $v.tlsInsecurePlaintext
+  "agent.tls.min-version" $v.tlsMinVersion
+  "agent.tls.max-version" $v.tlsMaxVersion
+  "agent.tls.ciphersuites" $v.tlsCipherSuites
+  "agent.websocket.enabled" $v.enableWebSocket
+  "agent.compression.enabled" $v.enableCompression
+  "agent.resource-proxy.enabled" $v.enableResourceProxy
+  "agent.metrics.port" $v.metricsPort
+  "agent.healthz.port" $v.healthzPort
+  "agent.pprof.port" $v.pprofPort
+  "agent.keep-alive.interval" $v.keepAliveInterval
+  "agent.heartbeat.interval" $v.heartbeatInterval
+  "agent.cache.refresh-interval" $v.cacheRefreshInterval
+  "agent.informer-sync-timeout" $v.informerSyncTimeout
+  "agent.allowed-namespaces" $v.allowedNamespaces
+  "agent.label-selector" $v.labelSelector
+  "agent.destination-based-mapping" $v.destinationBasedMapping
+  "agent.create-namespace" $v.createNamespace
+  "agent.redis.address" $v.redisAddress
+  "agent.redis.username" $v.redisUsername
+  "agent.redis.tls.enabled" $v.redisTLS.enabled
+  "agent.redis.tls.insecure" $v.redisTLS.insecure
+-}}
+{{- if $v.redisTLS.enabled -}}
+{{- $_ := set $params "agent.redis.tls.ca-path" $v.redisTLS.caPath -}}
+{{- end -}}
+{{- range $key, $value := $v.params -}}
+{{- $_ := set $params $key $value -}}
+{{- end -}}
+{{- range $key, $value := $params }}
+{{- if ne (toString $value) "" }}
+{{ $key }}: {{ toString $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Environment variables that come from the ConfigMap, with their keys. */}}
+{{- define "agent.env" -}}
+ARGOCD_AGENT_REMOTE_SERVER: server.address
+ARGOCD_AGENT_REMOTE_PORT: server.port
+ARGOCD_AGENT_LOG_LEVEL: log.level
+ARGOCD_AGENT_LOG_FORMAT: log.format
+ARGOCD_AGENT_NAMESPACE: namespace
+ARGOCD_AGENT_MODE: mode
+ARGOCD_AGENT_CREDS: creds
+ARGOCD_AGENT_TLS_INSECURE: tls.client.insecure
+ARGOCD_AGENT_INSECURE_PLAINTEXT: tls.insecure-plaintext
+ARGOCD_AGENT_TLS_ROOT_CA_SECRET_NAME: tls.root-ca-secret-name
+ARGOCD_AGENT_TLS_ROOT_CA_PATH: tls.root-ca-path
+ARGOCD_AGENT_TLS_SECRET_NAME: tls.secret-name
+ARGOCD_AGENT_TLS_CLIENT_CERT_PATH: tls.client.cert-path
+ARGOCD_AGENT_TLS_CLIENT_KEY_PATH: tls.client.key-path
+ARGOCD_AGENT_TLS_MIN_VERSION: tls.min-version
+ARGOCD_AGENT_TLS_MAX_VERSION: tls.max-version
+ARGOCD_AGENT_TLS_CIPHERSUITES: tls.ciphersuites
+ARGOCD_AGENT_ENABLE_WEBSOCKET: websocket.enabled
+ARGOCD_AGENT_ENABLE_COMPRESSION: compression.enabled
+ARGOCD_AGENT_METRICS_PORT: metrics.port
+ARGOCD_AGENT_HEALTH_CHECK_PORT: healthz.port
+ARGOCD_AGENT_PPROF_PORT: pprof.port
+ARGOCD_AGENT_KEEP_ALIVE_PING_INTERVAL: keep-alive.interval
+ARGOCD_AGENT_HEARTBEAT_INTERVAL: heartbeat.interval
+ARGOCD_AGENT_ENABLE_RESOURCE_PROXY: resource-proxy.enabled
+ARGOCD_AGENT_CACHE_REFRESH_INTERVAL: cache.refresh-interval
+ARGOCD_AGENT_INFORMER_SYNC_TIMEOUT: informer-sync-timeout
+ARGOCD_AGENT_DESTINATION_BASED_MAPPING: destination-based-mapping
+ARGOCD_AGENT_CREATE_NAMESPACE: create-namespace
+ARGOCD_AGENT_ALLOWED_NAMESPACES: allowed-namespaces
+ARGOCD_AGENT_LABEL_SELECTOR: label-selector
+ARGOCD_AGENT_ON_APPLICATION_RECREATE: on-application-recreate
+ARGOCD_AGENT_SOURCE_UID_MISMATCH_POLICY: source-uid-mismatch-policy
+REDIS_ADDR: redis.address
+REDIS_USERNAME: redis.username
+ARGOCD_AGENT_REDIS_TLS_ENABLED: redis.tls.enabled
+ARGOCD_AGENT_REDIS_TLS_CA_PATH: redis.tls.ca-path
+ARGOCD_AGENT_REDIS_TLS_INSECURE: redis.tls.insecure
+{{- end }}

@@ -1,0 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { manifestsOf } from './kustomize.ts';
+
+const read = (folder: string, file: string) => parse(readFileSync(join(folder, file), 'utf8'));
+
+describe.each(['principal', 'agent'] as const)('the manifests of the %s', (program) => {
+  const folder = manifestsOf(program);
+
+  it('name every file in the kustomization', () => {
+    const files = readdirSync(folder).filter((file) => file !== 'kustomization.yaml');
+    expect([...read(folder, 'kustomization.yaml').resources].sort()).toEqual(files.sort());
+  });
+
+  it('give the container every key of the ConfigMap, and no other', () => {
+    const keys = Object.keys(read(folder, `${program}-params-cm.yaml`).data);
+    const [container] = read(folder, `${program}-deployment.yaml`).spec.template.spec.containers;
+    const bound = (container.env as { valueFrom?: { configMapKeyRef?: { key: string } } }[]).flatMap(
+      ({ valueFrom }) => valueFrom?.configMapKeyRef?.key ?? [],
+    );
+    expect(bound.sort()).toEqual(keys.sort());
+  });
+});
