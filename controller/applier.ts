@@ -122,6 +122,10 @@ function isNewer(a: KubeObject, b: KubeObject): boolean {
  */
 function covers(live: unknown, desired: unknown, exact: readonly string[], path = ''): boolean {
   if (exact.includes(path)) return isDeepStrictEqual(live, desired);
+  // A set: others hold the object too.
+  if (path === 'metadata.finalizers') {
+    return (desired as string[]).every((one) => (live as string[] | undefined)?.includes(one) ?? false);
+  }
   if (Array.isArray(desired)) {
     if (!Array.isArray(live) || live.length !== desired.length) return false;
     return desired.every((one, index) => covers(live[index], one, exact, `${path}.${index}`));

@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Condition, findCondition, setCondition } from '../lib/kube/index.ts';
+import { type Condition, finalizerPatch, findCondition, type KubeClient, setCondition } from '../lib/kube/index.ts';
 import { isOurs } from './applier.ts';
+import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { availability, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
 import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './leave-status.ts';
-import { addOnName, cleanUpWork, fieldManager, keys } from './names.ts';
-import { type ManagedClusterAddOn, managedClusterAddOns } from './resources.ts';
+import { addOnName, cleanUpWork, fieldManager, finalizer, keys } from './names.ts';
+import { type ManagedClusterAddOn, managedClusterAddOns, managedClusters } from './resources.ts';
 
 /** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
 export async function ensureAddOn(context: ClusterContext): Promise<void> {
@@ -16,7 +17,10 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
   const base = context.ownerMetadata('addon');
   const live = await applier.current(managedClusterAddOns, key, cached, signal);
   if (live?.metadata.deletionTimestamp) {
-    throw new Error(`ManagedClusterAddOn ${cluster}/${addOnName} is being deleted; it is made again when it is gone`);
+    await letGo(context);
+    throw new NotDeliverableError(
+      `ManagedClusterAddOn ${cluster}/${addOnName} is being deleted; it is made again when it is gone`,
+    );
   }
   if (live && (!isOurs(live) || live.metadata.annotations?.[keys.detaching])) {
     const annotations = { ...base.annotations, [keys.detaching]: null, [keys.drainUntil]: null };
@@ -28,8 +32,30 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
     );
     return;
   }
-  const desired: ManagedClusterAddOn = { metadata: { ...key, ...base }, spec: {} };
+  const desired: ManagedClusterAddOn = { metadata: { ...key, ...base, finalizers: [finalizer] }, spec: {} };
   await applier.ensure(managedClusterAddOns, desired, cached, { signal });
+}
+
+/**
+ * Somebody deleted the add-on of a cluster that is to have it: it may go, and is made again; what is on the cluster stays
+ * as it is. When OCM deleted it because the cluster leaves the hub, it must stay until the cluster is cleaned up: OCM
+ * waits for that before it deletes the works. The server is asked, because the one news may have come without the other.
+ */
+async function letGo({ cluster, client, signal }: ClusterContext): Promise<void> {
+  const [managed] = await client.list(managedClusters, { fieldSelector: `metadata.name=${cluster}`, signal });
+  if (managed && !managed.metadata.deletionTimestamp) await releaseAddOn(cluster, client, signal);
+}
+
+/** Takes our finalizer off the add-on of a cluster, if it is there. */
+export async function releaseAddOn(
+  cluster: string,
+  client: Pick<KubeClient, 'get' | 'mergePatch'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const key = { namespace: cluster, name: addOnName };
+  const live = await client.get(managedClusterAddOns, key, signal);
+  const patch = live && finalizerPatch(live, { remove: finalizer });
+  if (patch) await client.mergePatch(managedClusterAddOns, key, patch, { fieldManager, signal });
 }
 
 /**

@@ -21,11 +21,16 @@ export class ClusterReconciler {
   /** Brings one cluster into line with who has it: enrolls it, repairs it, or takes the next step in leaving it. */
   async reconcile(cluster: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const { owner } = this.#world.fleets.ownershipOf(cluster);
-    const grace = this.#world.fleets.graceOf(cluster, owner !== undefined, this.#world.now().getTime());
+    const managed = this.#world.caches.managedClusters.get({ name: cluster });
+    const isGoing = managed?.metadata.deletionTimestamp !== undefined;
+    const isSelected = owner !== undefined && managed !== undefined && !isGoing;
+    const grace = this.#world.fleets.graceOf(cluster, isSelected, this.#world.now().getTime());
+    if (!isSelected && currentOwnerOf(cluster, this.#world.caches) !== undefined) {
+      if (grace > 0 && !isGoing && !this.#isOwnerGoing(cluster)) return { requeueAfterMs: grace };
+      return this.#leave(cluster, signal);
+    }
     if (owner === undefined) {
-      if (currentOwnerOf(cluster, this.#world.caches) === undefined) this.#report(cluster, undefined);
-      else if (grace > 0 && !this.#isOwnerGoing(cluster)) return { requeueAfterMs: grace };
-      else return this.#leave(cluster, signal);
+      this.#report(cluster, undefined);
       return undefined;
     }
     const skipped = this.#world.fleets.reasonToSkip(cluster);

@@ -114,8 +114,15 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
       },
       spec,
     };
+    const live = caches.works.get({ namespace: cluster, name });
+    if (live?.metadata.deletionTimestamp) {
+      // Of an earlier departure. What is on its way out cannot be brought back; its end leads here again.
+      const problem = `cluster ${cluster} must first remove ManifestWork ${name}, which is being deleted`;
+      errors.push(new NotDeliverableError(problem));
+      continue;
+    }
     try {
-      await applier.ensure(manifestWorks, work, caches.works.get({ namespace: cluster, name }), {
+      await applier.ensure(manifestWorks, work, live, {
         exact: ['spec.workload'],
         signal,
       });

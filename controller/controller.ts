@@ -175,10 +175,18 @@ export class Controller {
       this.#clusterQueue.add(metadata.name);
       if (old === undefined) this.#statusChanged(this.#fleets.ownershipOf(metadata.name).owner);
     });
-    on(caches.addOns, ({ metadata }) => this.#clusterQueue.add(metadata.namespace ?? ''));
-    on(caches.works, ({ metadata }) => this.#clusterQueue.add(metadata.namespace ?? ''));
+    on(caches.addOns, (now, old) => {
+      this.#clusterQueue.add(now.metadata.namespace ?? '');
+      this.#ownerChanged(now, old);
+    });
+    on(caches.works, (now, old) => {
+      this.#clusterQueue.add(now.metadata.namespace ?? '');
+      this.#ownerChanged(now, old);
+    });
     on(caches.connections, ({ metadata }) => this.#clusterQueue.add(metadata.labels?.[keys.agentName] ?? ''));
-    on(caches.ownSecrets, ({ metadata }) => {
+    on(caches.ownSecrets, (now, old) => {
+      const { metadata } = now;
+      this.#ownerChanged(now, old);
       const cluster = metadata.labels?.[keys.clusterName];
       if (cluster) this.#clusterQueue.add(cluster);
       const owner = metadata.annotations?.[keys.owner];
@@ -240,6 +248,12 @@ export class Controller {
   /** Status is summed up a little later, so that a hundred clusters' news make one write. */
   #statusChanged(key: string | undefined): void {
     if (key !== undefined) this.#fleetQueue.addAfter(key, 100);
+  }
+
+  /** What was another's until now: that one may be waiting for it. */
+  #ownerChanged(now: KubeObject, old: KubeObject | undefined): void {
+    const before = old?.metadata.annotations?.[keys.owner];
+    if (before !== undefined && before !== now.metadata.annotations?.[keys.owner]) this.#leavingChanged(before);
   }
 
   #leavingChanged(key: string): void {

@@ -1,9 +1,10 @@
-import { keyOf, parseKey } from '../lib/kube/index.ts';
+import { type KubeObject, keyOf, parseKey } from '../lib/kube/index.ts';
 import type { Caches } from './caches.ts';
 import { reasonToSkip } from './cluster.ts';
 import { healthOf, isDetaching } from './cluster-health.ts';
 import type { ClusterHealth, ClusterReport } from './fleet-state.ts';
 import { currentOwnerOf } from './leave.ts';
+import { keys } from './names.ts';
 import type { GitOpsCluster } from './resources.ts';
 import type { ClusterCertificates } from './rotation.ts';
 import { type Candidate, type Ownership, ownershipOf, type Selection, selectionOf } from './selection.ts';
@@ -110,12 +111,32 @@ export class Fleets {
 
   /**
    * Whether anything made for a GitOpsCluster's clusters is left. With `force`, works that only wait for their cluster do
-   * not count.
+   * not count, nor what another GitOpsCluster is to take over.
    */
   hasRemains(key: string, force: boolean): boolean {
+    if (!force) return this.#remains(key).length > 0;
+    return this.#remains(key, ({ metadata }) => !metadata.deletionTimestamp).some(
+      (one) => this.ownershipOf(clusterOf(one)).owner === undefined,
+    );
+  }
+
+  #remains(key: string, counts: (work: KubeObject) => boolean = () => true): KubeObject[] {
     const { addOns, works, ownSecrets } = this.#caches;
-    const waiting = works.byIndex('owner', key).filter(({ metadata }) => !force || !metadata.deletionTimestamp);
-    return waiting.length > 0 || [addOns, ownSecrets].some((cache) => cache.byIndex('owner', key).length > 0);
+    const standing = works.byIndex('owner', key).filter(counts);
+    return [...standing, ...addOns.byIndex('owner', key), ...ownSecrets.byIndex('owner', key)];
+  }
+
+  /** What a GitOpsCluster that goes still waits for, of clusters that another one has from now on. */
+  #handovers(key: string): ClusterSummary['leaving'] {
+    if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp === undefined) return [];
+    const clusters = [...new Set(this.#remains(key).map(clusterOf))].sort();
+    return clusters.flatMap((cluster) => {
+      const { owner } = this.ownershipOf(cluster);
+      if (owner === undefined || this.#reports.get(cluster)?.leaving !== undefined) return [];
+      const { problems } = this.#reports.get(cluster) ?? {};
+      const why = problems?.works ?? problems?.addOn ?? problems?.import;
+      return [{ cluster, waitingFor: `GitOpsCluster ${owner} must take ${cluster} over${why ? `: ${why}` : ''}` }];
+    });
   }
 
   /** What the certificates of the clusters of all GitOpsClusters of a namespace rest on, as far as it is known. */
@@ -179,7 +200,10 @@ export class Fleets {
           return trouble ? [{ cluster, ...trouble }] : [];
         })
         .sort((a, b) => (a.since === b.since ? compare(a.cluster, b.cluster) : compare(a.since, b.since))),
-      leaving: leaving.map(({ cluster, leaving: waitingFor = '' }) => ({ cluster, waitingFor })),
+      leaving: [
+        ...leaving.map(({ cluster, leaving: waitingFor = '' }) => ({ cluster, waitingFor })),
+        ...this.#handovers(key),
+      ],
       unseenLeaving: this.#caches.addOns
         .byIndex('owner', key)
         .filter((addOn) => isDetaching(addOn) && !this.#reports.has(addOn.metadata.namespace ?? ''))
@@ -232,3 +256,8 @@ export class Fleets {
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Works and add-ons are in the cluster's namespace, Secrets say it. */
+function clusterOf({ metadata }: KubeObject): string {
+  return metadata.labels?.[keys.clusterName] ?? metadata.namespace ?? '';
+}

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type Condition, type KubeClient, setCondition } from '../lib/kube/index.ts';
+import { type Condition, hasFinalizer, type KubeClient, setCondition } from '../lib/kube/index.ts';
 import type { Verdict } from './cluster-health.ts';
-import { fieldManager } from './names.ts';
+import { fieldManager, finalizer } from './names.ts';
 import type { CleanUpState } from './render/cleanup.ts';
 import { type ManagedClusterAddOn, managedClusterAddOns } from './resources.ts';
 
@@ -25,7 +25,7 @@ export async function sayDetaching(
   { waitingFor, cleanUp }: Departure,
   now: Date,
 ): Promise<void> {
-  if (addOn === undefined || addOn.metadata.deletionTimestamp) return;
+  if (addOn === undefined || (addOn.metadata.deletionTimestamp && !hasFinalizer(addOn, finalizer))) return;
   const verdicts: Verdict[] = [
     { type: 'Progressing', status: 'True', reason: 'Detaching', message: `the add-on is being removed: ${waitingFor}` },
   ];

@@ -1,15 +1,33 @@
-import { type EventRecorder, findCondition, leases, rfc3339, secrets } from '../lib/kube/index.ts';
+import {
+  ApiError,
+  type EventRecorder,
+  findCondition,
+  hasFinalizer,
+  isConditionTrue,
+  isNotFound,
+  leases,
+  rfc3339,
+  secrets,
+} from '../lib/kube/index.ts';
 import type { Applier } from './applier.ts';
 import { applicationsCrd, type Caches } from './caches.ts';
-import { configOf } from './cluster-config.ts';
+import { releaseAddOn } from './cluster-addon.ts';
+import { configOf, NotDeliverableError } from './cluster-config.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { ownerMetadataOf } from './cluster-context.ts';
 import { connection, isDetaching, isForced } from './cluster-health.ts';
 import { pendingDeletions } from './drain.ts';
 import { type Departure, sayDetaching } from './leave-status.ts';
-import { addOnName, cleanUpWork, fieldManager, keys, labelValue } from './names.ts';
+import { addOnName, cleanUpWork, fieldManager, finalizer, keys, labelValue } from './names.ts';
+import { type AddOnConfig, noConfig } from './render/addon-config.ts';
 import { cleanUpState, renderCleanUp } from './render/cleanup.ts';
-import { type GitOpsCluster, type ManifestWork, managedClusterAddOns, manifestWorks } from './resources.ts';
+import {
+  type GitOpsCluster,
+  type ManagedCluster,
+  type ManifestWork,
+  managedClusterAddOns,
+  manifestWorks,
+} from './resources.ts';
 
 /** What leaving works with. */
 export interface LeaveContext
@@ -30,6 +48,12 @@ export function currentOwnerOf(cluster: string, caches: Caches): string | undefi
   return marked.map(({ metadata }) => metadata.annotations?.[keys.owner]).find(Boolean);
 }
 
+/** A cluster that leaves the hub and does not report will not do anything any more. */
+function canAnswer(cluster: ManagedCluster | undefined): boolean {
+  if (cluster?.metadata.deletionTimestamp === undefined) return cluster !== undefined;
+  return isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable');
+}
+
 /** What is known of a cluster that is being left. */
 interface Leaving extends LeaveContext {
   readonly owner: string | undefined;
@@ -42,8 +66,8 @@ interface Leaving extends LeaveContext {
 
 /**
  * Takes the next step in leaving a cluster. The agent stays while deletions need it; then it goes, then Argo CD, so that
- * nobody sees half of it and nothing fights the clean-up Job, which is next; the CRDs' work (the CRDs stay), the add-on,
- * Secrets and certificates go last. Each step waits until the cluster has carried out the one before, unless the cluster
+ * nobody sees half of it and nothing fights the clean-up Job, which is next; the CRDs' work (the CRDs stay), Secrets,
+ * certificates and the add-on go last. Each step waits until the cluster has carried out the one before, unless the cluster
  * is gone or someone forces it.
  * @returns what is being waited for; undefined when nothing is left
  */
@@ -53,7 +77,7 @@ export async function leaveCluster(context: LeaveContext): Promise<Departure | u
   const [namespace = '', name = ''] = owner?.split('/') ?? [];
   const gitOpsCluster = caches.gitOpsClusters.get({ namespace, name });
   const [addOn] = caches.addOns.list(cluster);
-  const mustWait = caches.managedClusters.get({ name: cluster }) !== undefined && !isForced(addOn, gitOpsCluster);
+  const mustWait = canAnswer(caches.managedClusters.get({ name: cluster })) && !isForced(addOn, gitOpsCluster);
   const leaving: Leaving = { ...context, owner, namespace, gitOpsCluster, mustWait };
   const drainUntil = await markDetaching(leaving);
   const departure =
@@ -76,7 +100,8 @@ export async function leaveCluster(context: LeaveContext): Promise<Departure | u
 async function markDetaching(context: Leaving): Promise<string | undefined> {
   const { caches, cluster, client, now, signal, logger, drainMs, namespace } = context;
   const [addOn] = caches.addOns.list(cluster);
-  if (!addOn || addOn.metadata.deletionTimestamp || isDetaching(addOn)) {
+  const isHeld = addOn && (!addOn.metadata.deletionTimestamp || hasFinalizer(addOn, finalizer));
+  if (!isHeld || isDetaching(addOn)) {
     return addOn?.metadata.annotations?.[keys.drainUntil];
   }
   logger.info({ cluster }, 'leaving the cluster');
@@ -136,24 +161,32 @@ function silenceNote({ caches, cluster }: Leaving): string {
 
 /** Delivers the clean-up Job and waits for its end. */
 async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
-  const { cluster, caches, applier, templates, delivery, owner, signal } = context;
+  const { cluster, caches, applier, templates, delivery, owner, signal, logger } = context;
   const { name, part } = cleanUpWork;
   const [addOn] = caches.addOns.list(cluster);
-  const own = caches.ownSecrets.byIndex('cluster', labelValue(cluster));
   const [work] = worksOf(context, part);
-  // Add-on and Secrets go after the clean-up: without them, and without its work, it is over.
-  if (work === undefined && addOn === undefined && own.length === 0) return undefined;
+  // The add-on goes after the clean-up: without it, and without the work, it is over.
+  if (work === undefined && addOn === undefined) return undefined;
   if (work === undefined && owner !== undefined) {
     const base = ownerMetadataOf(owner, cluster)('manifestwork');
     const spec = renderCleanUp(templates, {
       namespace: addOn?.status?.namespace ?? 'argocd',
       image: delivery.agentImage,
       pullPolicy: delivery.pullPolicy,
-      config: configOf(context),
+      config: settingsOf(context),
     });
     const labels = { ...base.labels, [keys.gitOpsCluster]: 'true', [keys.addOnName]: addOnName, [keys.part]: part };
     const desired: ManifestWork = { metadata: { namespace: cluster, name, ...base, labels }, spec };
-    await applier.ensure(manifestWorks, desired, undefined, { exact: ['spec.workload'], signal });
+    try {
+      await applier.ensure(manifestWorks, desired, undefined, { exact: ['spec.workload'], signal });
+    } catch (error) {
+      if (!isNamespaceGoing(error)) throw error;
+      logger.warn(
+        { cluster },
+        'the namespace of the cluster is being deleted: leaving the cluster without its clean-up',
+      );
+      return undefined;
+    }
   }
   const state = work ? cleanUpState(work) : 'running';
   if (work?.metadata.deletionTimestamp) return removePart(context, part);
@@ -165,11 +198,28 @@ async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
   return { waitingFor, cleanUp: state };
 }
 
-/** The add-on, Secrets and certificates, and the record of the agent's connection. */
+/** The settings of the cluster's workloads; when they are gone or wrong by now, the clean-up runs without. */
+function settingsOf(context: Leaving): AddOnConfig {
+  try {
+    return configOf(context);
+  } catch (error) {
+    if (!(error instanceof NotDeliverableError)) throw error;
+    context.logger.warn({ cluster: context.cluster, err: error }, 'cleaning up without the settings of the cluster');
+    return noConfig;
+  }
+}
+
+/** Whether nothing can be made in a namespace any more, because it is being deleted or is gone. */
+function isNamespaceGoing(error: unknown): boolean {
+  if (isNotFound(error)) return true;
+  return (
+    error instanceof ApiError && (error.details?.causes ?? []).some(({ reason }) => reason === 'NamespaceTerminating')
+  );
+}
+
+/** Secrets and certificates, the record of the agent's connection, and the add-on. */
 async function removeFromHub(context: Leaving): Promise<Departure | undefined> {
   const { cluster, caches, applier, client, signal, owner, namespace } = context;
-  const [addOn] = caches.addOns.list(cluster);
-  if (addOn) await applier.remove(managedClusterAddOns, addOn, signal);
   const own = caches.ownSecrets.byIndex('cluster', labelValue(cluster));
   for (const secret of own) await applier.remove(secrets, secret, signal);
   if (owner) {
@@ -177,6 +227,11 @@ async function removeFromHub(context: Leaving): Promise<Departure | undefined> {
       await client.delete(leases, lease.metadata, { signal });
     }
   }
-  if (caches.addOns.list(cluster).length + own.length === 0) return undefined;
+  const [addOn] = caches.addOns.list(cluster);
+  if (addOn) {
+    await applier.remove(managedClusterAddOns, addOn, signal);
+    await releaseAddOn(cluster, client, signal);
+  }
+  if (own.length === 0 && addOn === undefined) return undefined;
   return { waitingFor: `the objects of cluster ${cluster} on the hub are being deleted` };
 }

@@ -7,21 +7,38 @@ import {
   isConditionTrue,
   type KubeObject,
   type ObjectMeta,
+  type OwnerReference,
   secrets,
 } from '../lib/kube/index.ts';
-import { applications, gitOpsClusters, manifestWorks, placementDecisions, placements } from './resources.ts';
+import {
+  applicationSets,
+  applications,
+  gitOpsClusters,
+  manifestWorks,
+  placementDecisions,
+  placements,
+} from './resources.ts';
 import { eventually } from './testing/fixture.ts';
 import { useHub } from './testing/hub.ts';
 
 const hub = useHub(startCluster);
 
-const applicationSet = {
-  apiVersion: 'argoproj.io/v1alpha1',
-  kind: 'ApplicationSet',
-  name: 'set',
-  uid: '00000000-0000-4000-8000-000000000001',
-  controller: true,
-};
+/** The owner of Applications that an ApplicationSet made. It is there: the garbage collector looks. */
+async function applicationSet(): Promise<OwnerReference> {
+  const template = { metadata: { name: 'any' }, spec: { project: 'default', destination: {} } };
+  const metadata = { namespace: hub.ns, name: 'set' };
+  const made = await hub.client.create(applicationSets, {
+    metadata,
+    spec: { generators: [], template },
+  } as KubeObject);
+  return {
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'ApplicationSet',
+    name: 'set',
+    uid: made.metadata.uid ?? '',
+    controller: true,
+  };
+}
 
 /** An Application of the hub for a cluster. */
 async function application(namespace: string, name: string, cluster: string, metadata: Partial<ObjectMeta> = {}) {
@@ -118,7 +135,7 @@ test('the agent stays until Applications that are deleted are gone', async () =>
   const finalizers = ['resources-finalizer.argocd.argoproj.io'];
   const isStanding = async () => (await hub.work(a, 'agent'))?.metadata.deletionTimestamp === undefined;
   const held = await application(ns, 'held', a, { finalizers });
-  const ofSet = await application(ns, 'of-set', a, { finalizers, ownerReferences: [applicationSet] });
+  const ofSet = await application(ns, 'of-set', a, { finalizers, ownerReferences: [await applicationSet()] });
   await application(ns, 'kept', a);
   await hub.client.delete(applications, held);
   await hub.unselect(a);
@@ -145,7 +162,8 @@ test('the agent does not stay for ever, nor when it is not connected', async () 
   await eventually('the connection to be seen', async () =>
     isConditionTrue((await hub.addOn(a))?.status?.conditions, 'AgentConnected'),
   );
-  for (const cluster of [a, b]) await application(ns, `of-${cluster}`, cluster, { ownerReferences: [applicationSet] });
+  const ownerReferences = [await applicationSet()];
+  for (const cluster of [a, b]) await application(ns, `of-${cluster}`, cluster, { ownerReferences });
   await Promise.all([hub.unselect(a), hub.unselect(b)]);
   const until = (cluster: string) =>
     hub.addOn(cluster).then((addOn) => addOn?.metadata.annotations?.['apps.open-cluster-management.io/drain-until']);

@@ -44,7 +44,7 @@ export const keys = {
   since: 'apps.open-cluster-management.io/since',
 } as const;
 
-/** Holds a GitOpsCluster until its clusters are cleaned up. */
+/** Holds a GitOpsCluster until its clusters are cleaned up, and the add-on of a cluster until that one is. */
 export const finalizer = 'apps.open-cluster-management.io/gitopscluster-cleanup';
 
 /** Names of the hub objects that go with a GitOpsCluster, in its namespace. */

@@ -147,6 +147,7 @@ export class TestHub {
     }
     for (const one of await this.client.list(manifestWorks)) await this.client.delete(manifestWorks, one.metadata);
     for (const one of await this.client.list(managedClusterAddOns)) {
+      await this.client.mergePatch(managedClusterAddOns, one.metadata, { metadata: { finalizers: null } });
       await this.client.delete(managedClusterAddOns, one.metadata);
     }
     for (const one of await this.client.list(secrets, { labelSelector: 'app.kubernetes.io/managed-by' })) {
