@@ -10,6 +10,9 @@ export const addonChart = new URL('../../charts/argocd-agent-addon', import.meta
 /** Folder of the chart with an agent for a cluster that is not enrolled through OCM. */
 export const agentChart = new URL('../../charts/argocd-agent-agent', import.meta.url).pathname;
 
+/** Folder of the chart of the basic pull model. */
+export const pullChart = new URL('../../charts/argocd-pull-integration', import.meta.url).pathname;
+
 /** Folder of the chart with the hub's own Argo CD, which is part of the other one and also stands alone. */
 export const hubArgoCdChart = new URL('../../charts/argocd-agent-addon/charts/argocd-hub', import.meta.url).pathname;
 

@@ -2,7 +2,7 @@ import type { Cluster } from '../testbed/index.ts';
 import { helm, hubArgoCdChart } from './helm.ts';
 
 export { argoCdCrds, installCrds, ocmCrds, readCrds } from './crds.ts';
-export { addonChart, agentChart, HelmError, type HelmOptions, helm, hubArgoCdChart } from './helm.ts';
+export { addonChart, agentChart, HelmError, type HelmOptions, helm, hubArgoCdChart, pullChart } from './helm.ts';
 export { kustomize, manifestsOf } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';
 
