@@ -5,6 +5,8 @@ import type { AgentFlags } from './flags.ts';
 
 /** Argo CD's ConfigMap of GPG keys. */
 const gpgKeysName = 'argocd-gpg-keys-cm';
+/** Argo CD's ConfigMap of settings. */
+const settingsName = 'argocd-cm';
 
 /** What the agent watches on its cluster, by the name that operators know it by. */
 export type AgentCaches = ReturnType<typeof agentCaches>;
@@ -26,6 +28,12 @@ export function agentCaches(
       labelSelector,
     }),
     AppProjects: startInformer({ ...shared, type: appProjects, namespace, labelSelector }),
+    "Argo CD's settings": startInformer({
+      ...shared,
+      type: configMaps,
+      namespace,
+      fieldSelector: `metadata.name=${settingsName}`,
+    }),
     'GPG keys': startInformer({
       ...shared,
       type: configMaps,

@@ -1,5 +1,5 @@
 import type { AgentParts, Message } from '../lib/argocd/index.ts';
-import { EventTimer, EventTracer, peerOnStream, refusalOf, Unserved } from '../lib/bridge/index.ts';
+import { EventTimer, EventTracer, peerOnStream, refusalOf, resourceTypeOf, Unserved } from '../lib/bridge/index.ts';
 import { type Detail, detailOf, FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
 import type { Tracer } from '../lib/tracing/index.ts';
 import {
@@ -7,6 +7,7 @@ import {
   type ClientTls,
   type EventStream,
   heartbeatEvent,
+  type LiveCalls,
   type PrincipalInfo,
   runWireClient,
   type SessionHandlers,
@@ -15,6 +16,7 @@ import {
 } from '../lib/wire/index.ts';
 import type { ClusterStatistics } from './cluster-info.ts';
 import type { AgentCredentials } from './credentials.ts';
+import type { LiveRequests } from './live/requests.ts';
 import type { AgentMetrics } from './metrics.ts';
 import type { AgentOptions } from './options.ts';
 import { ReportPace } from './pace.ts';
@@ -25,6 +27,7 @@ export interface ConnectionContext {
   readonly credentials: AgentCredentials;
   readonly parts: AgentParts;
   readonly statistics: ClusterStatistics;
+  readonly live: LiveRequests;
   readonly metrics: AgentMetrics;
   readonly tracer: Tracer | undefined;
   readonly detail: Detail;
@@ -54,9 +57,10 @@ export function keepConnected(context: ConnectionContext): Promise<void> {
     compression: flags['enable-compression'],
     maxMessageBytes: flags['grpc-max-message-size'],
     transport: flags['enable-websocket'] ? 'websocket' : 'grpc',
+    called: metrics.called,
     logger,
     signal,
-    onConnected: (stream, principal) => onConnected(context, stream, principal),
+    onConnected: (stream, principal, calls) => onConnected(context, stream, principal, calls),
     onDisconnected: (error) => {
       context.state(`not connected to the principal: ${error.message}`);
       if (error.code === 'unauthenticated' || error.code === 'certificate-rejected') metrics.authFailed();
@@ -68,8 +72,9 @@ function onConnected(
   context: ConnectionContext,
   stream: EventStream,
   { agent, principalNamespace }: PrincipalInfo,
+  calls: LiveCalls,
 ): SessionHandlers {
-  const { parts, statistics, metrics } = context;
+  const { parts, statistics, live, metrics } = context;
   const timer = new EventTimer({
     arrived: (type, seconds) => metrics.arrived(type, seconds),
     done: (type, seconds, outcome) => metrics.processed(type, outcome, seconds),
@@ -110,17 +115,26 @@ function onConnected(
       logDetail?.('sent', message);
     },
     other: (event) => {
+      if (live.take(event)) return;
       unserved.met(event);
       const answer = refusalOf(event, agentSource);
       if (answer !== undefined) stream.send(answer);
       useless(event);
     },
     unreadable: (event) => useless(event),
+    unsendable: (event) => metrics.unsendable(event.type, resourceTypeOf(event)),
   });
   metrics.connected();
   context.state(undefined);
   parts.connected(peer.connection, { agent, principalNamespace });
   statistics.connected((event) => void stream.send(event));
+  live.connected({
+    live: calls,
+    send: (event) => {
+      metrics.eventSent();
+      stream.send(event);
+    },
+  });
   const heartbeat = startHeartbeat(stream, context.settings.flags['heartbeat-interval']);
   return {
     event: peer.event,
@@ -131,6 +145,7 @@ function onConnected(
       metrics.disconnected();
       context.state('not connected to the principal');
       statistics.disconnected();
+      live.disconnected();
       parts.disconnected(peer.connection);
     },
   };

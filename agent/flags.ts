@@ -147,10 +147,16 @@ export const agentFlags = {
     check: oneOf('always', 'never'),
   }),
   'enable-resource-proxy': boolFlag({
-    usage: 'answer requests for live resources; only false in this version',
-    hidden: true,
+    usage: 'answer requests for live resources',
+    default: true,
     ...env('ENABLE_RESOURCE_PROXY'),
-    check: (on) => (on ? 'the resource proxy is not supported by this version' : undefined),
+  }),
+  'live-access': stringFlag({
+    usage:
+      'which live resources are served: managed (what belongs to Applications) or all (what the agent itself may do)',
+    default: 'managed',
+    ...env('LIVE_ACCESS'),
+    check: oneOf('managed', 'all'),
   }),
 };
 

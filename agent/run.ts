@@ -19,12 +19,15 @@ import { ClusterStatistics } from './cluster-info.ts';
 import { keepConnected } from './connect.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
+import { serveLive } from './live/serve.ts';
 import { agentMetrics } from './metrics.ts';
 import { agentOptions } from './options.ts';
 import { agentParts } from './parts.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;
+/** Watches of the UI's users hold a connection to the API server each. */
+const mostLiveConnections = 1_000;
 
 /**
  * Runs the agent until aborted.
@@ -79,6 +82,16 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const statistics = new ClusterStatistics({ link, intervalMs: flags['cache-refresh-interval'], logger });
   const informing = Promise.all([link.run(signal), statistics.run(signal)]).catch(shared.failed);
 
+  const live = serveLive({
+    client: kubeClient(flags, { maxConnections: mostLiveConnections }),
+    applications: caches.Applications,
+    settings: caches["Argo CD's settings"],
+    namespace,
+    isEnabled: flags['enable-resource-proxy'],
+    access: flags['live-access'] as 'managed' | 'all',
+    logger: loggers.component('resource-proxy'),
+  });
+
   waiting('the key material (Secrets or files)');
   await readyToConnect(credentials, signal);
   await keepConnected({
@@ -86,6 +99,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     credentials,
     parts,
     statistics,
+    live,
     metrics,
     tracer: tracing?.tracer,
     detail: loggers.detail,

@@ -21,6 +21,10 @@ export interface PrincipalCredentials {
    * one of that name with `-trust` behind it, where the controller keeps former authorities during a change.
    */
   readonly clientTrust: Live<string> | undefined;
+  /** Certificate of the resource proxy; undefined when there is none. */
+  readonly resourceProxy: Live<KeyPair> | undefined;
+  /** Certificates that those of the resource proxy's clients must come from. */
+  readonly resourceProxyTrust: Live<string> | undefined;
   /** PKCS#8 PEM; undefined when a key is made at every start. */
   readonly signingKey: Live<string> | undefined;
 }
@@ -48,6 +52,14 @@ export function principalCredentials(
     else followSecret(secrets, secretName, value);
     return value;
   };
+  const isProxied = flags['enable-resource-proxy'];
+  const proxyFiles = {
+    certificate: flags['resource-proxy-cert-path'],
+    key: flags['resource-proxy-key-path'],
+    ca: flags['resource-proxy-ca-path'],
+  };
+  // As in the original: only all three together count.
+  const hasProxyFiles = Object.values(proxyFiles).every((path) => path !== '');
   const caFile = flags['root-ca-path'];
   const caSecret = flags['tls-ca-secret-name'];
   const trust = `${caSecret}-trust`;
@@ -73,6 +85,20 @@ export function principalCredentials(
             (fields) => parseTrust(fields, authorities),
             trust,
           ),
+    resourceProxy: isProxied
+      ? live(
+          hasProxyFiles ? { 'tls.crt': proxyFiles.certificate, 'tls.key': proxyFiles.key } : undefined,
+          flags['resource-proxy-secret-name'],
+          parseKeyPair,
+        )
+      : undefined,
+    resourceProxyTrust: isProxied
+      ? live(
+          hasProxyFiles ? { 'ca.crt': proxyFiles.ca } : undefined,
+          flags['resource-proxy-ca-secret-name'],
+          (fields) => parseTrust(fields, ['ca.crt', 'tls.crt']),
+        )
+      : undefined,
     signingKey:
       keyFile === '' && flags['insecure-jwt-generate']
         ? undefined

@@ -139,10 +139,39 @@ export const principalFlags = {
     check: positive,
   }),
   'enable-resource-proxy': boolFlag({
-    usage: 'live resources through the principal; only false in this version',
-    hidden: true,
-    env: 'ARGOCD_PRINCIPAL_ENABLE_RESOURCE_PROXY',
-    check: (on) => (on ? 'the resource proxy is not supported by this version' : undefined),
+    usage: "serve the API of the agents' clusters to Argo CD (resource proxy)",
+    default: true,
+    ...env('ENABLE_RESOURCE_PROXY'),
+  }),
+  'resource-proxy-listen': stringFlag({
+    usage: 'address and port that the resource proxy listens on',
+    default: '0.0.0.0:9090',
+    ...env('RESOURCE_PROXY_LISTEN'),
+    check: (value) =>
+      parseListen(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
+  }),
+  'resource-proxy-secret-name': stringFlag({
+    usage: "Secret with the resource proxy's certificate and key",
+    default: 'argocd-agent-resource-proxy-tls',
+    ...env('RESOURCE_PROXY_SECRET_NAME'),
+  }),
+  'resource-proxy-cert-path': stringFlag({
+    usage: "file with the resource proxy's certificate; used when key and CA are files too",
+    ...env('RESOURCE_PROXY_TLS_CERT_PATH'),
+  }),
+  'resource-proxy-key-path': stringFlag({
+    usage: "file with the resource proxy's key; used when certificate and CA are files too",
+    ...env('RESOURCE_PROXY_TLS_KEY_PATH'),
+  }),
+  'resource-proxy-ca-secret-name': stringFlag({
+    usage:
+      "Secret with the CA that the certificates of the resource proxy's clients must come from (ca.crt and/or tls.crt)",
+    default: 'argocd-agent-ca',
+    ...env('RESOURCE_PROXY_CA_SECRET_NAME'),
+  }),
+  'resource-proxy-ca-path': stringFlag({
+    usage: "file with the CA of the resource proxy's clients; used when certificate and key are files too",
+    ...env('RESOURCE_PROXY_TLS_CA_PATH'),
   }),
   'disable-redis-proxy': boolFlag({
     usage: 'no Redis proxy; only true in this version',
@@ -162,11 +191,6 @@ const prefixed = (names: Readonly<Record<string, string>>): Record<string, strin
 /** Flags of the original for features that this version does not have, with their environment variables. */
 export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefined>> = {
   ...prefixed({
-    'resource-proxy-secret-name': 'RESOURCE_PROXY_SECRET_NAME',
-    'resource-proxy-cert-path': 'RESOURCE_PROXY_TLS_CERT_PATH',
-    'resource-proxy-key-path': 'RESOURCE_PROXY_TLS_KEY_PATH',
-    'resource-proxy-ca-secret-name': 'RESOURCE_PROXY_CA_SECRET_NAME',
-    'resource-proxy-ca-path': 'RESOURCE_PROXY_TLS_CA_PATH',
     'resource-proxy-address': 'RESOURCE_PROXY_ADDRESS',
     'redis-proxy-server-tls-cert': 'REDIS_PROXY_SERVER_TLS_CERT_PATH',
     'redis-proxy-server-tls-key': 'REDIS_PROXY_SERVER_TLS_KEY_PATH',
@@ -182,3 +206,10 @@ export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefin
     'ha-replication-initial-ack-timeout': 'HA_REPLICATION_INITIAL_ACK_TIMEOUT',
   }),
 };
+
+/** `host:port` of a listener, the host possibly empty or in brackets; undefined when it is none. */
+export function parseListen(text: string): { readonly host: string; readonly port: number } | undefined {
+  const [, host = '', port = ''] = /^(?:\[([0-9a-fA-F:]+)\]|[^:[\]]*):(\d{1,5})$/.exec(text) ?? [];
+  if (port === '' || Number(port) > 65_535) return undefined;
+  return { host: host || text.slice(0, text.lastIndexOf(':')) || '0.0.0.0', port: Number(port) };
+}

@@ -1,13 +1,20 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { EventOutcome } from '../lib/bridge/index.ts';
-import type { ObservedCall } from '../lib/wire/index.ts';
-import { targets } from '../lib/wire/index.ts';
+import { grpcMetrics } from '../lib/ops/index.ts';
+import { type ObservedCall, targets } from '../lib/wire/index.ts';
 
 /** What events are about, as far as it counts: the protocol's targets, and what is none. */
 const resourceTypes = [...Object.values(targets), 'unknown'];
 
 /** What the hub's changes are counted of. */
 export type CountedKind = 'applications' | 'app_projects' | 'repositories';
+
+/** An event that could not be sent, and why in one word. */
+export interface UnsendableEvent {
+  readonly eventType: string;
+  readonly resourceType: string;
+  readonly reason: string;
+}
 
 /** What is asked for at every scrape. */
 export interface PrincipalState {
@@ -20,6 +27,12 @@ export interface PrincipalState {
   isRedisConnected(): boolean;
 }
 
+/** Requests through the resource proxy, and those that failed; reasons are the original's. */
+export interface ResourceProxyMetrics {
+  request(agent: string): void;
+  failed(agent: string, reason: 'agent_disconnected' | 'timeout' | 'agent_error' | 'queue_missing'): void;
+}
+
 /**
  * The principal's metrics, under the original's names where it has them. Labels `agent_name` are of agents with a cluster
  * Secret and go when the agent does.
@@ -28,6 +41,8 @@ export interface PrincipalMetrics {
   connected(agent: string): void;
   eventReceived(): void;
   eventSent(): void;
+  /** An event for an agent could not be sent. */
+  unsendable(agent: string, event: UnsendableEvent): void;
   /** An event of an agent was on its way for so long. */
   arrived(resourceType: string, seconds: number): void;
   /** An event of an agent has been processed. */
@@ -39,6 +54,7 @@ export interface PrincipalMetrics {
   refusedEvent(agent: string, resourceType: string): void;
   /** Changes of kinds seen on the hub. */
   changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;
+  readonly resourceProxy: ResourceProxyMetrics;
   /** The agent has left the fleet. */
   forgetAgent(agent: string): void;
 }
@@ -139,12 +155,48 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     labelNames: ['agent_name', 'resource_type'],
     registers,
   });
-  const called = grpcMetrics(registry);
+  const called = grpcMetrics(registry, 'server');
+  const unsendable = new Counter({
+    name: 'principal_event_writer_send_errors_total',
+    help: 'Events that could not be sent to an agent',
+    labelNames: ['agent_name', 'reason'],
+    registers,
+  });
+  const discarded = new Counter({
+    name: 'argocd_principal_event_writer_events_discarded_total',
+    help: 'Events that were not sent to an agent; what they are about stays out of step',
+    labelNames: ['agent_name', 'event_type', 'resource_type'],
+    registers,
+  });
+  const unsent = new Map<string, Map<string, UnsendableEvent>>();
+  const proxied = new Counter({
+    name: 'argocd_principal_resource_proxy_requests_total',
+    help: "Requests to the API of agents' clusters",
+    labelNames: ['agent_name'],
+    registers,
+  });
+  const notProxied = new Counter({
+    name: 'argocd_principal_resource_proxy_errors_total',
+    help: "Requests to the API of agents' clusters that failed, by reason",
+    labelNames: ['agent_name', 'reason'],
+    registers,
+  });
   const processedBy = new Map<string, Set<string>>();
   return {
+    resourceProxy: {
+      request: (agent) => proxied.inc({ agent_name: agent }),
+      failed: (agent, reason) => notProxied.inc({ agent_name: agent, reason }),
+    },
     connected: (agent) => connections.inc({ agent_name: agent }),
     eventReceived: () => received.inc(),
     eventSent: () => sent.inc(),
+    unsendable: (agent, event) => {
+      const { eventType, resourceType, reason } = event;
+      const known = unsent.get(agent) ?? new Map();
+      unsent.set(agent, known.set(`${eventType}\n${resourceType}\n${reason}`, event));
+      unsendable.inc({ agent_name: agent, reason });
+      discarded.inc({ agent_name: agent, event_type: eventType, resource_type: resourceType });
+    },
     arrived: (type, seconds) => latency.observe({ resource_type: type }, seconds),
     processed: (agent, type, status, seconds) => {
       if (status !== 'success') errors.inc({ resource_type: type });
@@ -160,6 +212,15 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     changed: (kind, change) => changes.get(`${kind}_${change}`)?.inc(),
     forgetAgent: (agent) => {
       connections.remove({ agent_name: agent });
+      proxied.remove({ agent_name: agent });
+      for (const reason of ['agent_disconnected', 'timeout', 'agent_error', 'queue_missing']) {
+        notProxied.remove({ agent_name: agent, reason });
+      }
+      for (const { eventType, resourceType, reason } of unsent.get(agent)?.values() ?? []) {
+        unsendable.remove({ agent_name: agent, reason });
+        discarded.remove({ agent_name: agent, event_type: eventType, resource_type: resourceType });
+      }
+      unsent.delete(agent);
       for (const resource_type of resourceTypes) refusedEvents.remove({ agent_name: agent, resource_type });
       for (const labels of processedBy.get(agent) ?? []) {
         const [status = '', resource_type = ''] = labels.split('\n');
@@ -167,38 +228,5 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
       }
       processedBy.delete(agent);
     },
-  };
-}
-
-/** Calls of agents, under the names of go-grpc-middleware. */
-function grpcMetrics(registry: Registry): PrincipalMetrics['called'] {
-  const registers = [registry];
-  const method = ['grpc_type', 'grpc_service', 'grpc_method'];
-  const started = new Counter({
-    name: 'grpc_server_started_total',
-    help: 'Calls that began',
-    labelNames: method,
-    registers,
-  });
-  const handled = new Counter({
-    name: 'grpc_server_handled_total',
-    help: 'Calls that ended, by gRPC status',
-    labelNames: [...method, 'grpc_code'],
-    registers,
-  });
-  const handling = new Histogram({
-    name: 'grpc_server_handling_seconds',
-    help: 'Time that calls took; an event stream is one call',
-    labelNames: method,
-    registers,
-  });
-  return ({ service, method, type, ended }) => {
-    const labels = { grpc_type: type, grpc_service: service, grpc_method: method };
-    if (ended === undefined) {
-      started.inc(labels);
-    } else {
-      handled.inc({ ...labels, grpc_code: ended.code });
-      handling.observe(labels, ended.seconds);
-    }
   };
 }

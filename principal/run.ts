@@ -10,6 +10,7 @@ import {
   FatalError,
   kubeRequestMetrics,
   type Logger,
+  queueMetrics,
   serveHealth,
   serveMetrics,
   serveProfiles,
@@ -26,6 +27,8 @@ import { ConnectionRecords } from './connections.ts';
 import { principalCredentials } from './credentials.ts';
 import type { PrincipalFlags, principalFlags } from './flags.ts';
 import { ensurePrincipalUid } from './identity.ts';
+import { proxyResources } from './live/proxy-resources.ts';
+import { LiveAccess } from './live/serve.ts';
 import { principalMetrics } from './metrics.ts';
 import { pinnedMode } from './modes.ts';
 import { countChanges, gpgKeyCount } from './observations.ts';
@@ -95,7 +98,15 @@ export async function runPrincipal(
 
   const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
   const operators = new OperatorEvents({ agents, events });
-  const records = new ConnectionRecords({ client, namespace, identity, informer: caches.Leases, logger });
+  const observerOf = queueMetrics(registry, 'argocd_principal');
+  const records = new ConnectionRecords({
+    client,
+    namespace,
+    identity,
+    informer: caches.Leases,
+    observer: observerOf('connections'),
+    logger,
+  });
   const { parts, clusterChanged } = principalParts({
     flags,
     client,
@@ -112,7 +123,13 @@ export async function runPrincipal(
   });
   parts.start(signal);
   const compression = flags['redis-compression-type'] as Compression;
-  const clusterInfos = new ClusterInfos({ agents, link, compression, logger });
+  const clusterInfos = new ClusterInfos({
+    agents,
+    link,
+    compression,
+    observer: observerOf('cluster-information'),
+    logger,
+  });
   const metrics = principalMetrics(registry, {
     connections: () => sessions.connections(),
     outOfStep: () => sessions.connections().map(({ agent }) => [agent, parts.stats(agent).pending] as const),
@@ -120,6 +137,7 @@ export async function runPrincipal(
     isRedisConnected: () => link.problem === undefined,
   });
   countChanges(caches, metrics);
+  const live = new LiveAccess((agent, event) => sessions.send(agent, event));
   const modes = { agents, recorded: (agent: string) => records.modeOf(agent) };
   const sessions = new Sessions({
     parts,
@@ -128,6 +146,7 @@ export async function runPrincipal(
     pinnedMode: (agent) => pinnedMode(modes, agent),
     records,
     clusterInfos,
+    live,
     intake: intakeLimits(context.env, (message) => logger.warn(message)),
     metrics,
     tracer: tracing?.tracer,
@@ -149,7 +168,7 @@ export async function runPrincipal(
   const informing = Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(shared.failed);
 
   waitingFor = 'the key material (Secrets or files)';
-  const server = await serveAgents({
+  const { server, tokens } = await serveAgents({
     settings,
     credentials,
     method,
@@ -162,9 +181,22 @@ export async function runPrincipal(
       clusterInfos.refused(error.agent ?? '', error.message);
     },
     sessions,
+    live: live.streams,
     logger,
     signal,
   });
+  const proxying = settings.flags['enable-resource-proxy']
+    ? proxyResources({
+        settings,
+        credentials,
+        live,
+        tokens,
+        blocklist,
+        metrics: metrics.resourceProxy,
+        logger: loggers.component('resource-proxy'),
+        signal,
+      }).catch(shared.failed)
+    : undefined;
   waitingFor = undefined;
   logger.info({ port: server.port, namespace, principalUid }, 'principal serves agents');
 
@@ -175,7 +207,7 @@ export async function runPrincipal(
   logger.info('principal stops');
   // First the streams, so that agents go elsewhere at once.
   const closed = server.close();
-  await Promise.all([recording, informing]);
+  await Promise.all([recording, informing, proxying]);
   await records.close();
   await Promise.all([closed, events.close(), tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
   if (failure.signal.aborted) throw failure.signal.reason;

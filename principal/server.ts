@@ -8,7 +8,14 @@ import {
   TokenAuthority,
 } from '../lib/auth/index.ts';
 import { FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
-import { type ObservedCall, type Refusal, type ServerTls, serveWire, type WireServer } from '../lib/wire/index.ts';
+import {
+  type LiveStreamService,
+  type ObservedCall,
+  type Refusal,
+  type ServerTls,
+  serveWire,
+  type WireServer,
+} from '../lib/wire/index.ts';
 import type { Blocklist } from './blocklist.ts';
 import type { PrincipalCredentials } from './credentials.ts';
 import { checkMode, type ModeSources } from './modes.ts';
@@ -37,10 +44,11 @@ export async function serveAgents(options: {
   /** Hears that an agent came in a mode that it may not have. */
   refusedMode(error: AuthError): void;
   sessions: Sessions;
+  live: LiveStreamService;
   logger: Logger;
   signal: AbortSignal;
-}): Promise<WireServer> {
-  const { settings, credentials, method, blocklist, modes, sessions, logger, signal } = options;
+}): Promise<{ readonly server: WireServer; readonly tokens: TokenAuthority }> {
+  const { settings, credentials, method, blocklist, modes, sessions, live, logger, signal } = options;
   const { flags } = settings;
   const wait = { timeoutMs: credentialsTimeoutMs, signal };
   const flag = (name: string) => `Create it, or name another one with --${name}`;
@@ -82,6 +90,7 @@ export async function serveAgents(options: {
     matchCertificateSubject:
       flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,
     subscribe: (session) => sessions.subscribe(session),
+    live,
     maxMessageBytes: flags['grpc-max-message-size'],
     webSocket: flags['enable-websocket'],
     ...(flags['keepalive-min-interval'] > 0 ? { minPingIntervalMs: flags['keepalive-min-interval'] } : {}),
@@ -106,7 +115,7 @@ export async function serveAgents(options: {
     logger.info('the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
     server.renewLogins(renewLoginsMs);
   });
-  return server;
+  return { server, tokens };
 }
 
 function serverTls({ tls }: PrincipalOptions, credentials: PrincipalCredentials): ServerTls | 'plaintext' {

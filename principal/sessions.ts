@@ -14,7 +14,8 @@ import type { Tracer } from '../lib/tracing/index.ts';
 import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../lib/wire/index.ts';
 import type { ClusterInfos } from './cluster-info.ts';
 import type { ConnectionRecords } from './connections.ts';
-import type { PrincipalMetrics } from './metrics.ts';
+import type { LiveAccess } from './live/serve.ts';
+import type { PrincipalMetrics, UnsendableEvent } from './metrics.ts';
 
 /** Of what an agent says about itself, as much as makes sense is kept and shown. */
 const longestVersion = 128;
@@ -36,6 +37,7 @@ export interface SessionsOptions {
   readonly pinnedMode: (agent: string) => string | undefined;
   readonly records: ConnectionRecords;
   readonly clusterInfos: ClusterInfos;
+  readonly live: Pick<LiveAccess, 'answered' | 'disconnected'>;
   /** What an agent may send ahead of what has been written to the API server. */
   readonly intake: IntakeLimits;
   readonly metrics: PrincipalMetrics;
@@ -69,6 +71,15 @@ export class Sessions {
   /** The namespace of Argo CD on the agent's cluster, as the agent said. */
   namespaceOf(agent: string): string | undefined {
     return this.#introductions.get(agent)?.namespace;
+  }
+
+  /** Puts an event about live data on the agent's stream; false when there is none, or the agent gets nothing. */
+  send(agent: string, event: WireEvent): boolean {
+    const stream = this.#current.get(agent)?.session.stream;
+    if (stream === undefined || stream.ended || !this.#options.isMapped(agent)) return false;
+    this.#options.metrics.eventSent();
+    stream.send(event);
+    return true;
   }
 
   /** The agents that are connected. */
@@ -163,6 +174,7 @@ export class Sessions {
         if (!this.#takeOther(agent, event, { warnings, unserved })) useless(event);
       },
       unreadable: (event) => useless(event),
+      unsendable: (event) => metrics.unsendable(agent, unsendable(event)),
       intake: this.#options.intake,
     });
     const current: Current = { session, peer, since: new Date() };
@@ -187,6 +199,7 @@ export class Sessions {
         parts.disconnected(agent, peer.connection);
         if (this.#current.get(agent) !== current) return;
         this.#current.delete(agent);
+        this.#options.live.disconnected(agent);
         records.disconnected(agent);
         if (this.#options.isMapped(agent)) clusterInfos.disconnected(agent);
       },
@@ -214,6 +227,10 @@ export class Sessions {
   ): boolean {
     switch (event.target) {
       case targets.heartbeat:
+        return true;
+      case targets.resource:
+        // One that nobody waits for any more is late, which is no fault.
+        this.#options.live.answered(agent, event);
         return true;
       case targets.clusterCacheInfoUpdate:
         try {
@@ -251,6 +268,10 @@ export class Sessions {
       'event in full',
     );
   }
+}
+
+function unsendable(event: WireEvent): UnsendableEvent {
+  return { eventType: event.type, resourceType: resourceTypeOf(event), reason: 'too_large' };
 }
 
 const secretTargets: ReadonlySet<string> = new Set([targets.repository]);

@@ -8,6 +8,8 @@ export interface RequestContext {
   readonly live: LiveCalls;
   /** Aborts when the connection ends, or nobody wants the answer any more. */
   readonly signal: AbortSignal;
+  /** Nobody wants the answer any more: aborts the signal. */
+  abandon(): void;
 }
 
 /** Carries out one kind of request. What it throws is logged; an answer is its own business. */
@@ -73,6 +75,7 @@ export class LiveRequests {
     const context: RequestContext = {
       live: connection.live,
       signal: controller.signal,
+      abandon: () => controller.abort(new Error('nobody waits for the answer any more')),
       answer: (answer) => {
         if (this.#connection === connection) connection.send(answer);
       },

@@ -174,6 +174,16 @@ export async function startHub(options: { principalArgs?: readonly string[] } = 
   await Promise.all([
     putTls(hub.client, 'argocd-agent-ca', authority),
     putTls(hub.client, 'argocd-agent-principal-tls', server),
+    putTls(
+      hub.client,
+      'argocd-agent-resource-proxy-tls',
+      await issueCertificate({
+        authority,
+        commonName: 'argocd-agent-resource-proxy',
+        hosts: ['127.0.0.1'],
+        usages: ['server'],
+      }),
+    ),
     put(hub.client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
   ]);
   const programs: Program[] = [];
@@ -189,6 +199,8 @@ export async function startHub(options: { principalArgs?: readonly string[] } = 
       `--metrics-port=${metrics}`,
       `--healthz-port=${health}`,
       '--auth=mtls:subject:CN=([^,]+)',
+      // Several principals share this machine; a test of the proxy names a port.
+      ...(args.some((arg) => arg.startsWith('--resource-proxy-listen')) ? [] : ['--enable-resource-proxy=false']),
       ...args,
     ]);
     programs.push(program);

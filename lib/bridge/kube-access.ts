@@ -18,7 +18,7 @@ const defaultRate = { perSecond: 100, burst: 300 };
  */
 export function kubeClient(
   flags: { readonly kubeconfig: string; readonly kubecontext: string },
-  options: Pick<ClientOptions, 'rate' | 'observe'> = {},
+  options: Pick<ClientOptions, 'rate' | 'observe' | 'maxConnections'> = {},
 ): KubeClient {
   try {
     return KubeClient.load({

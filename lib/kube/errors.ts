@@ -21,11 +21,14 @@ export class ApiError extends Error {
   readonly details: StatusDetails | undefined;
   /** What the server asked to wait before another try, in milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** The server's own words, without what was tried. */
+  readonly said: string;
 
   constructor(options: {
     status: number;
     reason?: string | undefined;
     message: string;
+    said?: string | undefined;
     details?: StatusDetails | undefined;
     retryAfterMs?: number | undefined;
   }) {
@@ -33,6 +36,7 @@ export class ApiError extends Error {
     this.status = options.status;
     this.reason = options.reason || reasonOf(options.status);
     this.details = options.details;
+    this.said = options.said ?? options.message;
     this.retryAfterMs =
       options.retryAfterMs ??
       (options.details?.retryAfterSeconds === undefined ? undefined : options.details.retryAfterSeconds * 1000);
@@ -66,6 +70,7 @@ export function errorFromResponse(what: string, status: number, body: string, re
     status,
     reason: parsed?.reason,
     message: `${what}: ${text}`,
+    said: text,
     details: parsed?.details,
     retryAfterMs,
   });

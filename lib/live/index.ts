@@ -1,4 +1,13 @@
 export {
+  defaultTracking,
+  instanceOf,
+  type LiveAsk,
+  type Requirement,
+  requirementOf,
+  type Tracking,
+  trackingOf,
+} from './access.ts';
+export {
   cancelRequest,
   cancelType,
   type LogRequest,
@@ -15,3 +24,4 @@ export {
   terminalRequest,
 } from './messages.ts';
 export { isDiscoveryPath, parseResourcePath, type ResourcePath, resourcePathOf } from './paths.ts';
+export { statusText } from './status.ts';

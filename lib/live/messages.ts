@@ -38,6 +38,8 @@ export const resourceRequest = z.object({
   group: text,
   version: text,
   resource: text,
+  /** Ours: the path of a discovery document (`isDiscoveryPath`), instead of a resource. */
+  document: z.string().max(1_024).optional(),
   /** Ours: the query as it came, without `?`. */
   query: z
     .string()

@@ -13,6 +13,7 @@ export {
 } from './event.ts';
 export type { ConnectionLimits } from './grpc/admission.ts';
 export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
+export { secureContextOptions } from './grpc/tls-options.ts';
 export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './ids.ts';
 export {
   type ClientLiveStream,

@@ -1,0 +1,63 @@
+import { type ConfigMap, type Informer, type KubeClient, type KubeObject, resourceType } from '../../lib/kube/index.ts';
+import { cancelRequest, cancelType, statusText, trackingOf } from '../../lib/live/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
+import { ManagedObjects, type OwningApplication } from './managed.ts';
+import { LiveRequests, type RequestContext } from './requests.ts';
+import { Resources } from './resources.ts';
+
+const settingsName = 'argocd-cm';
+const statefulSets = resourceType<KubeObject>({
+  group: 'apps',
+  version: 'v1',
+  kind: 'StatefulSet',
+  plural: 'statefulsets',
+  namespaced: true,
+});
+
+/** Serves the principal's requests for live data of this cluster. */
+export function serveLive(options: {
+  /** For live requests alone. */
+  client: KubeClient;
+  applications: Informer<OwningApplication>;
+  /** Argo CD's ConfigMaps of settings. */
+  settings: Informer<ConfigMap>;
+  namespace: string;
+  /** Whether requests for resources are carried out (`--enable-resource-proxy`). */
+  isEnabled: boolean;
+  access: 'managed' | 'all';
+  logger: Logger;
+}): LiveRequests {
+  const { client, applications, settings, namespace, access, logger } = options;
+  const managed = new ManagedObjects({
+    applications,
+    namespace,
+    tracking: () => trackingOf(settings.get({ namespace, name: settingsName })?.data),
+    read: async ({ apiVersion, kind, namespace: of, name }, signal) => {
+      const type = await client.resolve(apiVersion, kind, signal);
+      return type && client.get(type, { ...(type.namespaced ? { namespace: of } : {}), name }, signal);
+    },
+    statefulSets: async (of, signal) =>
+      (await client.list(statefulSets, { namespace: of, signal })).map(({ metadata }) => metadata.name),
+  });
+  const resources = new Resources({ client, managed, access, logger });
+  const requests = new LiveRequests({
+    handlers: {
+      [targets.resource]: async (event, context) => {
+        if (event.type === cancelType) requests.cancel(dataOf(event, cancelRequest).uuid);
+        else if (options.isEnabled) await resources.handle(event, context);
+        else refuse(event, context, 501, 'live resources are switched off on this agent (--enable-resource-proxy)');
+      },
+    },
+    overloaded: (event, context) => refuse(event, context, 429, 'the agent carries out too many requests already'),
+    logger,
+  });
+  return requests;
+}
+
+function refuse({ eventId: uuid }: WireEvent, context: RequestContext, status: number, message: string): void {
+  const payload = { uuid, status, resource: statusText(status, message), contentType: 'application/json' };
+  context.answer(
+    messageEvent(targets.resource, eventTypes.response, payload, { source: agentSource }, { eventId: uuid }),
+  );
+}

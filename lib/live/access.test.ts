@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { defaultTracking, instanceOf, parseResourcePath, requirementOf, trackingOf } from './index.ts';
+
+const ask = (method: string, path: string, isWatch = false) => {
+  const parsed = parseResourcePath(path);
+  if (parsed === undefined) throw new Error(`${path} is no resource`);
+  return requirementOf({ method, path: parsed, isWatch });
+};
+
+test.each([
+  // What argocd-server sends.
+  ['GET', '/apis/apps/v1/namespaces/a/deployments/web', 'managed'],
+  ['PATCH', '/apis/apps/v1/namespaces/a/deployments/web', 'managed'],
+  ['PATCH', '/apis/apps/v1/namespaces/a/deployments/web/status', 'managed'],
+  ['DELETE', '/api/v1/namespaces/a/pods/web-1', 'managed'],
+  ['POST', '/apis/batch/v1/namespaces/a/jobs', 'destination'],
+  ['GET', '/api/v1/namespaces/a/events', 'items'],
+  // What argocd-agent refuses, although it belongs to Applications.
+  ['GET', '/api/v1/namespaces/a/pods', 'items'],
+  ['GET', '/api/v1/pods', 'items'],
+  ['GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/reader', 'managed'],
+  ['PUT', '/api/v1/namespaces/a/configmaps/settings', 'managed'],
+  ['GET', '/apis/apps/v1/namespaces/a/deployments/web/scale', 'managed'],
+  ['POST', '/api/v1/namespaces/a/pods/web-1/eviction', 'managed'],
+])('%s %s: %s', (method, path, requirement) => {
+  expect(ask(method, path)).toBe(requirement);
+});
+
+test('a watch shows items, also that of one object', () => {
+  expect(ask('GET', '/api/v1/namespaces/a/pods', true)).toBe('items');
+  expect(ask('GET', '/api/v1/namespaces/a/pods/web', true)).toBe('items');
+});
+
+test.each([
+  ['DELETE', '/api/v1/namespaces/a/pods'],
+  ['PATCH', '/api/v1/namespaces/a/pods'],
+  ['PUT', '/api/v1/namespaces/a/pods'],
+  ['CONNECT', '/api/v1/namespaces/a/pods/x'],
+  ['OPTIONS', '/api/v1/namespaces/a/pods/x'],
+  ['GET', '/api/v1/nodes/n/proxy'],
+  ['GET', '/api/v1/namespaces/a/services/web:80/proxy'],
+  ['POST', '/api/v1/namespaces/a/pods/x/portforward'],
+  ['POST', '/api/v1/namespaces/a/pods/x/attach'],
+  ['POST', '/api/v1/namespaces/a/pods/x/exec'],
+  ['POST', '/api/v1/namespaces/a/serviceaccounts/default/token'],
+])('%s %s is refused, with a reason', (method, path) => {
+  expect(ask(method, path)).toEqual({ refused: expect.stringMatching(/./) });
+});
+
+test("Argo CD's ConfigMap says how objects are marked", () => {
+  expect(trackingOf(undefined)).toEqual(defaultTracking);
+  expect(trackingOf({ 'application.resourceTrackingMethod': 'label', 'application.instanceLabelKey': 'app' })).toEqual({
+    method: 'label',
+    labelKey: 'app',
+  });
+  expect(() => trackingOf({ 'application.resourceTrackingMethod': 'magic' })).toThrow(
+    /resourceTrackingMethod.*"magic"/,
+  );
+});
+
+test.each([
+  [{}, 'annotation', undefined],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web:apps/Deployment:a/web' } }, 'annotation', 'web'],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'team_web:/Service:a/web' } }, 'annotation+label', 'team_web'],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': '' } }, 'annotation', undefined],
+  [{ labels: { 'app.kubernetes.io/instance': 'web' } }, 'annotation', undefined],
+  [{ labels: { 'app.kubernetes.io/instance': 'web' } }, 'label', 'web'],
+  [{ annotations: { 'argocd.argoproj.io/tracking-id': 'web:x' } }, 'label', undefined],
+] as const)('the mark of %o by %s is of %s', (metadata, method, instance) => {
+  expect(instanceOf({ metadata }, { ...defaultTracking, method })).toBe(instance);
+});

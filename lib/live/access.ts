@@ -1,0 +1,93 @@
+import type { ResourcePath } from './paths.ts';
+
+/** What is asked of a cluster's API server, from method, path and query. */
+export interface LiveAsk {
+  /** In capitals. */
+  readonly method: string;
+  readonly path: ResourcePath;
+  readonly isWatch: boolean;
+}
+
+/**
+ * What must hold for a request to be carried out:
+ * - `managed`: the object belongs to an Application;
+ * - `items`: of a collection, only what belongs to an Application is shown;
+ * - `destination`: an Application may create objects there;
+ * - a refusal, with its reason.
+ */
+export type Requirement = 'managed' | 'items' | 'destination' | { readonly refused: string };
+
+/** Ways through the API server to somewhere else, which its own rights do not tell apart. */
+const tunnels: ReadonlySet<string> = new Set(['proxy', 'portforward', 'attach', 'exec']);
+
+/**
+ * What must hold for a request, in every mode and mapping. At least as strict as argocd-agent's agent for objects that are read,
+ * changed or deleted; stricter for what is created (which it does not look at) and for credentials.
+ */
+export function requirementOf({ method, path, isWatch }: LiveAsk): Requirement {
+  const { name, subresource, resource } = path;
+  if (tunnels.has(subresource)) return { refused: `${resource}/${subresource} is no way through the resource proxy` };
+  if (resource === 'serviceaccounts' && subresource === 'token') {
+    return { refused: 'tokens of service accounts are not handed out through the resource proxy' };
+  }
+  switch (method) {
+    case 'GET':
+      return name === '' || isWatch ? 'items' : 'managed';
+    case 'POST':
+      return name === '' ? 'destination' : 'managed';
+    case 'PUT':
+    case 'PATCH':
+      if (name === '') return { refused: `${method} needs the name of an object` };
+      return 'managed';
+    case 'DELETE':
+      if (name === '')
+        return { refused: 'collections are not deleted through the resource proxy; delete objects one by one' };
+      return 'managed';
+    default:
+      return { refused: `${method} is not served by the resource proxy` };
+  }
+}
+
+/** How Argo CD marks what it manages: `application.resourceTrackingMethod` and `application.instanceLabelKey` of `argocd-cm`. */
+export interface Tracking {
+  readonly method: 'annotation' | 'annotation+label' | 'label';
+  readonly labelKey: string;
+}
+
+/** How Argo CD tracks when `argocd-cm` says nothing. */
+export const defaultTracking: Tracking = { method: 'annotation', labelKey: 'app.kubernetes.io/instance' };
+
+/**
+ * Reads `argocd-cm`.
+ * @throws RangeError that names a method that Argo CD does not know
+ */
+export function trackingOf(data: Readonly<Record<string, string>> | undefined): Tracking {
+  const method = data?.['application.resourceTrackingMethod'] || defaultTracking.method;
+  if (method !== 'annotation' && method !== 'annotation+label' && method !== 'label') {
+    throw new RangeError(
+      `ConfigMap argocd-cm: application.resourceTrackingMethod must be annotation, annotation+label or label, not ${JSON.stringify(method)}`,
+    );
+  }
+  return { method, labelKey: data?.['application.instanceLabelKey'] || defaultTracking.labelKey };
+}
+
+const trackingAnnotation = 'argocd.argoproj.io/tracking-id';
+
+interface Tracked {
+  readonly metadata?: {
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+}
+
+/**
+ * The instance name of the Application that an object is marked with: its name, or `<namespace>_<name>` for one outside of Argo
+ * CD's own namespace. Undefined for an object without mark.
+ */
+export function instanceOf(object: Tracked, { method, labelKey }: Tracking): string | undefined {
+  const { labels, annotations } = object.metadata ?? {};
+  if (method === 'label') return labels?.[labelKey] || undefined;
+  // <instance>:<group>/<kind>:<namespace>/<name>
+  const [instance] = annotations?.[trackingAnnotation]?.split(':') ?? [];
+  return instance || undefined;
+}

@@ -1,0 +1,98 @@
+import { fingerprintOf, type TokenAuthority } from '../../lib/auth/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+import type { ServerTls } from '../../lib/wire/index.ts';
+import type { Blocklist } from '../blocklist.ts';
+import type { PrincipalCredentials } from '../credentials.ts';
+import { parseListen } from '../flags.ts';
+import type { PrincipalOptions } from '../options.ts';
+import type { ResourceProxyOptions } from './resource-proxy.ts';
+import type { LiveAccess } from './serve.ts';
+
+/**
+ * Serves the resource proxy from when its key material is there, until aborted. Missing material holds up nothing else: agents and
+ * what is kept in step do not need the proxy.
+ * @throws FatalError when the port cannot be taken
+ */
+export async function proxyResources(options: {
+  settings: PrincipalOptions;
+  credentials: PrincipalCredentials;
+  live: LiveAccess;
+  tokens: TokenAuthority;
+  blocklist: Blocklist;
+  metrics: ResourceProxyOptions['metrics'];
+  logger: Logger;
+  signal: AbortSignal;
+}): Promise<void> {
+  const { settings, credentials, live, tokens, blocklist, metrics, logger, signal } = options;
+  const { resourceProxy, resourceProxyTrust } = credentials;
+  const address = parseListen(settings.flags['resource-proxy-listen']);
+  if (resourceProxy === undefined || resourceProxyTrust === undefined || address === undefined) return;
+  const material = (): ServerTls | undefined => {
+    const [pair, clientCa] = [resourceProxy.value, resourceProxyTrust.value];
+    const allowed = settings.tls === 'plaintext' ? {} : settings.tls.settings;
+    return pair === undefined || clientCa === undefined ? undefined : { ...pair, clientCa, ...allowed };
+  };
+  const tls = await firstOf(material, [resourceProxy, resourceProxyTrust], logger, signal);
+  if (tls === undefined) return;
+  const proxy = await live.serveResources({
+    address,
+    tls,
+    tokens,
+    isBlocked: (certificate) => blocklist.has(fingerprintOf(certificate)),
+    metrics,
+    logger,
+  });
+  logger.info({ port: proxy.port }, 'resource proxy serves');
+  const reload = () => {
+    const next = material();
+    if (next === undefined) return;
+    try {
+      proxy.setTls(next);
+    } catch (error) {
+      logger.error({ error }, "the resource proxy's new certificates cannot be used, the former ones stay in use");
+    }
+  };
+  resourceProxy.subscribe(reload);
+  resourceProxyTrust.subscribe(reload);
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve());
+  });
+  await proxy.close();
+}
+
+/** Waits until there is a value; undefined when aborted before. */
+function firstOf<T>(
+  value: () => T | undefined,
+  sources: readonly {
+    readonly origin: string;
+    readonly problem: string | undefined;
+    subscribe(heard: () => void): () => void;
+  }[],
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const first = value();
+  if (first !== undefined) return Promise.resolve(first);
+  const missing = sources
+    .filter(({ problem }) => problem !== undefined)
+    .map(({ origin, problem }) => `${origin}: ${problem}`);
+  logger.warn(
+    {
+      missing,
+      hint: 'Create it, name another one with --resource-proxy-secret-name, or set --enable-resource-proxy=false',
+    },
+    'the resource proxy waits for its key material',
+  );
+  return new Promise((resolve) => {
+    const heard = () => {
+      const found = value();
+      if (found !== undefined || signal.aborted) {
+        for (const unsubscribe of unsubscribes) unsubscribe();
+        resolve(found);
+      }
+    };
+    const unsubscribes = sources.map((source) => source.subscribe(heard));
+    signal.addEventListener('abort', heard);
+  });
+}
