@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stringify } from 'yaml';
+import { parseAllDocuments, stringify } from 'yaml';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import { Templates } from '../render/templates.ts';
 
@@ -9,7 +9,7 @@ const charts = join(import.meta.dirname, '../../charts');
 const how = 'bring it up to date with: vitest run --project unit controller/basic/chart.test.ts --update';
 
 /** The Argo CD that clusters of the basic pull model get: that of the agents' clusters, in words that Helm replaces. */
-function argoCd(): string {
+function argoCd(): KubeObject[] {
   const templates = new Templates();
   const objects = templates.render('argocd', {
     namespace: 'argocd',
@@ -21,13 +21,16 @@ function argoCd(): string {
     knownHosts: templates.text('argocd/ssh_known_hosts'),
   });
   // Secrets are made by Helm, and the Namespace may be anybody's.
-  const mine = objects.filter(({ kind }) => kind !== 'Secret' && kind !== 'Namespace');
-  const print = (object: KubeObject) => stringify(object, { aliasDuplicateObjects: false, lineWidth: 0 });
-  return mine.map(print).join('---\n');
+  return objects.filter(({ kind }) => kind !== 'Secret' && kind !== 'Namespace');
 }
 
 test('the chart’s Argo CD is the one of the templates', async () => {
-  await expect(argoCd(), how).toMatchFileSnapshot(join(charts, 'argocd-pull-integration/files/argocd.yaml'));
+  // Helm reads YAML 1.1, where a bare `no` is no text.
+  const version = '1.1' as const;
+  const print = (object: KubeObject) => stringify(object, { version, aliasDuplicateObjects: false, lineWidth: 0 });
+  const text = argoCd().map(print).join('---\n');
+  expect(parseAllDocuments(text, { version }).map((document) => document.toJS())).toEqual(argoCd());
+  await expect(text, how).toMatchFileSnapshot(join(charts, 'argocd-pull-integration/files/argocd.yaml'));
 });
 
 test.each(['applications', 'appprojects'])('the chart’s CRD %s is the hub’s', async (name) => {
