@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { EventOutcome } from '../lib/bridge/index.ts';
+import { grpcMetrics } from '../lib/ops/index.ts';
+import type { ObservedCall } from '../lib/wire/index.ts';
 
 /** The agent's metrics, under the original's names where it has them. */
 export interface AgentMetrics {
@@ -8,6 +10,10 @@ export interface AgentMetrics {
   authFailed(): void;
   eventReceived(): void;
   eventSent(): void;
+  /** An event for the principal could not be sent. */
+  unsendable(eventType: string, resourceType: string): void;
+  /** A gRPC call has begun, passed a message, or ended. */
+  called(call: ObservedCall): void;
   /** An event of the principal was on its way for so long. */
   arrived(resourceType: string, seconds: number): void;
   /** An event of the principal has been processed. */
@@ -55,6 +61,12 @@ export function agentMetrics(
   const authFailures = counter('argocd_agent_auth_failures_total', 'Times that the principal refused to authenticate');
   const received = counter('agent_events_received', 'Events received from the principal');
   const sent = counter('agent_events_sent', 'Events sent to the principal');
+  const discarded = new Counter({
+    name: 'argocd_agent_event_writer_events_discarded_total',
+    help: 'Events that were too large to be sent to the principal; what they are about stays out of step',
+    labelNames: ['event_type', 'resource_type'],
+    registers,
+  });
   const errors = new Counter({
     name: 'agent_errors',
     help: 'Events of the principal that could not be processed',
@@ -87,6 +99,8 @@ export function agentMetrics(
     authFailed: () => authFailures.inc(),
     eventReceived: () => received.inc(),
     eventSent: () => sent.inc(),
+    unsendable: (event_type, resource_type) => discarded.inc({ event_type, resource_type }),
+    called: grpcMetrics(registry, 'client'),
     arrived: (type, seconds) => latency.observe({ resource_type: type }, seconds),
     processed: (type, status, seconds) => {
       if (status === 'failure') errors.inc({ resource_type: type });

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { WorkQueue } from '../lib/kube/index.ts';
+import { WorkQueue, type WorkQueueObserver } from '../lib/kube/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
 import {
   type ClusterInfo,
@@ -62,6 +62,7 @@ export class ClusterInfos {
     agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
     link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem'>;
     compression: Compression;
+    observer?: WorkQueueObserver;
     logger: Logger;
   }) {
     this.#agents = options.agents;
@@ -73,6 +74,7 @@ export class ClusterInfos {
       handler: (agent) => this.#write(agent),
       concurrency: 8,
       backoff: { initialMs: 500, maxMs: 30_000 },
+      observer: options.observer,
     });
   }
 

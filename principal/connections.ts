@@ -6,6 +6,7 @@ import {
   leases,
   rfc3339Micro,
   WorkQueue,
+  type WorkQueueObserver,
 } from '../lib/kube/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
 
@@ -53,6 +54,7 @@ export class ConnectionRecords {
     namespace: string;
     identity: string;
     informer: Informer<Lease>;
+    observer?: WorkQueueObserver;
     logger: Logger;
   }) {
     this.#client = options.client;
@@ -65,6 +67,7 @@ export class ConnectionRecords {
       // Not aborted with the queue: a write that is given up may still happen, after the one that says "disconnected".
       handler: (agent) => this.#write(agent, AbortSignal.timeout(writeTimeoutMs)),
       concurrency: 4,
+      observer: options.observer,
       logger: options.logger,
     });
   }

@@ -22,6 +22,9 @@ principal_app_projects_created principal_app_projects_updated principal_app_proj
 principal_repositories_created principal_repositories_updated principal_repositories_deleted
 argocd_principal_gpg_keys_count principal_events_received principal_events_sent
 principal_event_processing_time principal_errors
+principal_event_writer_send_errors_total argocd_principal_event_writer_events_discarded_total
+grpc_server_started_total grpc_server_handled_total grpc_server_handling_seconds
+grpc_server_msg_received_total grpc_server_msg_sent_total
 `
   .trim()
   .split(/\s+/);
@@ -51,6 +54,7 @@ test("a forgotten agent's series go, others stay", async () => {
   for (const agent of ['gone', 'stays']) {
     metrics.connected(agent);
     metrics.refusedEvent(agent, 'application');
+    metrics.unsendable(agent, { eventType: 'create', resourceType: 'application', reason: 'too_large' });
     metrics.processed(agent, 'application', 'success', 0.1);
     metrics.processed(agent, 'appproject', 'failure', 0.1);
   }
@@ -61,6 +65,7 @@ test("a forgotten agent's series go, others stay", async () => {
   expect(text).toContain('argocd_principal_agent_connections_total{agent_name="stays"} 1');
   expect(text).toContain('argocd_principal_refused_events_total{agent_name="stays",resource_type="application"} 1');
   expect(text).toContain('principal_errors{resource_type="appproject"} 2');
+  expect(text).toContain('principal_event_writer_send_errors_total{agent_name="stays",reason="too_large"} 1');
 });
 
 test('a fleet of any size costs a bounded number of series', async () => {

@@ -52,6 +52,8 @@ export function peerOnStream(options: {
   outgoing?(event: WireEvent): WireEvent;
   /** Hears of each message that is sent, repetitions included. */
   messageSent?(message: Message): void;
+  /** Hears of an event that is too large to be sent; it is told in the log. */
+  unsendable?(event: WireEvent): void;
   intake?: IntakeLimits;
 }): Peer {
   const { stream, source, listener, logger } = options;
@@ -105,14 +107,15 @@ export function peerOnStream(options: {
     connection: {
       send: (message) => {
         if (full) return false;
+        const event = eventOf(message, source);
         try {
-          const event = eventOf(message, source);
           send(options.outgoing?.(event) ?? event);
           options.messageSent?.(message);
         } catch (error) {
           if (!(error instanceof WireError) || error.code !== 'too-large') throw error;
           // Taken, as far as the engine is concerned: it tries again later, when the object may be smaller.
           logger.error({ hint: error.hint }, error.message);
+          options.unsendable?.(event);
         }
         return true;
       },

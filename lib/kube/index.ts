@@ -57,4 +57,10 @@ export {
   resourceType,
 } from './types.ts';
 export type { WatchEvent } from './watch.ts';
-export { type Requeue, WorkQueue, type WorkQueueOptions, type WorkQueueStats } from './workqueue.ts';
+export {
+  type Requeue,
+  WorkQueue,
+  type WorkQueueObserver,
+  type WorkQueueOptions,
+  type WorkQueueStats,
+} from './workqueue.ts';

@@ -18,6 +18,17 @@ export interface WorkQueueStats {
   active: number;
 }
 
+/** Hears what becomes of the keys of a queue; for metrics. */
+export interface WorkQueueObserver {
+  /** The key waits from now on. */
+  added(key: string): void;
+  /** It is worked on from now on. */
+  started(key: string): void;
+  ended(key: string): void;
+  /** It failed and will be worked on again. */
+  retried(key: string): void;
+}
+
 /** Options of a work queue. */
 export interface WorkQueueOptions {
   name: string;
@@ -29,6 +40,7 @@ export interface WorkQueueOptions {
   backoff?: BackoffOptions | undefined;
   /** Hears of each failed run; `failures` counts those in a row of that key. */
   onFailure?: ((key: string, failures: number, error: unknown) => void) | undefined;
+  observer?: WorkQueueObserver | undefined;
   logger?: KubeLogger | undefined;
 }
 
@@ -43,6 +55,7 @@ export class WorkQueue {
   readonly #concurrency: number;
   readonly #backoff: BackoffOptions;
   readonly #onFailure: WorkQueueOptions['onFailure'];
+  readonly #observer: WorkQueueObserver | undefined;
   readonly #logger: KubeLogger | undefined;
   /** In insertion order: first added, first worked on. */
   readonly #ready = new Set<string>();
@@ -65,6 +78,7 @@ export class WorkQueue {
     this.#concurrency = options.concurrency ?? 1;
     this.#backoff = { initialMs: 50, maxMs: 60_000, ...options.backoff };
     this.#onFailure = options.onFailure;
+    this.#observer = options.observer;
     this.#logger = options.logger;
   }
 
@@ -92,8 +106,9 @@ export class WorkQueue {
   add(key: string): void {
     if (this.#signal?.aborted) return;
     cancel(this.#requeued, key);
-    if (this.#active.has(key)) this.#again.add(key);
-    else this.#ready.add(key);
+    const waiting = this.#active.has(key) ? this.#again : this.#ready;
+    if (!waiting.has(key)) this.#observer?.added(key);
+    waiting.add(key);
     this.#work();
   }
 
@@ -141,6 +156,7 @@ export class WorkQueue {
       if (this.#active.size >= this.#concurrency) return;
       this.#ready.delete(key);
       this.#active.add(key);
+      this.#observer?.started(key);
       void this.#process(key, signal);
     }
   }
@@ -156,6 +172,7 @@ export class WorkQueue {
       if (!signal.aborted) delayMs = this.#failure(key, error);
     }
     this.#active.delete(key);
+    this.#observer?.ended(key);
     if (signal.aborted) {
       if (this.#active.size === 0) this.#drained?.();
       return;
@@ -169,6 +186,7 @@ export class WorkQueue {
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
     this.#failed++;
+    this.#observer?.retried(key);
     const delayMs = backoffDelay(failures, this.#backoff);
     const fields = { err: error, queue: this.name, key, failures, retryInMs: Math.round(delayMs) };
     if (failures === 1) this.#logger?.debug(fields, 'will try again');

@@ -69,6 +69,16 @@ test('version in every format of the originals', async () => {
   expect(version).toMatch(/^\d+\.\d+\.\d+/);
   expect(await run('version')).toBe(`tool-${version}\n`);
   expect(await run('version', '--short', '-o', 'json')).toBe(`${version}\n`);
-  expect(JSON.parse(await run('version', '-o', 'json'))).toMatchObject({ name: 'tool', version });
+  const info = JSON.parse(await run('version', '-o', 'json'));
+  expect(info).toMatchObject({ name: 'tool', version });
+  expect(Object.keys(info)).toEqual([
+    'name',
+    'version',
+    'gitRevision',
+    'gitStatus',
+    'goVersion',
+    'buildDate',
+    'argocdVersion',
+  ]);
   expect(await run('version', '-o', 'yaml')).toContain(`version: ${version}\n`);
 });

@@ -27,6 +27,7 @@ export {
   parseFlags,
   stringFlag,
 } from './flags.ts';
+export { grpcMetrics } from './grpc-metrics.ts';
 export { type Endpoint, type Health, serveHealth, serveMetrics } from './http.ts';
 export { decodeSecret, followFiles, followSecret, followSecretWith, Live, type TextFields } from './live.ts';
 export {
@@ -41,4 +42,5 @@ export { runMain } from './main.ts';
 export { createRegistry, kubeRequestMetrics } from './metrics.ts';
 export { type KeyPair, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
 export { serveProfiles } from './profiling.ts';
+export { queueMetrics } from './queue-metrics.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';

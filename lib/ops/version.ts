@@ -4,14 +4,19 @@ import { stringify } from 'yaml';
 import { type Command, command } from './command.ts';
 import { boolFlag, stringFlag } from './flags.ts';
 
-/** What `version` prints; the keys are those of the originals, with Node in place of Go. */
+/** The Argo CD whose kinds and protocols this version was written for and tested with. */
+const argocdVersion = 'v3.2.6';
+
+/** What `version` prints: the keys of the originals, no more and no less, for those who parse it. */
 export interface VersionInfo {
   readonly name: string;
   readonly version: string;
   readonly gitRevision: string;
   readonly gitStatus: string;
-  readonly nodeVersion: string;
+  /** There is no Go in it: says what it runs on. */
+  readonly goVersion: string;
   readonly buildDate: string;
+  readonly argocdVersion: string;
 }
 
 /** The running program's version, from the package it belongs to; the revision and date from the image's build, if known. */
@@ -22,8 +27,9 @@ export function versionInfo(name = 'argocd-agent'): VersionInfo {
     version: stamp.version,
     gitRevision: stamp.gitRevision ?? 'unknown',
     gitStatus: stamp.gitStatus ?? 'unknown',
-    nodeVersion: process.version,
+    goVersion: `none (Node.js ${process.version})`,
     buildDate: stamp.buildDate ?? new Date(Date.now() - process.uptime() * 1_000).toISOString().replace(/\.\d+Z/, 'Z'),
+    argocdVersion,
   };
 }
 

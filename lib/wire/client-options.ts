@@ -1,6 +1,7 @@
 import type { AgentMode } from '../auth/index.ts';
 import type { WireError } from './errors.ts';
 import type { LiveCalls } from './live-streams.ts';
+import type { ObservedCall } from './observe.ts';
 import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
 import type { ClientTls } from './tls.ts';
 
@@ -20,6 +21,8 @@ export interface WireClientOptions {
   onConnected(stream: EventStream, peer: PrincipalInfo, live: LiveCalls): SessionHandlers;
   /** An attempt failed, or a stream ended; the next attempt follows in `retryInMs`. Already logged. */
   onDisconnected?(error: WireError, retryInMs: number): void;
+  /** Hears of each gRPC call when it begins, passes a message and has ended; for metrics. */
+  called?(call: ObservedCall): void;
   readonly signal: AbortSignal;
   /** Default 200 ms to 10 s. Each wait is random between half and the whole of the current value, which doubles. */
   readonly backoff?: { readonly initialMs: number; readonly maxMs: number };

@@ -1,12 +1,13 @@
-import type { ServerCall } from './grpc/server-call.ts';
+import type { CallObserver } from './grpc/call-observer.ts';
 import { type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
 import { paths } from './services.ts';
 
-/** A call of a known method that has begun, or ended with a gRPC status as Go names it. */
+/** A call of a known method that has begun, passed a message, or ended with a gRPC status as Go names it. */
 export interface ObservedCall {
   readonly service: string;
   readonly method: string;
   readonly type: 'unary' | 'bidi_stream' | 'client_stream';
+  readonly message?: 'received' | 'sent';
   readonly ended?: { readonly code: string; readonly seconds: number };
 }
 
@@ -18,15 +19,28 @@ const types = new Map<string, ObservedCall['type']>([
   [paths.streamLogs, 'client_stream'],
 ]);
 
-/** Tells `called` of a call now and when it has ended. Unknown methods are left out: strangers could make up any number. */
-export function observeCall(call: ServerCall, called: (call: ObservedCall) => void): void {
-  const type = types.get(call.path);
-  const [, service, method] = call.path.split('/');
+/**
+ * Tells `called` of a call now, of its messages, and when it has ended. Unknown methods are left out: strangers could make up
+ * any number.
+ */
+export function observeCall(
+  call: { observe(observer: CallObserver): void },
+  path: string,
+  called: (call: ObservedCall) => void,
+): void {
+  const type = types.get(path);
+  const [, service, method] = path.split('/');
   if (type === undefined || service === undefined || method === undefined) return;
   const began = performance.now();
+  const received: ObservedCall = { service, method, type, message: 'received' };
+  const sent: ObservedCall = { service, method, type, message: 'sent' };
   called({ service, method, type });
-  call.onOver((code) => {
-    called({ service, method, type, ended: { code: codeName(code), seconds: (performance.now() - began) / 1000 } });
+  call.observe({
+    received: () => called(received),
+    sent: () => called(sent),
+    over: (code) => {
+      called({ service, method, type, ended: { code: codeName(code), seconds: (performance.now() - began) / 1000 } });
+    },
   });
 }
 

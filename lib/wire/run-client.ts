@@ -19,6 +19,7 @@ import {
   TerminalStreamData,
 } from './live-streams.ts';
 import { type LoggedIn, logIn } from './login.ts';
+import { type ObservedCall, observeCall } from './observe.ts';
 import { paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
 import type { ClientTls } from './tls.ts';
@@ -214,7 +215,24 @@ async function connect(
     }),
     signal: options.signal,
   };
-  return kind === 'websocket' ? webSocketTransport(transport) : connectGrpc(transport);
+  const connected = kind === 'websocket' ? webSocketTransport(transport) : await connectGrpc(transport);
+  return options.called === undefined ? connected : observed(connected, (call) => options.called?.(call));
+}
+
+/** Tells of all calls of a transport. */
+function observed(transport: GrpcTransport, called: (call: ObservedCall) => void): GrpcTransport {
+  return {
+    call(path, headers) {
+      const call = transport.call(path, headers);
+      observeCall(call, path, called);
+      return call;
+    },
+    get failure() {
+      return transport.failure;
+    },
+    closed: transport.closed,
+    destroy: () => transport.destroy(),
+  };
 }
 
 function parseServer(server: string): { host: string; port: number } {

@@ -103,7 +103,7 @@ class Principal {
   }
 
   serve(call: ServerCall, connection: ServerConnection): void {
-    if (this.#options.called !== undefined) observeCall(call, this.#options.called);
+    if (this.#options.called !== undefined) observeCall(call, call.path, this.#options.called);
     const peer = peerOf(call, connection);
     const problem = this.#certificateProblem(connection);
     if (problem !== undefined) {

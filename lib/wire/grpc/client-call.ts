@@ -1,3 +1,4 @@
+import type { CallObserver } from './call-observer.ts';
 import type { ChannelEnd, ClientChannel } from './client-channel.ts';
 import { FrameReader, frameMessage } from './frames.ts';
 import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus, statusOfHttp } from './status.ts';
@@ -24,6 +25,7 @@ export class ClientCall {
   #reader: FrameReader;
   #listener: ClientCallListener | undefined;
   #drained: (() => void) | undefined;
+  #observer: CallObserver | undefined;
   #status: { readonly code: GrpcStatusCode; readonly details: string } | undefined;
   #error: Error | undefined;
   #end: ChannelEnd | undefined;
@@ -54,6 +56,11 @@ export class ClientCall {
     return this.#end !== undefined;
   }
 
+  /** Sets the one observer. */
+  observe(observer: CallObserver): void {
+    this.#observer = observer;
+  }
+
   /** Starts delivering what the server sends. */
   listen(listener: ClientCallListener): void {
     this.#listener = listener;
@@ -66,6 +73,7 @@ export class ClientCall {
   /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
   send(message: Uint8Array): boolean {
     if (this.isOver || this.#channel.isGone) return false;
+    this.#observer?.sent();
     return this.#channel.write(frameMessage(message, this.#gzip));
   }
 
@@ -122,6 +130,7 @@ export class ClientCall {
     if (this.isOver || this.#status?.code === grpcStatus.canceled) return;
     try {
       for (const { payload, isCompressed } of this.#reader.push(chunk)) {
+        this.#observer?.received();
         this.#listener?.message(isCompressed ? unpack(payload, this.#maxMessageBytes) : payload);
       }
     } catch (error) {
@@ -136,7 +145,9 @@ export class ClientCall {
   #closed(end: ChannelEnd): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.#listener?.end(this.#result(end));
+    const result = this.#result(end);
+    this.#observer?.over(result?.code ?? grpcStatus.ok);
+    this.#listener?.end(result);
   }
 
   #result(end: ChannelEnd): GrpcError | undefined {

@@ -1,3 +1,4 @@
+import type { CallObserver } from './call-observer.ts';
 import { frameMessage } from './frames.ts';
 import { MessageReader } from './message-reader.ts';
 import type { Reception } from './reception.ts';
@@ -35,7 +36,7 @@ export class ServerCall {
   #finished = false;
   #ended = false;
   #code: GrpcStatusCode = grpcStatus.canceled;
-  #whenOver: ((code: GrpcStatusCode) => void) | undefined;
+  #observer: CallObserver | undefined;
 
   constructor(channel: ServerChannel, reception: Reception) {
     this.path = channel.path;
@@ -66,7 +67,10 @@ export class ServerCall {
     }
     const reader = new MessageReader(
       {
-        message: (bytes) => listener.message(bytes),
+        message: (bytes) => {
+          this.#observer?.received();
+          listener.message(bytes);
+        },
         unreadable: (error) => {
           if (error instanceof GrpcError) listener.unreadable(error);
           else this.fail(error);
@@ -101,6 +105,7 @@ export class ServerCall {
   send(message: Uint8Array): boolean {
     if (this.isOver || this.#channel.isGone) return false;
     this.accept();
+    this.#observer?.sent();
     return this.#channel.write(frameMessage(message, this.#gzip));
   }
 
@@ -109,9 +114,9 @@ export class ServerCall {
     this.#drained = listener;
   }
 
-  /** Sets the one observer that hears with which status the call has ended; `canceled` when the client went away. */
-  onOver(observer: (code: GrpcStatusCode) => void): void {
-    this.#whenOver = observer;
+  /** Sets the one observer. */
+  observe(observer: CallObserver): void {
+    this.#observer = observer;
   }
 
   /** Stops and starts the delivery of messages; the client is slowed down by flow control. */
@@ -167,6 +172,6 @@ export class ServerCall {
     // A paused channel would keep what it holds for ever.
     this.#channel.resume();
     this.#listener?.end();
-    this.#whenOver?.(this.#code);
+    this.#observer?.over(this.#code);
   }
 }

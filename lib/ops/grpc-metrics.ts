@@ -1,0 +1,39 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
+
+/** A gRPC call that has begun, passed a message, or ended with a status as Go names it. */
+interface Call {
+  readonly service: string;
+  readonly method: string;
+  readonly type: string;
+  readonly message?: 'received' | 'sent';
+  readonly ended?: { readonly code: string; readonly seconds: number };
+}
+
+/** Counts and times gRPC calls, under the names of go-grpc-middleware. */
+export function grpcMetrics(registry: Registry, side: 'server' | 'client'): (call: Call) => void {
+  const registers = [registry];
+  const labelNames = ['grpc_type', 'grpc_service', 'grpc_method'];
+  const counter = (name: string, help: string, more: string[] = []) =>
+    new Counter({ name: `grpc_${side}_${name}`, help, labelNames: [...labelNames, ...more], registers });
+  const started = counter('started_total', 'Calls that began');
+  const handled = counter('handled_total', 'Calls that ended, by gRPC status', ['grpc_code']);
+  const messages = {
+    received: counter('msg_received_total', 'Messages received in calls'),
+    sent: counter('msg_sent_total', 'Messages sent in calls'),
+  };
+  const handling = new Histogram({
+    name: `grpc_${side}_handling_seconds`,
+    help: 'Time that calls took; an event stream is one call',
+    labelNames,
+    registers,
+  });
+  return ({ service, method, type, message, ended }) => {
+    const labels = { grpc_type: type, grpc_service: service, grpc_method: method };
+    if (message !== undefined) messages[message].inc(labels);
+    else if (ended === undefined) started.inc(labels);
+    else {
+      handled.inc({ ...labels, grpc_code: ended.code });
+      handling.observe(labels, ended.seconds);
+    }
+  };
+}

@@ -1,0 +1,71 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { TokenAuthority } from '../auth/index.ts';
+import { createSigningKey } from './fixtures.ts';
+import { acknowledgement, agentSource, heartbeatEvent, type ObservedCall, runWireClient, serveWire } from './index.ts';
+
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** What was seen, as `method: begun, sent, received, codes it ended with`. */
+function tally(calls: readonly ObservedCall[]): Record<string, [number, number, number, string]> {
+  const result: Record<string, [number, number, number, string]> = {};
+  for (const { method, message, ended } of calls) {
+    const row = result[method] ?? [0, 0, 0, ''];
+    result[method] = row;
+    if (ended !== undefined) row[3] += ended.code;
+    else if (message === 'sent') row[1]++;
+    else if (message === 'received') row[2]++;
+    else row[0]++;
+  }
+  return result;
+}
+
+test.each(['grpc', 'websocket'] as const)('both sides count the same calls and messages (%s)', async (transport) => {
+  const [atServer, atClient]: ObservedCall[][] = [[], []];
+  const server = await serveWire({
+    address: '127.0.0.1',
+    port: 0,
+    tls: 'plaintext',
+    version: '1',
+    principalNamespace: 'argocd',
+    tokens: TokenAuthority.fromPem(createSigningKey()),
+    authenticate: async () => 'one',
+    webSocket: true,
+    subscribe: ({ stream }) => ({
+      event: (event) => stream.send(acknowledgement(event, 'principal')),
+      closed: () => undefined,
+    }),
+    called: (call) => atServer?.push(call),
+    logger: silent,
+  });
+  stops.push(() => server.close());
+  const abort = new AbortController();
+  let answers = 0;
+  const done = runWireClient({
+    server: `127.0.0.1:${server.port}`,
+    transport,
+    environment: {},
+    tls: () => 'plaintext',
+    credentials: () => ({ method: '', credentials: {} }),
+    mode: 'managed',
+    version: '1',
+    agentNamespace: '',
+    onConnected: (stream) => {
+      for (let count = 0; count < 3; count++) stream.send(heartbeatEvent({ source: agentSource }));
+      return { event: () => answers++, closed: () => undefined };
+    },
+    called: (call) => atClient?.push(call),
+    signal: abort.signal,
+    logger: silent,
+  });
+  stops.push(() => abort.abort());
+  await vi.waitUntil(() => answers === 3, { timeout: 20_000, interval: 5 });
+  abort.abort();
+  await done;
+  await vi.waitUntil(() => atServer?.some(({ method, ended }) => method === 'Subscribe' && ended), { timeout: 20_000 });
+  expect(tally(atServer ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
+  expect(tally(atClient ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
+});
