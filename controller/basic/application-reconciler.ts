@@ -1,5 +1,6 @@
 import { isEqual, mergePatchBetween } from '../../lib/argocd/index.ts';
-import { keyOf, parseKey, type Requeue } from '../../lib/kube/index.ts';
+import { ApiError, isRetryable, keyOf, parseKey, type Requeue } from '../../lib/kube/index.ts';
+import { ForeignObjectError } from '../applier.ts';
 import { fieldManager } from '../names.ts';
 import { placeOfWork } from './caches.ts';
 import { applied, feedbackOf } from './feedback.ts';
@@ -32,12 +33,13 @@ export class ApplicationReconciler {
     const application = caches.applications.get(parseKey(key));
     if (application === undefined) {
       this.#heldSince.delete(key);
-      if (works.length === 0) return undefined;
       // Without the label it is not in the cache: only the server can tell what became of it.
       const live = await client.get(applications, parseKey(key), signal);
       if (live === undefined) await this.#abandon(works, signal);
-      else if (live.metadata.labels?.[keys.pull] === undefined)
+      else if (live.metadata.labels?.[keys.pull] === undefined) {
         await this.#remove(works, 'its label was removed', signal);
+        await this.#report(live, live, { feedback: {} }, signal);
+      }
       return undefined;
     }
     const wish = wishOf(application);
@@ -76,17 +78,23 @@ export class ApplicationReconciler {
       : { payload: undefined, feedback: {} };
     const plan = planRequests(application, carrier, newId(), now());
     let requeue: Requeue | undefined;
-    if (!plan.isBeginning) {
-      requeue = await this.#deliver(application, target, existing, plan, works, signal);
+    let refusal: Error | undefined;
+    try {
+      if (!plan.isBeginning) requeue = await this.#deliver(application, target, existing, plan, works, signal);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      refusal = error;
     }
     const { problem } = existing.work ? applied(existing.work) : {};
+    const onCluster = problem && `managed cluster ${target.cluster} does not take it: ${problem}`;
     const report: Report = {
       feedback: carrier.feedback,
       cluster: target.cluster,
-      problem: problem === undefined ? undefined : `managed cluster ${target.cluster} does not take it: ${problem}`,
+      problem: refusal ? `the hub does not take its ManifestWork: ${refusal.message}` : onCluster,
     };
     if (report.problem) this.#warn(application, 'NotApplied', report.problem);
     await this.#report(application, plan.application ?? application, report, signal);
+    if (refusal) throw refusal;
     return requeue;
   }
 
@@ -240,6 +248,11 @@ export class ApplicationReconciler {
     const guarded = { ...patch, metadata: { ...metadata, uid, resourceVersion } };
     await this.#world.client.mergePatch(applications, { namespace, name }, guarded, { fieldManager, signal });
   }
+}
+
+/** Whether the hub refuses a write for a reason that its next try will not change: something to tell the user. */
+function isRefusal(error: unknown): error is Error {
+  return error instanceof ForeignObjectError || (error instanceof ApiError && !isRetryable(error));
 }
 
 /** A work whose copy nobody is to clean up after. */

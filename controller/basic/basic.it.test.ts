@@ -254,6 +254,40 @@ test('a work that is refused on the cluster is told with its reason', async () =
   await fleet.onHub('no problem', 'guestbook', (now) => isHealthy(now) && !condition(now));
 });
 
+test('a work that the hub refuses is told with its reason', async () => {
+  fleet.start();
+  await fleet.create('guestbook');
+  await fleet.onHub('its health', 'guestbook', isHealthy);
+  await fleet.change('guestbook', { spec: { source: { helm: { values: 'x'.repeat(520_000) } } } });
+  const refused = await fleet.onHub('the reason', 'guestbook', condition);
+  expect(condition(refused)).toMatch(/^the hub does not take its ManifestWork: .*exceeds the 512000 limit/);
+  await fleet.change('guestbook', { metadata: { labels: { [keys.pull]: null } } });
+  await fleet.worksAre('no work', 'argocd/guestbook', (works) => works.length === 0);
+  await fleet.onHub('no problem', 'guestbook', (one) => one && !condition(one));
+});
+
+test('a change of one Application, or of a cluster’s labels, is no work on the others', async () => {
+  await fleet.fixture.managedCluster('other');
+  fleet.start();
+  const names = Array.from({ length: 30 }, (_, index) => `many-${index}`);
+  await Promise.all(
+    names.map((name) => fleet.create(name, { metadata: { annotations: { [keys.cluster]: 'other' } } })),
+  );
+  await eventually('the works', async () => (await fleet.works()).length === names.length, 60_000);
+  await fleet.settled();
+  const looks = () => fleet.controller.stats.applications.done;
+  let before = looks();
+  await fleet.change('many-7', { spec: { source: { targetRevision: 'v2' } } });
+  await fleet.worksAre('the change', 'argocd/many-7', ([work]) => revisionIn(work) === 'v2');
+  await fleet.settled();
+  expect(looks() - before).toBeLessThanOrEqual(4);
+  before = looks();
+  await fleet.hub.mergePatch(managedClusters, { name: 'other' }, { metadata: { labels: { touched: 'yes' } } });
+  await fleet.settled();
+  expect(looks() - before).toBe(0);
+  await fleet.hub.delete(managedClusters, { name: 'other' });
+});
+
 test('8.3 M: two Applications that want one place: the first has it, the other is told, and follows', async () => {
   fleet.start();
   await fleet.create('guestbook');
