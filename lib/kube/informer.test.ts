@@ -255,6 +255,28 @@ test('managedFields are dropped, a transform shrinks further', async () => {
   expect(cached?.metadata.managedFields).toBeUndefined();
 });
 
+test('a page is shrunk before the next one is there, and what is known already is not kept twice', async () => {
+  for (let n = 0; n < 25; n++) kind.put(map(`m${n}`, '1'));
+  const shrunk: number[] = [];
+  const i = await started({
+    pageSize: 10,
+    transform: (object) => {
+      shrunk.push(kind.lists.length);
+      return object;
+    },
+  });
+  expect(shrunk).toEqual([...Array(10).fill(1), ...Array(10).fill(2), ...Array(5).fill(3)]);
+  const known = i.get({ namespace: 'ns', name: 'm1' });
+  shrunk.length = 0;
+  kind.breakWatches(new ConnectionError('down', { code: 'X', sent: true }), () => {
+    kind.put(map('m0', '2'));
+    kind.compact();
+  });
+  await until(() => expect(log.at(-1)).toBe('updated m0=1 -> m0=2'));
+  expect(shrunk).toHaveLength(1);
+  expect(i.get({ namespace: 'ns', name: 'm1' })).toBe(known);
+});
+
 test('synced rejects when aborted or stopped before', async () => {
   kind.refuse = Array.from({ length: 10_000 }, () => new ConnectionError('down', { code: 'X', sent: false }));
   const i = informer();

@@ -71,6 +71,7 @@ export class Informer<T extends KubeObject> {
         backoff: this.#options.backoff ?? {},
         watchSeconds: this.#options.watchSeconds ?? 600,
         sink: {
+          listed: (object) => this.#listed(object),
           replaced: (objects) => this.#replaced(objects),
           changed: (event, object) => this.#changed(event, object),
         },
@@ -128,6 +129,11 @@ export class Informer<T extends KubeObject> {
     return this.#store.byIndex(index, value);
   }
 
+  #listed(object: T): T {
+    const old = this.#store.get(keyOf(object));
+    return old && isSameVersion(old, object) ? old : this.#prepared(object);
+  }
+
   #replaced(listed: T[]): void {
     const isInitial = this.#stats.lists <= 1;
     const objects = new Map<string, T>();
@@ -143,14 +149,13 @@ export class Informer<T extends KubeObject> {
     for (const [key, object] of objects) {
       const old = this.#store.get(key);
       if (old && isSameVersion(old, object)) continue;
-      const now = this.#prepared(object);
-      this.#store.set(now);
-      if (old && isSameObject(old, now)) {
-        updated.push([old, now]);
+      this.#store.set(object);
+      if (old && isSameObject(old, object)) {
+        updated.push([old, object]);
         continue;
       }
       if (old) deleted.push(old);
-      added.push(now);
+      added.push(object);
     }
     // The cache is complete before anyone hears of it, and names are free before they are taken again.
     for (const last of deleted) this.#notifyDeleted(last);

@@ -7,6 +7,11 @@ import type { WatchEvent } from './watch.ts';
 
 /** What a reflector reports to. */
 export interface ReflectorSink<T extends KubeObject> {
+  /**
+   * An object of a list that is not complete yet; what is returned takes its place in it. So the pages of a long list need
+   * not be in memory as they came.
+   */
+  listed(object: T): T;
   /** The complete state, from a list. */
   replaced(objects: T[]): void;
   /** One change since. */
@@ -121,7 +126,7 @@ async function listAll<T extends KubeObject>(
     try {
       do {
         const page = await client.listPage(type, { ...selection, limit, continue: token, signal });
-        for (const item of page.items) items.push(item);
+        for (const item of page.items) items.push(options.sink.listed(item));
         resourceVersion ??= page.resourceVersion;
         token = page.continue;
       } while (token);
