@@ -137,7 +137,10 @@ export async function runPrincipal(
     isRedisConnected: () => link.problem === undefined,
   });
   countChanges(caches, metrics);
-  const live = new LiveAccess((agent, event) => sessions.send(agent, event));
+  const live = new LiveAccess({
+    send: (agent, event) => sessions.send(agent, event),
+    isConnected: (agent) => sessions.isConnected(agent),
+  });
   const modes = { agents, recorded: (agent: string) => records.modeOf(agent) };
   const sessions = new Sessions({
     parts,

@@ -37,7 +37,7 @@ export interface SessionsOptions {
   readonly pinnedMode: (agent: string) => string | undefined;
   readonly records: ConnectionRecords;
   readonly clusterInfos: ClusterInfos;
-  readonly live: Pick<LiveAccess, 'answered' | 'disconnected'>;
+  readonly live: Pick<LiveAccess, 'answered' | 'connected' | 'disconnected'>;
   /** What an agent may send ahead of what has been written to the API server. */
   readonly intake: IntakeLimits;
   readonly metrics: PrincipalMetrics;
@@ -73,12 +73,16 @@ export class Sessions {
     return this.#introductions.get(agent)?.namespace;
   }
 
+  /** Whether the agent has a stream and a cluster Secret. */
+  isConnected(agent: string): boolean {
+    return this.#current.get(agent)?.session.stream.ended === false && this.#options.isMapped(agent);
+  }
+
   /** Puts an event about live data on the agent's stream; false when there is none, or the agent gets nothing. */
   send(agent: string, event: WireEvent): boolean {
-    const stream = this.#current.get(agent)?.session.stream;
-    if (stream === undefined || stream.ended || !this.#options.isMapped(agent)) return false;
+    if (!this.isConnected(agent)) return false;
     this.#options.metrics.eventSent();
-    stream.send(event);
+    this.#current.get(agent)?.session.stream.send(event);
     return true;
   }
 
@@ -208,6 +212,7 @@ export class Sessions {
 
   #attach(agent: string, { session, peer }: Current): void {
     this.#options.parts.connected(agent, session.mode, peer.connection);
+    this.#options.live.connected(agent);
   }
 
   /** An operator has decided for another mode: the agent has to come back in that one. */

@@ -1,11 +1,4 @@
-import { z } from 'zod';
-import {
-  ApiError,
-  ConnectionError,
-  type HttpResponse,
-  type KubeClient,
-  type KubeObject,
-} from '../../lib/kube/index.ts';
+import type { HttpResponse, KubeClient, KubeObject } from '../../lib/kube/index.ts';
 import {
   isDiscoveryPath,
   type Requirement,
@@ -14,13 +7,13 @@ import {
   requirementOf,
   resourcePathOf,
   resourceRequest,
-  statusText,
 } from '../../lib/live/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from './body-writer.ts';
 import { type ListDocument, linesOf, shownEvent, shownItems, type WatchLine } from './items.ts';
 import type { ManagedObjects } from './managed.ts';
+import { Refusal, statusOf } from './refusal.ts';
 import type { RequestContext } from './requests.ts';
 
 /** What {@link Resources} works with. */
@@ -40,16 +33,6 @@ const serverTimeoutMs = 25_000;
 const json = 'application/json';
 const protobuf = 'application/vnd.kubernetes.protobuf';
 const methods: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
-
-/** A request that is answered with a Status. */
-class Refusal extends Error {
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
 
 /** A request to the API server of this cluster. */
 interface Call {
@@ -298,23 +281,6 @@ function pathOf(path: ResourcePath): string {
   } catch (cause) {
     throw new Refusal(400, (cause as Error).message);
   }
-}
-
-function statusOf(error: unknown): [code: number, text: string] {
-  if (error instanceof Refusal) return [error.code, statusText(error.code, error.message)];
-  if (error instanceof ApiError) {
-    const { status, said, reason, details } = error;
-    return [status, statusText(status, said, { reason, ...(details === undefined ? {} : { details }) })];
-  }
-  if (error instanceof ConnectionError) {
-    const isSlow = /TIMEOUT|TIMEDOUT/.test(error.code);
-    const code = isSlow ? 504 : 502;
-    return [code, statusText(code, `the agent got no answer from its cluster's API server: ${error.message}`)];
-  }
-  if (error instanceof z.ZodError || (error as Error).name === 'WireError') {
-    return [400, statusText(400, (error as Error).message)];
-  }
-  return [500, statusText(500, `the agent could not carry out the request: ${(error as Error).message}`)];
 }
 
 /** What `GET /api` and `GET /apis` say, as one list of groups: argocd-agent's agents answer both with it. */

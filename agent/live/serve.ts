@@ -2,6 +2,7 @@ import { type ConfigMap, type Informer, type KubeClient, type KubeObject, resour
 import { cancelRequest, cancelType, statusText, trackingOf } from '../../lib/live/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
+import { Logs } from './logs.ts';
 import { ManagedObjects, type OwningApplication } from './managed.ts';
 import { LiveRequests, type RequestContext } from './requests.ts';
 import { Resources } from './resources.ts';
@@ -41,6 +42,7 @@ export function serveLive(options: {
       (await client.list(statefulSets, { namespace: of, signal })).map(({ metadata }) => metadata.name),
   });
   const resources = new Resources({ client, managed, access, logger });
+  const logs = new Logs({ client, managed, access, logger });
   const requests = new LiveRequests({
     handlers: {
       [targets.resource]: async (event, context) => {
@@ -48,6 +50,8 @@ export function serveLive(options: {
         else if (options.isEnabled) await resources.handle(event, context);
         else refuse(event, context, 501, 'live resources are switched off on this agent (--enable-resource-proxy)');
       },
+      // As in the original, logs are served whatever --enable-resource-proxy says.
+      [targets.containerLog]: (event, context) => logs.handle(event, context),
     },
     overloaded: (event, context) => refuse(event, context, 429, 'the agent carries out too many requests already'),
     logger,

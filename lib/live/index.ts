@@ -7,6 +7,7 @@ export {
   type Tracking,
   trackingOf,
 } from './access.ts';
+export { LogLines, type LogPosition, sinceTimeOf } from './log-lines.ts';
 export {
   cancelRequest,
   cancelType,

@@ -1,42 +1,7 @@
 import { expect, test } from 'vitest';
-import { grpcStatus, LogStreamData, type LogStreamResponse, type ServerLiveStream } from '../../lib/wire/index.ts';
+import { grpcStatus, LogStreamData } from '../../lib/wire/index.ts';
 import { Bodies, type BodyReader } from './bodies.ts';
-
-class FakeStream implements ServerLiveStream<LogStreamResponse> {
-  readonly agent: string;
-  readonly answers: number[] = [];
-  code: number | undefined;
-  isPaused = false;
-
-  constructor(agent: string) {
-    this.agent = agent;
-  }
-
-  get ended() {
-    return this.code !== undefined;
-  }
-
-  send(message: LogStreamResponse) {
-    this.answers.push(message.status);
-    return true;
-  }
-
-  onDrain() {
-    return undefined;
-  }
-
-  pause() {
-    this.isPaused = true;
-  }
-
-  resume() {
-    this.isPaused = false;
-  }
-
-  finish(code: number = grpcStatus.ok) {
-    this.code ??= code;
-  }
-}
+import { FakeStream } from './testing/fake-stream.ts';
 
 function start() {
   const bodies = new Bodies();

@@ -20,10 +20,12 @@ import {
   type ServerTls,
   secureContextOptions,
   targets,
+  type WireEvent,
 } from '../../lib/wire/index.ts';
 import type { Bodies, BodyReader, ExpectedBody } from './bodies.ts';
 import { type CallerNames, CallerRefusedError } from './callers.ts';
 import { type Exchange, NoAnswerError } from './exchange.ts';
+import { streamLog } from './logs.ts';
 
 /** What the resource proxy works with. */
 export interface ResourceProxyOptions {
@@ -34,7 +36,11 @@ export interface ResourceProxyOptions {
   readonly exchange: Exchange;
   readonly bodies: Bodies;
   /** Puts an event on an agent's stream; false when it has none. */
-  send(agent: string, event: ReturnType<typeof messageEvent>): boolean;
+  send(agent: string, event: WireEvent): boolean;
+  /** Whether the agent has a stream. */
+  isConnected(agent: string): boolean;
+  /** Resolves when the agent has a stream, at once if it has one; rejects when aborted. */
+  connected(agent: string, signal: AbortSignal): Promise<void>;
   /** Counts requests and what became of them; reasons are argocd-agent's. */
   readonly metrics: {
     request(agent: string): void;
@@ -163,6 +169,15 @@ async function forward(
   const resource = parseResourcePath(path);
   if (resource === undefined && !isDiscoveryPath(path)) {
     throw new Refusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
+  }
+  if (resource?.resource === 'pods' && resource.subresource === 'log' && method === 'GET') {
+    if (resource.namespace === '' || resource.name === '') {
+      throw new Refusal(400, 'Missing required parameters: namespace and pod');
+    }
+    if (!options.isConnected(agent)) throw new NoAnswerError('disconnected', agent);
+    const refusal = await streamLog(options, agent, resource, new URLSearchParams(query), response, signal);
+    if (refusal !== undefined) send(response, refusal.status, json, refusal.text);
+    return;
   }
   const body = await bodyOf(request);
   const headers = Object.fromEntries(

@@ -1,4 +1,5 @@
 import type { X509Certificate } from 'node:crypto';
+import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
 import { grpcStatus, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
@@ -13,10 +14,18 @@ export class LiveAccess {
   readonly #bodies = new Bodies();
   readonly #send: (agent: string, event: WireEvent) => boolean;
 
-  /** @param send puts an event on the stream of an agent that may be asked; false when there is none */
-  constructor(send: (agent: string, event: WireEvent) => boolean) {
-    this.#send = send;
-    this.#exchange = new Exchange(send);
+  readonly #arrivals = new EventEmitter<{ connected: [agent: string] }>().setMaxListeners(0);
+  readonly #isConnected: (agent: string) => boolean;
+
+  constructor(agents: {
+    /** Puts an event on the stream of an agent that may be asked; false when there is none. */
+    send(agent: string, event: WireEvent): boolean;
+    /** Whether there is an agent of this name that may be asked. */
+    isConnected(agent: string): boolean;
+  }) {
+    this.#send = agents.send;
+    this.#isConnected = agents.isConnected;
+    this.#exchange = new Exchange(agents.send);
   }
 
   /** The streams of live data that agents open. */
@@ -31,6 +40,11 @@ export class LiveAccess {
   /** Takes an event of an agent; false when it is no answer to anything that was asked. */
   answered(agent: string, event: WireEvent): boolean {
     return event.target === targets.resource && this.#exchange.answered(agent, event);
+  }
+
+  /** The agent has a stream. */
+  connected(agent: string): void {
+    this.#arrivals.emit('connected', agent);
   }
 
   /** The agent's stream has ended. */
@@ -55,8 +69,28 @@ export class LiveAccess {
       exchange: this.#exchange,
       bodies: this.#bodies,
       send: this.#send,
+      isConnected: this.#isConnected,
+      connected: (agent, signal) => this.#arrivalOf(agent, signal),
       metrics,
       logger,
+    });
+  }
+
+  #arrivalOf(agent: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (settle: () => void) => {
+        this.#arrivals.off('connected', arrived);
+        signal.removeEventListener('abort', aborted);
+        settle();
+      };
+      const arrived = (name: string) => {
+        if (name === agent) done(resolve);
+      };
+      const aborted = () => done(() => reject(signal.reason));
+      this.#arrivals.on('connected', arrived);
+      signal.addEventListener('abort', aborted);
+      if (signal.aborted) aborted();
+      else if (this.#isConnected(agent)) done(resolve);
     });
   }
 }

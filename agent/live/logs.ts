@@ -1,0 +1,91 @@
+import type { KubeClient, KubeObject } from '../../lib/kube/index.ts';
+import { type LogRequest, logRequest, resourcePathOf } from '../../lib/live/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
+import { BodyWriter, ReaderGoneError } from './body-writer.ts';
+import type { ManagedObjects } from './managed.ts';
+import { Refusal, statusOf } from './refusal.ts';
+import type { RequestContext } from './requests.ts';
+
+/** What {@link Logs} works with. */
+export interface LogsOptions {
+  /** For live requests alone. */
+  readonly client: KubeClient;
+  readonly managed: Pick<ManagedObjects, 'verdictOn'>;
+  readonly access: 'managed' | 'all';
+  readonly logger: Logger;
+}
+
+/** The kubelet may be slow to open a log; a log that is followed may be silent for ever. */
+const openTimeoutMs = 30_000;
+
+/**
+ * Sends the logs of containers of pods that belong to Applications. Every line begins with its time, asked for or not, as
+ * argocd-agent's agents do: the principal can take a log up again where it broke off.
+ */
+export class Logs {
+  readonly #options: LogsOptions;
+
+  constructor(options: LogsOptions) {
+    this.#options = options;
+  }
+
+  /** Answers one request, over a live stream. */
+  async handle(event: WireEvent, context: RequestContext): Promise<void> {
+    const request = dataOf(event, logRequest);
+    const { live, signal, abandon } = context;
+    const writer = await BodyWriter.open(live, request.uuid, signal, abandon);
+    try {
+      await this.#require(request, signal);
+      const response = await this.#options.client.request(`${pathOf(request, 'log')}?${queryOf(request)}`, {
+        headers: { accept: '*/*' },
+        signal,
+        timeoutMs: request.follow ? 0 : openTimeoutMs,
+      });
+      for await (const chunk of response.body) await writer.write(chunk);
+      writer.end();
+    } catch (error) {
+      if (signal.aborted || error instanceof ReaderGoneError) return;
+      const [code, text] = statusOf(error);
+      if (code >= 500) this.#options.logger.warn({ error }, 'a log could not be read');
+      writer.end(text);
+    }
+  }
+
+  /** @throws Refusal when the pod belongs to no Application */
+  async #require(request: LogRequest, signal: AbortSignal): Promise<void> {
+    if (this.#options.access === 'all') return;
+    const response = await this.#options.client.request(pathOf(request, ''), { signal });
+    const pod = JSON.parse(await response.body.text()) as KubeObject;
+    const { isManaged } = await this.#options.managed.verdictOn(pod, signal);
+    if (isManaged) return;
+    const { namespace, podName } = request;
+    throw new Refusal(403, `pod "${namespace}/${podName}" belongs to no Application of this cluster`);
+  }
+}
+
+function pathOf({ namespace, podName }: LogRequest, subresource: string): string {
+  try {
+    return resourcePathOf({ group: '', version: 'v1', namespace, resource: 'pods', name: podName, subresource });
+  } catch (error) {
+    throw new Refusal(400, (error as Error).message);
+  }
+}
+
+function queryOf(request: LogRequest): string {
+  const { container, follow, previous, insecureSkipTLSVerifyBackend, tailLines, sinceSeconds, sinceTime, limitBytes } =
+    request;
+  const query = new URLSearchParams({ timestamps: 'true' });
+  if (container !== '') query.set('container', container);
+  for (const [key, value] of Object.entries({ follow, previous, insecureSkipTLSVerifyBackend })) {
+    if (value) query.set(key, 'true');
+  }
+  for (const [key, value] of Object.entries({ tailLines, sinceSeconds, limitBytes })) {
+    if (value !== undefined) query.set(key, String(value));
+  }
+  // The API server refuses both; as in the original a time that is none does not count.
+  if (sinceTime !== '' && sinceSeconds === undefined && !Number.isNaN(Date.parse(sinceTime))) {
+    query.set('sinceTime', sinceTime);
+  }
+  return query.toString();
+}
