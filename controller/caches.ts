@@ -1,4 +1,5 @@
 import {
+  certificateSigningRequests,
   configMaps,
   crds,
   deployments,
@@ -15,7 +16,7 @@ import {
 } from '../lib/kube/index.ts';
 import { principalServices } from './discovery.ts';
 import { clustersOf, type HubApplication, slimApplication } from './drain.ts';
-import { addOnName, hubNames, keys, managedBy } from './names.ts';
+import { addOnName, hubNames, keys, managedBy, signerName } from './names.ts';
 import { deliverableCrd, operatorKinds } from './render/crds.ts';
 import {
   addOnDeploymentConfigs,
@@ -53,6 +54,8 @@ export class Caches {
   readonly ownSecrets;
   readonly bundles;
   readonly connections;
+  /** Requests for certificates that our signer is to sign. */
+  readonly requests;
   /** The hub's Applications, by the clusters that they may be for. Not waited for: the hub may not have the kind. */
   readonly applications: Informer<HubApplication>;
   readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
@@ -88,6 +91,7 @@ export class Caches {
       labelSelector: 'app.kubernetes.io/part-of=argocd-agent,app.kubernetes.io/component=connection',
       indexers: { agent: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[keys.agentName] ?? ''}`] },
     });
+    this.requests = follow({ type: certificateSigningRequests, fieldSelector: `spec.signerName=${signerName}` });
     // Secrets of these names may be the users' own, without our label.
     const { authority, authorityTrust, principalTls, resourceProxyTls, jwt } = hubNames;
     const shared = [authority, authorityTrust, principalTls, resourceProxyTls, jwt];

@@ -6,8 +6,8 @@ import type { ClusterContext } from './cluster-context.ts';
 import { availability, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
 import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './leave-status.ts';
-import { addOnName, cleanUpWork, fieldManager, finalizer, keys } from './names.ts';
-import { type ManagedClusterAddOn, managedClusterAddOns, managedClusters } from './resources.ts';
+import { addOnName, agentSubject, cleanUpWork, fieldManager, finalizer, hubNames, keys, signerName } from './names.ts';
+import { type ManagedClusterAddOn, type ManifestWork, managedClusterAddOns, managedClusters } from './resources.ts';
 
 /** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
 export async function ensureAddOn(context: ClusterContext): Promise<void> {
@@ -95,6 +95,7 @@ export async function writeAddOnStatus(
     conditions,
     // What the work agent reports counts; nobody renews a lease for this add-on.
     healthCheck: { mode: 'Customized' },
+    ...registrationsOf(context, addOn),
     namespace: works.length > 0 ? namespaceOf(works) : (addOn.status?.namespace ?? 'argocd'),
     configReferences: configReferences(context, addOn, works, completed),
   };
@@ -110,9 +111,19 @@ export async function writeAddOnStatus(
   return { before: before ?? [], conditions };
 }
 
-function namespaceOf(
-  works: readonly { spec: { workload: { manifests: { kind?: string; metadata: { name: string } }[] } } }[],
-) {
+/** Where the agent is: certificates that the cluster asks for are put there. */
+function namespaceOf(works: readonly ManifestWork[]): string {
   const manifests = works.flatMap(({ spec }) => spec.workload.manifests);
-  return manifests.find(({ kind }) => kind === 'Namespace')?.metadata.name ?? 'argocd';
+  const authorities = manifests.find(
+    ({ kind, metadata: { name } }) => kind === 'Secret' && name === hubNames.authority,
+  );
+  return authorities?.metadata.namespace ?? 'argocd';
+}
+
+/** What OCM's registration agent of the cluster shall ask for. */
+function registrationsOf({ cluster, foundation }: ClusterContext, { status }: ManagedClusterAddOn) {
+  const { commonName: user, organizations: groups } = agentSubject(cluster);
+  if (foundation.addOn.clientCertificate === 'CSR')
+    return { registrations: [{ signerName, subject: { user, groups } }] };
+  return status?.registrations === undefined ? {} : { registrations: [] };
 }

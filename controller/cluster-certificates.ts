@@ -18,7 +18,7 @@ export function clusterCertificates(
 ): ClusterCertificates {
   const { cluster, caches, foundation } = context;
   const isThere = rendered
-    .filter(({ part }) => part === 'agent')
+    .filter(({ spec }) => spec.workload.manifests.some(({ kind }) => kind === 'Secret'))
     .every(({ part, index, spec }) =>
       isApplied(caches.works.get({ namespace: cluster, name: workName(part, index) }), spec),
     );

@@ -13,11 +13,21 @@ import {
 } from '../lib/pki/index.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { keyCertificateOf } from './hub-certificates.ts';
-import { agentSubject, clusterClientName, clusterSecretName, deliveredSecretName, keys, labelValue } from './names.ts';
+import { authorityInUse } from './issued.ts';
+import {
+  addOnName,
+  agentSubject,
+  clusterClientName,
+  clusterSecretName,
+  deliveredSecretName,
+  keys,
+  labelValue,
+} from './names.ts';
 
 /** What was generated for one cluster and is delivered to it. */
 export interface DeliveredSecrets {
-  readonly clientCertificate: KeyCertificate;
+  /** Undefined when the cluster asks for its certificate itself. */
+  readonly clientCertificate: KeyCertificate | undefined;
   /** Fingerprint of the authority that all certificates of the cluster are of; undefined while another's may be in use. */
   readonly authority: string | undefined;
   readonly redisPassword: string;
@@ -38,7 +48,7 @@ export async function ensureDelivered(context: ClusterContext): Promise<Delivere
     cached,
     context.signal,
   );
-  const certificate = await certificateFor(context, live, { ...agentSubject(cluster), usages: ['client'] }, name);
+  const { certificate, authority } = await clientCertificate(context, live, name);
   const redisPassword = textOf(live?.data, 'redis-password') ?? randomBytes(24).toString('base64url');
   const serverSecretKey = textOf(live?.data, 'server.secretkey') ?? randomBytes(32).toString('base64');
   const encode = (text: string) => Buffer.from(text).toString('base64');
@@ -46,13 +56,12 @@ export async function ensureDelivered(context: ClusterContext): Promise<Delivere
     metadata: metadataOf(context, name, 'agent-credentials'),
     type: 'Opaque',
     data: {
-      ...tlsSecretData(certificate),
+      ...(certificate && tlsSecretData(certificate)),
       'redis-password': encode(redisPassword),
       'server.secretkey': encode(serverSecretKey),
     },
   };
   await context.applier.ensure(secrets, desired, cached, { exact: ['data'], signal: context.signal });
-  const authority = fingerprintsOf(context.foundation.authority.certificate)[0];
   return { clientCertificate: certificate, authority, redisPassword, serverSecretKey };
 }
 
@@ -109,6 +118,23 @@ export async function ensureImported(context: ClusterContext): Promise<void> {
     exact: ['data'],
     signal,
   });
+}
+
+/** The agent's certificate, unless the cluster asks for it itself, and the authority that the agent's is of. */
+async function clientCertificate(
+  context: ClusterContext,
+  live: Secret | undefined,
+  name: string,
+): Promise<{ certificate: KeyCertificate | undefined; authority: string | undefined }> {
+  const { cluster, foundation, caches, now } = context;
+  if (foundation.addOn.clientCertificate === 'CSR') {
+    const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
+    const { authority, lookAgainAt } = authorityInUse(addOn, foundation.authority.certificate, now);
+    context.renewAt = Math.min(context.renewAt, lookAgainAt ?? Number.POSITIVE_INFINITY);
+    return { certificate: undefined, authority };
+  }
+  const certificate = await certificateFor(context, live, { ...agentSubject(cluster), usages: ['client'] }, name);
+  return { certificate, authority: fingerprintsOf(foundation.authority.certificate)[0] };
 }
 
 async function certificateFor(

@@ -23,11 +23,6 @@ export function renderCluster(context: ClusterContext, delivered: DeliveredSecre
   if (addOn.payload?.problem !== undefined) {
     throw new NotDeliverableError(`Invalid ArgoCDCRManifestWork: ${addOn.payload.problem}`);
   }
-  if (addOn.clientCertificate === 'CSR') {
-    throw new NotDeliverableError(
-      `GitOpsCluster ${foundation.key}: spec.argoCDAgentAddon.clientCertificate: CSR is not supported by this version`,
-    );
-  }
   const config = configOf(context);
   const shared = {
     namespace: addOn.agentNamespace ?? config.agentNamespace ?? 'argocd',

@@ -20,6 +20,7 @@ import type { DeliverySettings } from './fleet-state.ts';
 import { Fleets } from './fleets.ts';
 import { addOnName, keys } from './names.ts';
 import { Templates } from './render/templates.ts';
+import { Signer } from './signer.ts';
 import { parseGitOpsCluster } from './spec.ts';
 import type { World } from './world.ts';
 
@@ -55,6 +56,7 @@ export class Controller {
   readonly #applier: Applier;
   readonly #fleetQueue: WorkQueue;
   readonly #clusterQueue: WorkQueue;
+  readonly #requestQueue: WorkQueue;
   readonly #events: EventRecorder;
   readonly #selections = new Map<string, ReadonlySet<string>>();
 
@@ -95,6 +97,13 @@ export class Controller {
       concurrency: 4,
       logger,
     });
+    const signer = new Signer(world);
+    this.#requestQueue = new WorkQueue({
+      name: 'requests',
+      handler: (key, signal) => signer.reconcile(key, signal),
+      concurrency: 4,
+      logger,
+    });
     this.#clusterQueue = new WorkQueue({
       name: 'clusters',
       handler: (key, signal) => clusters.reconcile(key, signal),
@@ -121,7 +130,7 @@ export class Controller {
   /** Whether nothing is under way or due. Certificates to renew later do not count. */
   get isIdle(): boolean {
     const busy = (queue: WorkQueue) => queue.length + queue.stats.active + queue.stats.retrying;
-    return busy(this.#fleetQueue) + busy(this.#clusterQueue) === 0;
+    return busy(this.#fleetQueue) + busy(this.#clusterQueue) + busy(this.#requestQueue) === 0;
   }
 
   /** Works until aborted. */
@@ -135,7 +144,8 @@ export class Controller {
       this.#subscribe();
       this.#options.logger.info({ gitOpsClusters: this.#caches.gitOpsClusters.size }, 'caches are complete');
       this.#allClusters();
-      await Promise.all([this.#fleetQueue.run(stopping), this.#clusterQueue.run(stopping)]);
+      const queues = [this.#fleetQueue, this.#clusterQueue, this.#requestQueue];
+      await Promise.all(queues.map((queue) => queue.run(stopping)));
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
@@ -184,6 +194,7 @@ export class Controller {
       this.#ownerChanged(now, old);
     });
     on(caches.connections, ({ metadata }) => this.#clusterQueue.add(metadata.labels?.[keys.agentName] ?? ''));
+    on(caches.requests, ({ metadata }) => this.#requestQueue.add(metadata.name));
     on(caches.ownSecrets, (now, old) => {
       const { metadata } = now;
       this.#ownerChanged(now, old);

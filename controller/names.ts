@@ -6,6 +6,9 @@ export const addOnName = 'argocd-agent-addon';
 /** Value of `app.kubernetes.io/managed-by` on everything the controller makes on the hub. */
 export const managedBy = 'argocd-pull-integration';
 
+/** Signer of the certificates that clusters ask for: the original's. */
+export const signerName = `open-cluster-management.io/${addOnName}`;
+
 /** Field manager of the controller's writes. */
 export const fieldManager = 'gitops-controller';
 
@@ -34,6 +37,10 @@ export const keys = {
   detaching: 'apps.open-cluster-management.io/detaching',
   /** On a ManagedClusterAddOn that is being left: until when (RFC 3339) the agent stays to carry out deletions. */
   drainUntil: 'apps.open-cluster-management.io/drain-until',
+  /** On a ManagedClusterAddOn: what is known of the certificate issued last at the cluster's request, as JSON. */
+  issued: 'apps.open-cluster-management.io/issued-certificate',
+  /** On a CertificateSigningRequest, by OCM's registration agent: the cluster that it is for. */
+  requestCluster: 'open-cluster-management.io/cluster-name',
   /** On Secret argocd-agent-ca or argocd-agent-jwt: any text; a new one asks for another authority or key. */
   rotate: 'apps.open-cluster-management.io/rotate',
   /** On the same Secrets: the request that was carried out. */

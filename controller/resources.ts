@@ -62,6 +62,8 @@ export interface ManagedClusterAddOn extends KubeObject {
     conditions?: Condition[];
     namespace?: string;
     healthCheck?: { mode?: string };
+    /** Certificates that OCM's registration agent of the cluster shall ask for. */
+    registrations?: { signerName: string; subject?: { user?: string; groups?: string[] } }[];
     addOnMeta?: { displayName?: string; description?: string };
     configReferences?: {
       group?: string;

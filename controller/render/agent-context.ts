@@ -19,6 +19,9 @@ export interface AgentInput {
 /** Secret with the agent's client certificate: the name that the original's operator gives it. */
 export const clientSecretName = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
 
+/** The Secret into which OCM's registration agent puts the certificate that it asked for: add-on, signer. */
+export const requestedSecretName = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
+
 /** What the templates of the agent are filled with. */
 export function agentContextOf(input: AgentInput) {
   const params = {
@@ -26,7 +29,7 @@ export function agentContextOf(input: AgentInput) {
     serverAddress: input.serverAddress,
     serverPort: input.serverPort,
     mode: input.mode,
-    clientSecretName,
+    clientSecretName: input.clientCertificate ? clientSecretName : requestedSecretName,
     destinationBasedMapping: input.mode === 'managed',
   };
   return {

@@ -1,6 +1,7 @@
 import { Informer, KubeClient } from '../../lib/kube/index.ts';
 import { installCrds, ocmCrds } from '../hub/index.ts';
 import type { Cluster } from '../testbed/index.ts';
+import { runAddOnRegistration } from './addon-registration.ts';
 import { runWorkWebhook } from './admission.ts';
 import { ocmBinaries, runPlacementBinary, runWorkAgentBinary } from './binaries.ts';
 import { runPlacementController } from './placement.ts';
@@ -9,6 +10,7 @@ import { agentIdentity, runRegistrationAgent, runRegistrationController } from '
 import { type ManagedCluster, managedClusters } from './types.ts';
 import { runWorkAgent } from './work-agent.ts';
 
+export { createSigningRequest } from './signing-request.ts';
 export * from './types.ts';
 
 /** The stand-ins of one hub. */
@@ -96,6 +98,7 @@ async function joinHub(
     const both = AbortSignal.any([signal, ended.signal]);
     const running = [
       runRegistrationAgent({ hub: asAgent, spoke, cluster: name, signal: both }),
+      runAddOnRegistration({ hub: asAgent, spoke, cluster: name, signal: both }),
       binaries
         ? runWorkAgentBinary(binaries, cluster, kubeconfigs, statusSyncIntervalMs, both)
         : runWorkAgent({ hub: asAgent, spoke, cluster: name, signal: both, statusSyncIntervalMs }),

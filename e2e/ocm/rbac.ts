@@ -27,6 +27,8 @@ export function hubObjects(cluster: string, user: string): KubeObject[] {
       rules: [
         rule('cluster.open-cluster-management.io', ['managedclusters'], ['get', 'list', 'watch', 'update'], [cluster]),
         rule('cluster.open-cluster-management.io', ['managedclusters/status'], ['update', 'patch'], [cluster]),
+        // Not bound to the cluster: whoever approves has to look.
+        rule('certificates.k8s.io', ['certificatesigningrequests'], ['get', 'list', 'watch', 'create']),
       ],
     }),
     object(rbac, 'ClusterRoleBinding', own, { subjects, roleRef: roleRef('ClusterRole', own) }),
@@ -39,6 +41,8 @@ export function hubObjects(cluster: string, user: string): KubeObject[] {
           rule('work.open-cluster-management.io', ['manifestworks'], ['get', 'list', 'watch', 'update', 'patch']),
           rule('work.open-cluster-management.io', ['manifestworks/status'], ['update', 'patch']),
           rule('coordination.k8s.io', ['leases'], ['get', 'create', 'update', 'patch']),
+          rule('addon.open-cluster-management.io', ['managedclusteraddons'], ['get', 'list', 'watch']),
+          rule('addon.open-cluster-management.io', ['managedclusteraddons/status'], ['update', 'patch']),
         ],
       },
       cluster,

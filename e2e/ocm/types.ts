@@ -158,6 +158,17 @@ export interface AppliedManifestWork extends KubeObject {
   status?: { appliedResources?: AppliedResource[] };
 }
 
+/** addon.open-cluster-management.io/v1alpha1 ManagedClusterAddOn, as far as agents of a cluster read it. */
+export interface ManagedClusterAddOn extends KubeObject {
+  status?: { namespace?: string; registrations?: AddOnRegistration[] };
+}
+
+/** A client certificate that an add-on needs. */
+export interface AddOnRegistration {
+  signerName: string;
+  subject?: { user?: string; groups?: string[] };
+}
+
 const cluster = 'cluster.open-cluster-management.io';
 const work = 'work.open-cluster-management.io';
 
@@ -207,6 +218,14 @@ export const manifestWorks = resourceType<ManifestWork>({
   version: 'v1',
   kind: 'ManifestWork',
   plural: 'manifestworks',
+  namespaced: true,
+});
+/** See {@link managedClusters}. */
+export const managedClusterAddOns = resourceType<ManagedClusterAddOn>({
+  group: 'addon.open-cluster-management.io',
+  version: 'v1alpha1',
+  kind: 'ManagedClusterAddOn',
+  plural: 'managedclusteraddons',
   namespaced: true,
 });
 /** See {@link managedClusters}. */

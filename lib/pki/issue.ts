@@ -36,8 +36,8 @@ const day = 24 * 60 * minute;
 /** How far back a new certificate's life starts: peers whose clock runs late accept it at once. */
 export const clockSkewMs = 5 * minute;
 
-/** Lifetimes of the originals. */
-export const lifetimes = { authorityMs: 365 * day, leafMs: 30 * day } as const;
+/** Lifetimes of the originals; `requestedMs` is that of OCM's signer for certificates that a cluster asks for. */
+export const lifetimes = { authorityMs: 365 * day, leafMs: 30 * day, requestedMs: day } as const;
 
 /**
  * Makes a self-signed certificate authority with an RSA key (OCM's signer takes no other).
@@ -78,18 +78,30 @@ export async function createAuthority(options: {
   return { certificate: pem(certificate), key: privateKeyPem(key) };
 }
 
+/** What issuing takes besides the request. */
+export interface IssueOptions {
+  readonly authority: KeyCertificate;
+  /** Default: `lifetimes.leafMs`. */
+  readonly lifetimeMs?: number;
+  readonly now?: Date;
+}
+
 /**
  * Issues a leaf certificate with a fresh key. It never outlives the authority.
  * @throws PkiError when the authority's material is unusable
  */
 export async function issueCertificate(
-  request: CertificateRequest & {
-    authority: KeyCertificate;
-    algorithm?: KeyAlgorithm;
-    lifetimeMs?: number;
-    now?: Date;
-  },
+  request: CertificateRequest & IssueOptions & { algorithm?: KeyAlgorithm },
 ): Promise<KeyCertificate> {
+  const key = await generatePrivateKey(request.algorithm ?? 'rsa2048');
+  return { certificate: await certify(x509PublicKey(key), request), key: privateKeyPem(key) };
+}
+
+/**
+ * Issues a leaf certificate, PEM, for a key that somebody else holds. It never outlives the authority.
+ * @throws PkiError when the authority's material is unusable
+ */
+export async function certify(publicKey: x509.PublicKey, request: CertificateRequest & IssueOptions): Promise<string> {
   const now = request.now ?? new Date();
   const issuer = inspectCertificate(request.authority.certificate, 'certificate authority');
   if (!issuer.isAuthority) {
@@ -100,8 +112,6 @@ export async function issueCertificate(
   }
   const authorityCertificate = new x509.X509Certificate(firstBlock(request.authority.certificate));
   const authorityKey = parsePrivateKey(request.authority.key, 'key of the certificate authority');
-  const key = await generatePrivateKey(request.algorithm ?? 'rsa2048');
-  const publicKey = x509PublicKey(key);
   const end = Math.min(now.getTime() + (request.lifetimeMs ?? lifetimes.leafMs), issuer.notAfter.getTime());
   const hosts = [...new Set((request.hosts ?? []).map((host) => (isIP(host) ? canonicalAddress(host) : host)))].sort();
   const names = hosts.map((host) => ({ type: isIP(host) ? ('ip' as const) : ('dns' as const), value: host }));
@@ -128,7 +138,7 @@ export async function issueCertificate(
     },
     crypto,
   );
-  return { certificate: pem(certificate), key: privateKeyPem(key) };
+  return pem(certificate);
 }
 
 /**

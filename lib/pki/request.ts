@@ -1,0 +1,77 @@
+import 'reflect-metadata';
+import { createPublicKey, webcrypto as crypto } from 'node:crypto';
+import * as x509 from '@peculiar/x509';
+import { PkiError } from './errors.ts';
+import { certify, type IssueOptions } from './issue.ts';
+
+/** A certificate signing request whose signature has been checked: who sent it holds the key. */
+export interface SigningRequest {
+  readonly commonNames: readonly string[];
+  readonly organizations: readonly string[];
+  /** Types of the other attributes of the subject: `OU`, `C`, …. */
+  readonly otherAttributes: readonly string[];
+  readonly dnsNames: readonly string[];
+  /** Alternative names other than DNS names, as `ip 10.0.0.1`. */
+  readonly otherNames: readonly string[];
+  /** What is wrong with the key; undefined when it is good enough to be certified. */
+  readonly weakness: string | undefined;
+  readonly publicKey: x509.PublicKey;
+}
+
+/**
+ * Reads a PKCS #10 request in PEM.
+ * @throws PkiError BAD_REQUEST when it does not parse or its signature is not of its key
+ */
+export async function readSigningRequest(pem: string, what = 'certificate signing request'): Promise<SigningRequest> {
+  let request: x509.Pkcs10CertificateRequest;
+  try {
+    request = new x509.Pkcs10CertificateRequest(pem);
+  } catch (cause) {
+    throw new PkiError('BAD_REQUEST', what, 'is no PKCS #10 request in PEM', { cause });
+  }
+  const isSigned = await request.verify(crypto).catch(() => false);
+  if (!isSigned) throw new PkiError('BAD_REQUEST', what, 'is not signed with its own key');
+  const subject = request.subjectName;
+  const types = subject.toJSON().flatMap((relative) => Object.keys(relative));
+  const names = [...request.extensions]
+    .filter((extension) => extension instanceof x509.SubjectAlternativeNameExtension)
+    .flatMap((extension) => extension.names.items);
+  return {
+    commonNames: subject.getField('CN'),
+    organizations: subject.getField('O'),
+    otherAttributes: types.filter((type) => type !== 'CN' && type !== 'O'),
+    dnsNames: names.filter(({ type }) => type === 'dns').map(({ value }) => value),
+    otherNames: names.filter(({ type }) => type !== 'dns').map(({ type, value }) => `${type} ${value}`),
+    weakness: weaknessOf(request.publicKey),
+    publicKey: request.publicKey,
+  };
+}
+
+/**
+ * Issues a client certificate, PEM, for the key of a request. Of the request nothing but the key is taken.
+ * @throws PkiError when the authority's material is unusable
+ */
+export function certifyClient(
+  request: SigningRequest,
+  subject: { commonName: string; organizations: readonly string[] },
+  options: IssueOptions,
+): Promise<string> {
+  return certify(request.publicKey, { ...subject, usages: ['client'], ...options });
+}
+
+function weaknessOf(key: x509.PublicKey): string | undefined {
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = createPublicKey({
+    key: Buffer.from(key.rawData),
+    format: 'der',
+    type: 'spki',
+  });
+  if (type === 'rsa') {
+    const bits = details?.modulusLength ?? 0;
+    return bits < 2048 ? `an RSA key of ${bits} bits is too short` : undefined;
+  }
+  if (type === 'ec') {
+    const curve = details?.namedCurve ?? '';
+    return /^(prime256v1|secp384r1|secp521r1)$/.test(curve) ? undefined : `the curve ${curve} is not supported`;
+  }
+  return type === 'ed25519' ? undefined : `a key of type ${type} is not supported`;
+}
