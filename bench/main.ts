@@ -1,5 +1,6 @@
 import { benchController } from './controller/main.ts';
 import { benchPropagation } from './propagation.ts';
+import { benchRotation } from './rotation.ts';
 import { benchConnect } from './scale/connect.ts';
 import { benchIdle } from './scale/idle.ts';
 import { benchMany } from './scale/many.ts';
@@ -25,6 +26,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   controller: {
     summary: '500 managed clusters are enrolled: time, API writes, what little events cost',
     run: benchController,
+  },
+  rotation: {
+    summary: 'the certificate authority is replaced while 2,000 changes flow to three clusters',
+    run: benchRotation,
   },
   status: {
     summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
