@@ -70,10 +70,11 @@ test('helm install and helm test: the controller runs, and its pods are what the
   expect(Buffer.from(secret?.data?.name ?? '', 'base64').toString()).toBe('cluster1');
 });
 
-test('helm upgrade keeps the secrets of the clusters’ Argo CD', async () => {
+test('helm upgrade to two controllers keeps the secrets of the clusters’ Argo CD', async () => {
   const template = () => fleet.hub.client.get(addOnTemplates, { name: argocd });
   const before = (await template())?.spec;
-  await fleet.helm('upgrade', release, pullChart, '--namespace', argocd, '--wait', '--timeout', '3m');
+  const more = ['--set', 'replicas=2', '--wait', '--timeout', '3m'];
+  await fleet.helm('upgrade', release, pullChart, '--namespace', argocd, ...more);
   expect((await template())?.spec).toEqual(before);
 });
 
