@@ -131,7 +131,8 @@ function refusal(work: ManifestWork): string | undefined {
     const found = conditions.find(({ type, status }) => type === 'Applied' && status === 'False');
     if (found) {
       const { kind, namespace, name } = resourceMeta;
-      return `ManifestWork ${work.metadata.name}: ${kind} ${namespace ? `${namespace}/` : ''}${name}: ${found.message}`;
+      const what = `${kind} ${namespace ? `${namespace}/` : ''}${name}`;
+      return `ManifestWork ${work.metadata.name}: ${what}: ${found.message}${whatToGrant(found.message)}`;
     }
   }
   return `ManifestWork ${work.metadata.name}: ${applied.message}`;
@@ -149,6 +150,18 @@ function absence(work: ManifestWork): string | undefined {
 
 /** Kinds whose status says whether what was delivered runs; of an ArgoCD argocd-operator says it. */
 const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
+
+/**
+ * What an administrator of the cluster must do when the work agent lacks a right. OCM's work agent has what ClusterRoles
+ * with this label allow.
+ */
+function whatToGrant(message: string): string {
+  const found = /cannot (\S+) resource "([^"]+)" in API group "([^"]*)"/.exec(message);
+  if (found === null) return '';
+  const [, verb = '', resource = '', group = ''] = found;
+  const kind = group === '' ? resource : `${resource}.${group}`;
+  return `; grant it on the cluster: a ClusterRole that allows to ${verb} ${kind}, labelled open-cluster-management.io/aggregate-to-work: "true"`;
+}
 
 function workloadsOf(work: ManifestWork): Workload[] {
   const watched = new Set(

@@ -71,6 +71,7 @@ export class Controller {
       component: 'open-cluster-management.io/gitops-controller',
       instance: options.instance,
       logger,
+      echo: logger,
     });
     const world: World = {
       client,

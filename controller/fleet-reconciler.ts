@@ -1,14 +1,7 @@
-import {
-  configMaps,
-  finalizerPatch,
-  findCondition,
-  hasFinalizer,
-  keyOf,
-  parseKey,
-  secrets,
-} from '../lib/kube/index.ts';
+import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../lib/kube/index.ts';
 import { isForced } from './cluster-health.ts';
 import { foundationSteps, type Outcome, remainingSteps, runSteps } from './fleet.ts';
+import { FleetEvents } from './fleet-events.ts';
 import type { Foundation } from './fleet-state.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
 import { fieldManager, finalizer, hubNames } from './names.ts';
@@ -22,10 +15,12 @@ import { untilRenewal, type World } from './world.ts';
 export class FleetReconciler {
   readonly #world: World;
   readonly #turns = new Turns();
+  readonly #told: FleetEvents;
   readonly #statuses = new Map<string, { wanted: string; version: string | undefined }>();
 
   constructor(world: World) {
     this.#world = world;
+    this.#told = new FleetEvents(world.events);
   }
 
   /** Brings everything that is common to a fleet into line, and its status. */
@@ -40,6 +35,7 @@ export class FleetReconciler {
     if (gitOpsCluster === undefined) {
       this.#world.foundations.delete(key);
       this.#statuses.delete(key);
+      this.#told.forget(key);
       return undefined;
     }
     if (gitOpsCluster.metadata.deletionTimestamp) return this.#finalize(gitOpsCluster, signal);
@@ -125,19 +121,7 @@ export class FleetReconciler {
     const written = await writeStatus(context, gitOpsCluster, status);
     const version = (written ?? gitOpsCluster).metadata.resourceVersion;
     this.#statuses.set(context.key, { wanted, version });
-    if (written) this.#tell(gitOpsCluster, status);
-  }
-
-  /** Events for what operators must know: a condition that turned bad, and that all is well again. */
-  #tell(gitOpsCluster: GitOpsCluster, status: NonNullable<GitOpsCluster['status']>): void {
-    for (const { type, status: value, reason, message } of status.conditions ?? []) {
-      const before = findCondition(gitOpsCluster.status?.conditions, type);
-      if (before?.status === value && before.message === message) continue;
-      const isTrouble = value === 'False' && reason !== 'InProgress';
-      if (type === 'Ready') {
-        if (value === 'True' && before?.status !== 'True') this.#world.events.normal(gitOpsCluster, 'Ready', message);
-      } else if (isTrouble) this.#world.events.warning(gitOpsCluster, `${type}Failed`, message);
-    }
+    if (written) this.#told.tell(gitOpsCluster, status, context.clusters, context.now);
   }
 
   async #addFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {

@@ -63,9 +63,9 @@ export const controllerCommand = command({
       }
       const metrics = addressOf(flags['metrics-bind-address'], 'metrics-bind-address');
       if (metrics) endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => controller) }));
-      const lead = async (leading: AbortSignal) => {
+      const lead = async (leading: AbortSignal, working: KubeClient) => {
         controller = new Controller({
-          client,
+          client: working,
           logger,
           delivery: deliveryOf(flags),
           instance,
@@ -75,7 +75,7 @@ export const controllerCommand = command({
         await controller.run(leading);
       };
       if (!flags['leader-elect']) {
-        await lead(signal);
+        await lead(signal, client);
         return;
       }
       const namespace = flags['leader-election-namespace'] || client.namespace;
@@ -89,7 +89,15 @@ export const controllerCommand = command({
         renewDeadlineMs: flags['leader-election-renew-deadline'],
         retryPeriodMs: flags['leader-election-retry-period'],
         signal,
-        lead,
+        // On connections of its own: however many requests the work has waiting, the lease is renewed in time.
+        lead: async (leading, fence) => {
+          const working = KubeClient.load({ ...connectionOf(flags), beforeWrite: fence });
+          try {
+            await lead(leading, working);
+          } finally {
+            await working.close();
+          }
+        },
         onLeader: (leader) => logger.info({ leader }, 'leader'),
         logger,
       });

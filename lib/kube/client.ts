@@ -70,6 +70,8 @@ export interface ClientOptions {
   rate?: RateLimit | undefined;
   /** Hears of each request when it is answered; `status` is 0 when no answer came. For metrics. */
   observe?: ((request: ObservedRequest) => void) | undefined;
+  /** Called before each request that may change something; what it throws is thrown. For leaders that must not write any more. */
+  beforeWrite?: (() => void) | undefined;
   /** Another address of the same API server than the kubeconfig names; certificates are checked as ever. */
   server?: string;
   /** A watch's connection is pinged this often, default 3 s… */
@@ -109,6 +111,7 @@ export class KubeClient {
   readonly #discovery: Discovery;
   readonly #pacer: Pacer | undefined;
   readonly #observe: ClientOptions['observe'];
+  readonly #beforeWrite: ClientOptions['beforeWrite'];
 
   /** Prefer the static factories. */
   constructor(credentials: Credentials, options: ClientOptions = {}) {
@@ -124,6 +127,7 @@ export class KubeClient {
     this.#userAgent = options.userAgent ?? 'argocd-fleet';
     this.#pacer = options.rate && new Pacer(options.rate);
     this.#observe = options.observe;
+    this.#beforeWrite = options.beforeWrite;
     this.#discovery = new Discovery((path, signal) => this.#json<unknown>({ method: 'GET', path, signal }));
   }
 
@@ -389,6 +393,7 @@ export class KubeClient {
   /** Sends once, when the rate allows it, and tells the observer. */
   async #attempt(request: HttpRequest, send: Send): Promise<HttpResponse> {
     const waitedSeconds = ((await this.#pacer?.take(request.signal)) ?? 0) / 1_000;
+    if (request.method !== 'GET' && request.method !== 'HEAD') this.#beforeWrite?.();
     const began = performance.now();
     let status = 0;
     try {

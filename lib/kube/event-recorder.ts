@@ -18,6 +18,8 @@ export interface EventRecorderOptions {
   /** Shortest time between two writes about repetitions of one event. Default 30 s. */
   seriesIntervalMs?: number | undefined;
   logger?: KubeLogger | undefined;
+  /** Told the same as the Events, once for each series: for those who read logs. */
+  echo?: KubeLogger | undefined;
 }
 
 interface Entry {
@@ -93,6 +95,9 @@ export class EventRecorder {
       if (known.written > 0) this.#queue.addAfter(key, this.#seriesIntervalMs);
       return;
     }
+    const line = { kind: object.kind, namespace, name, event: reason };
+    if (type === 'Normal') this.#options.echo?.info(line, note);
+    else this.#options.echo?.warn(line, note);
     this.#entries.delete(key);
     this.#entries.set(key, { event: this.#event(type, object, reason, note, now), count: 1, lastAt: now, written: 0 });
     this.#forgetOldest();

@@ -187,3 +187,24 @@ test('times that cannot work are refused', async () => {
   await a.done;
   expect(String(a.seen.result)).toContain('leaseDuration > renewDeadline > 1.2 × retryPeriod');
 });
+
+test('a leader that was frozen for a while writes nothing more, although it has not noticed yet', async () => {
+  let fence: (() => void) | undefined;
+  const first = candidate('a', {
+    lead: async (signal, check) => {
+      fence = check;
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    },
+  });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(fence).toBeDefined();
+  fence?.();
+  // The clock goes on while nothing of the process runs.
+  const frozen = performance.now() + 60_000;
+  vi.spyOn(performance, 'now').mockImplementation(() => frozen);
+  expect(() => fence?.()).toThrow(LeadershipLostError);
+  vi.mocked(performance.now).mockRestore();
+  fence?.();
+  first.stop.abort();
+  await first.done;
+});

@@ -22,8 +22,12 @@ export interface LeaseOptions {
   /**
    * The leader's work, until its signal is aborted: because leadership is lost (the reason is a LeadershipLostError) or
    * because `signal` is. When it returns, the lease is released.
+   *
+   * `fence` throws LeadershipLostError once the lease has not been renewed for the renew deadline, by a clock that goes
+   * on while the process is stopped: called before each write, it keeps a leader that was frozen for a while from writing
+   * after another one has taken over. A write that is on its way already cannot be called back.
    */
-  lead: (signal: AbortSignal) => Promise<void>;
+  lead: (signal: AbortSignal, fence: () => void) => Promise<void>;
   /** Hears who leads whenever that changes; including ourselves. */
   onLeader?: ((identity: string) => void) | undefined;
   logger?: KubeLogger | undefined;
@@ -65,7 +69,7 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
   try {
     if (leading.signal.aborted) return;
     logger?.info({ lease: name, identity }, 'leading');
-    await options.lead(leading.signal);
+    await options.lead(leading.signal, () => candidate.assertCurrent(renewDeadlineMs));
   } catch (error) {
     if (!leading.signal.aborted || error !== leading.signal.reason) throw error;
   } finally {
@@ -86,6 +90,7 @@ class Candidate {
   #seen: Lease | undefined;
   #seenAt = 0;
   #leader = '';
+  #renewedAt = 0;
 
   constructor(options: LeaseOptions, durationMs: number, retryMs: number) {
     this.#options = options;
@@ -95,24 +100,31 @@ class Candidate {
 
   /** Tries to become the leader; false when someone else is or the server cannot be asked. */
   async acquire(timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    // From before the lease was written, as with each renewal: the others may count from then on.
+    this.#renewedAt = performance.now();
     return this.#attempt(() => withDeadline(signal, timeoutMs, (deadline) => this.#take(deadline)), signal);
+  }
+
+  /** Throws LeadershipLostError when the last renewal is too long ago. */
+  assertCurrent(deadlineMs: number): void {
+    if (performance.now() - this.#renewedAt < deadlineMs) return;
+    throw new LeadershipLostError(`lease ${this.#options.name} has not been renewed for ${deadlineMs} ms`);
   }
 
   /** Renews until aborted. Throws LeadershipLostError. */
   async keep(deadlineMs: number, signal: AbortSignal): Promise<void> {
     const { identity, name } = this.#options;
-    let renewedAt = performance.now();
     while (!signal.aborted) {
       await sleep(this.#retryMs, signal);
       if (signal.aborted) return;
       const startedAt = performance.now();
-      const left = Math.max(renewedAt + deadlineMs - startedAt, 1);
+      const left = Math.max(this.#renewedAt + deadlineMs - startedAt, 1);
       const renew = () => withDeadline(signal, left, (deadline) => this.#renew(deadline));
-      if (await this.#attempt(renew, signal)) renewedAt = startedAt;
+      if (await this.#attempt(renew, signal)) this.#renewedAt = startedAt;
       if (signal.aborted) return;
       const holder = this.#seen?.spec?.holderIdentity;
       if (holder !== identity) throw new LeadershipLostError(`lease ${name} was taken by "${holder ?? ''}"`);
-      if (performance.now() - renewedAt >= deadlineMs) {
+      if (performance.now() - this.#renewedAt >= deadlineMs) {
         throw new LeadershipLostError(`lease ${name} could not be renewed for ${deadlineMs} ms`);
       }
     }

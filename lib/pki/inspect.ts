@@ -3,6 +3,16 @@ import { createHash, X509Certificate } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 import { PkiError } from './errors.ts';
 import { parsePrivateKey } from './keys.ts';
+import { Remembered } from './remembered.ts';
+
+/**
+ * A controller looks at the same few certificates of every cluster again and again, and taking one apart costs a
+ * millisecond: enough are remembered for a thousand clusters.
+ */
+const capacity = 4096;
+const parsedBlocks = new Remembered<X509Certificate>(capacity);
+const inspected = new Remembered<CertificateInfo>(capacity);
+const verdicts = new Remembered<{ readonly isIssued: boolean }>(capacity);
 
 /** What a certificate says. */
 export interface CertificateInfo {
@@ -39,7 +49,7 @@ export function parseCertificates(pem: string, what = 'certificate'): X509Certif
   if (blocks.length === 0) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
   return blocks.map((block) => {
     try {
-      return new X509Certificate(block);
+      return parsedBlocks.of(block, () => new X509Certificate(block));
     } catch (error) {
       throw new PkiError('BAD_CERTIFICATE', what, `does not parse (${(error as Error).message})`, { cause: error });
     }
@@ -53,6 +63,10 @@ export function parseCertificates(pem: string, what = 'certificate'): X509Certif
 export function inspectCertificate(pem: string, what = 'certificate'): CertificateInfo {
   const [first] = parseCertificates(pem, what);
   if (first === undefined) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  return inspected.of(first.fingerprint256, () => describe(first));
+}
+
+function describe(first: X509Certificate): CertificateInfo {
   const parsed = new x509.X509Certificate(first.raw);
   const names = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? [];
   const ofType = (type: string) =>
@@ -86,9 +100,10 @@ export function canonicalAddress(address: string): string {
 export function isIssuedBy(certificatePem: string, authoritiesPem: string): boolean {
   const [leaf] = parseCertificates(certificatePem);
   if (leaf === undefined) return false;
-  return parseCertificates(authoritiesPem, 'certificate authorities').some(
-    (authority) => leaf.checkIssued(authority) && leaf.verify(authority.publicKey),
-  );
+  const authorities = parseCertificates(authoritiesPem, 'certificate authorities');
+  const who = [leaf, ...authorities].map(({ fingerprint256 }) => fingerprint256).join();
+  const find = () => authorities.some((one) => leaf.checkIssued(one) && leaf.verify(one.publicKey));
+  return verdicts.of(who, () => ({ isIssued: find() })).isIssued;
 }
 
 /**
