@@ -8,6 +8,8 @@ import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './leave-status.ts';
 import { addOnName, agentSubject, cleanUpWork, fieldManager, finalizer, hubNames, keys, signerName } from './names.ts';
 import { type ManagedClusterAddOn, type ManifestWork, managedClusterAddOns, managedClusters } from './resources.ts';
+import type { Phase } from './rollout/plan.ts';
+import { progressOfRollout } from './rollout/say.ts';
 
 /** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
 export async function ensureAddOn(context: ClusterContext): Promise<void> {
@@ -65,6 +67,7 @@ export async function releaseAddOn(
 export async function writeAddOnStatus(
   context: ClusterContext,
   problem: string | undefined,
+  phase: Phase,
 ): Promise<{ before: readonly Condition[]; conditions: readonly Condition[] }> {
   const { cluster, caches, foundation, client, signal, now } = context;
   const works = caches.works
@@ -82,7 +85,9 @@ export async function writeAddOnStatus(
     configured(context, works),
     manifestApplied(works, problem),
     availability(works, caches.managedClusters.get({ name: cluster }), findCondition(before, 'Available')),
-    progress(works, problem),
+    problem === undefined
+      ? (progressOfRollout(phase, foundation) ?? progress(works, problem))
+      : progress(works, problem),
     connection(lease),
   ];
   // Of an earlier departure.

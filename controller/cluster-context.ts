@@ -2,9 +2,11 @@ import type { KubeClient, KubeLogger, ObjectMeta } from '../lib/kube/index.ts';
 import { parseKey } from '../lib/kube/index.ts';
 import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
-import type { DeliverySettings, Foundation } from './fleet-state.ts';
+import type { DeliverySettings } from './delivery.ts';
+import type { Foundation } from './fleet-state.ts';
 import { keys, labelValue, managedBy } from './names.ts';
 import type { Templates } from './render/templates.ts';
+import type { Rollouts } from './rollout/rollouts.ts';
 
 /** What the reconcile of one cluster works with. */
 export interface ClusterContext {
@@ -14,6 +16,7 @@ export interface ClusterContext {
   readonly client: KubeClient;
   readonly applier: Applier;
   readonly templates: Templates;
+  readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
   readonly logger: KubeLogger;
   readonly now: Date;

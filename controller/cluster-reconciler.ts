@@ -99,6 +99,7 @@ export class ClusterReconciler {
         `cluster ${cluster} is no longer selected and is being cleaned up`,
       );
     }
+    this.#world.rollouts.forget(cluster);
     const departure = await leaveCluster({ ...this.#world, cluster, now: this.#world.now(), signal });
     const none = { problems: {}, health: healthOf([]) };
     const report = departure && { cluster, owner, leaving: departure.waitingFor, ...none };

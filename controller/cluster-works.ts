@@ -1,9 +1,10 @@
 import { type CustomResourceDefinition, isConflict } from '../lib/kube/index.ts';
-import { configOf, NotDeliverableError } from './cluster-config.ts';
+import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { configHashAnnotation, configHashes } from './config-status.ts';
-import { defaultImages } from './fleet-state.ts';
+import { type DeliverySettings, defaultImages } from './delivery.ts';
+import type { Foundation } from './fleet-state.ts';
 import { addOnName, cleanUpWork, keys, workName } from './names.ts';
 import type { AddOnConfig } from './render/addon-config.ts';
 import { kindsOf, operatorKinds } from './render/crds.ts';
@@ -11,19 +12,30 @@ import type { OperatorInput } from './render/operator.ts';
 import type { RenderedWork } from './render/pack.ts';
 import { renderWorks } from './render/works.ts';
 import { type ManifestWork, manifestWorks } from './resources.ts';
+import type { Turn } from './rollout/rollouts.ts';
+import { type Release, versionKeys, versionText } from './rollout/version.ts';
+import type { AddOnSettings } from './spec.ts';
+
+/** What the works of a cluster are made from, beside what was generated for it. */
+export interface RenderTarget extends Pick<ClusterContext, 'cluster' | 'templates'> {
+  readonly foundation: Pick<Foundation, 'key' | 'addOn' | 'endpoint' | 'authorities'>;
+  readonly delivery: Pick<DeliverySettings, 'pullPolicy'>;
+  readonly config: AddOnConfig;
+  readonly release: Release;
+}
 
 /**
  * Renders the works of a cluster from what is known now.
  * @throws NotDeliverableError, OversizedManifestError
  */
-export function renderCluster(context: ClusterContext, delivered: DeliveredSecrets): RenderedWork[] {
-  const { foundation, caches, delivery } = context;
-  const { addOn, endpoint, namespace } = foundation;
+export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets): RenderedWork[] {
+  const { foundation, delivery, cluster, templates, config, release } = target;
+  const { version } = release;
+  const { addOn, endpoint } = foundation;
   if (endpoint === undefined) throw new NotDeliverableError('the server is not discovered');
   if (addOn.payload?.problem !== undefined) {
     throw new NotDeliverableError(`Invalid ArgoCDCRManifestWork: ${addOn.payload.problem}`);
   }
-  const config = configOf(context);
   const shared = {
     namespace: addOn.agentNamespace ?? config.agentNamespace ?? 'argocd',
     mode: addOn.mode,
@@ -31,47 +43,51 @@ export function renderCluster(context: ClusterContext, delivered: DeliveredSecre
     serverPort: endpoint.port,
     authorities: foundation.authorities,
     clientCertificate: delivered.clientCertificate,
-    agentImage: delivery.agentImage,
+    agentImage: version.agent,
     pullPolicy: delivery.pullPolicy,
     config,
   };
   if (addOn.argoCD === 'Operator') {
-    return renderWorks(context.templates, { ...shared, argoCD: undefined, operator: operatorOf(context, config) });
+    return renderWorks(templates, {
+      ...shared,
+      argoCD: undefined,
+      operator: operatorOf(addOn, config, release, cluster),
+    });
   }
-  if (addOn.argoCD === 'Existing') return renderWorks(context.templates, { ...shared, argoCD: undefined });
-  return renderWorks(context.templates, {
+  if (addOn.argoCD === 'Existing') return renderWorks(templates, { ...shared, argoCD: undefined });
+  return renderWorks(templates, {
     ...shared,
     argoCD: {
-      image: delivery.argoCdImage ?? caches.hubImage(namespace, 'argocd-server') ?? defaultImages.argoCd,
-      redisImage: delivery.redisImage ?? caches.hubImage(namespace, 'argocd-redis') ?? defaultImages.redis,
+      image: version.argoCD ?? defaultImages.argoCd,
+      redisImage: version.redis ?? defaultImages.redis,
       redisPassword: delivered.redisPassword,
       serverSecretKey: delivered.serverSecretKey,
-      crds: crdsOf(context, kindsOf(addOn.mode), "install Argo CD's CRDs on the hub"),
+      crds: requiredCrds(release, kindsOf(addOn.mode), cluster, "install Argo CD's CRDs on the hub"),
     },
   });
 }
 
-function operatorOf(context: ClusterContext, config: AddOnConfig): OperatorInput {
-  const { foundation, caches, delivery } = context;
-  const { addOn, namespace } = foundation;
+function operatorOf(addOn: AddOnSettings, config: AddOnConfig, release: Release, cluster: string): OperatorInput {
+  const { version } = release;
   const { installsOperator } = config;
   const advice = `install argocd-operator's CRDs on the hub or, if the cluster has argocd-operator, set the variable ARGOCD_OPERATOR_INSTALL=false in its AddOnDeploymentConfig`;
   return {
     namespace: addOn.operatorNamespace ?? config.operatorNamespace ?? 'argocd-operator-system',
-    image: installsOperator ? (delivery.operatorImage ?? defaultImages.operator) : undefined,
-    crds: installsOperator ? crdsOf(context, operatorKinds, advice) : [],
-    agentImage: addOn.syncsAgentImage ? (caches.principalImage(namespace) ?? delivery.agentImage) : undefined,
+    image: installsOperator ? (version.operator ?? defaultImages.operator) : undefined,
+    crds: installsOperator ? requiredCrds(release, operatorKinds, cluster, advice) : [],
+    agentImage: addOn.syncsAgentImage ? version.agent : undefined,
     payload: addOn.payload?.value,
   };
 }
 
 /** The hub's CRDs of these names. */
-function crdsOf(
-  { caches, cluster }: ClusterContext,
+function requiredCrds(
+  release: Release,
   names: readonly string[],
+  cluster: string,
   advice: string,
 ): CustomResourceDefinition[] {
-  const crds = names.map((name) => ({ name, crd: caches.crd(name) }));
+  const crds = names.map((name) => ({ name, crd: release.crds.get(name) }));
   const missing = crds.filter(({ crd }) => crd === undefined).map(({ name }) => name);
   if (missing.length > 0) {
     throw new NotDeliverableError(
@@ -81,8 +97,15 @@ function crdsOf(
   return crds.flatMap(({ crd }) => crd ?? []);
 }
 
-/** Writes the works of a cluster and removes those that are no longer part of it. */
-export async function ensureWorks(context: ClusterContext, rendered: readonly RenderedWork[]): Promise<void> {
+/**
+ * Writes the works of a cluster and removes those that are no longer part of it.
+ * @returns whether anything was written
+ */
+export async function ensureWorks(
+  context: ClusterContext,
+  rendered: readonly RenderedWork[],
+  { version, updatedAt }: Pick<Turn, 'version' | 'updatedAt'>,
+): Promise<boolean> {
   const { cluster, applier, caches, signal } = context;
   const cleanUp = caches.works.get({ namespace: cluster, name: cleanUpWork.name });
   if (cleanUp) {
@@ -95,6 +118,7 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
   const configs = configHashes(context, caches.addOns.get({ namespace: cluster, name: addOnName }));
   const wanted = new Set<string>();
   const errors: Error[] = [];
+  let isWritten = false;
   for (const { part, index, spec } of rendered) {
     const name = workName(part, index);
     wanted.add(name);
@@ -105,7 +129,12 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
         name,
         ...base,
         labels: { ...base.labels, [keys.gitOpsCluster]: 'true', [keys.addOnName]: addOnName, [keys.part]: part },
-        annotations: { ...base.annotations, [configHashAnnotation]: configs },
+        annotations: {
+          ...base.annotations,
+          [configHashAnnotation]: configs,
+          [versionKeys.version]: versionText(version),
+          ...(updatedAt === undefined ? {} : { [versionKeys.updatedAt]: updatedAt }),
+        },
       },
       spec,
     };
@@ -117,10 +146,11 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
       continue;
     }
     try {
-      await applier.ensure(manifestWorks, work, live, {
+      const { changed } = await applier.ensure(manifestWorks, work, live, {
         exact: ['spec.workload'],
         signal,
       });
+      isWritten ||= changed;
     } catch (error) {
       signal.throwIfAborted();
       if (isConflict(error)) throw error;
@@ -129,6 +159,9 @@ export async function ensureWorks(context: ClusterContext, rendered: readonly Re
   }
   if (errors[0]) throw errors[0];
   for (const work of caches.works.list(cluster)) {
-    if (!wanted.has(work.metadata.name)) await applier.remove(manifestWorks, work, signal);
+    if (wanted.has(work.metadata.name)) continue;
+    await applier.remove(manifestWorks, work, signal);
+    isWritten = true;
   }
+  return isWritten;
 }

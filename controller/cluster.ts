@@ -1,6 +1,7 @@
 import type { Condition } from '../lib/kube/index.ts';
 import { ensureAddOn, writeAddOnStatus } from './cluster-addon.ts';
 import { clusterCertificates } from './cluster-certificates.ts';
+import { configOf } from './cluster-config.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { healthOf } from './cluster-health.ts';
 import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
@@ -38,11 +39,15 @@ export async function ensureCluster(context: ClusterContext): Promise<{
     attempt('works', () => ensureDelivered(context)),
     attempt('addOn', () => ensureAddOn(context)),
   ]);
-  const rendered = delivered && (await attempt('works', async () => renderCluster(context, delivered)));
-  if (rendered) await attempt('works', () => ensureWorks(context, rendered));
-  const said = await attempt('addOn', () => writeAddOnStatus(context, problems.works));
+  const { cluster, foundation, rollouts } = context;
+  const turn = delivered && (await attempt('works', () => rollouts.turnOf(foundation, cluster, context.signal)));
+  const target = () => ({ ...context, config: configOf(context), release: turn ?? foundation.release });
+  const rendered = turn && (await attempt('works', async () => renderCluster(target(), delivered)));
+  const written = rendered && (await attempt('works', () => ensureWorks(context, rendered, turn)));
+  const { phase, until } = rollouts.report(foundation, cluster, written !== false);
+  if (until !== undefined) context.renewAt = Math.min(context.renewAt, until);
+  const said = await attempt('addOn', () => writeAddOnStatus(context, problems.works, phase));
   const { before, conditions } = said ?? { before: [], conditions: [] };
-  const { cluster, foundation } = context;
   const isComplete = problems.import === undefined && problems.works === undefined;
   const certificates = isComplete && rendered ? clusterCertificates(context, rendered, delivered) : undefined;
   return {

@@ -14,12 +14,13 @@ import { Applier } from './applier.ts';
 import { Caches } from './caches.ts';
 import { ClusterReconciler } from './cluster-reconciler.ts';
 import { defaultPatience, type Patience } from './cluster-trouble.ts';
+import type { DeliverySettings } from './delivery.ts';
 import { clustersOf } from './drain.ts';
 import { FleetReconciler } from './fleet-reconciler.ts';
-import type { DeliverySettings } from './fleet-state.ts';
 import { Fleets } from './fleets.ts';
 import { addOnName, keys } from './names.ts';
 import { Templates } from './render/templates.ts';
+import { Rollouts } from './rollout/rollouts.ts';
 import { Signer } from './signer.ts';
 import { parseGitOpsCluster } from './spec.ts';
 import type { World } from './world.ts';
@@ -80,6 +81,13 @@ export class Controller {
       caches: this.#caches,
       fleets: this.#fleets,
       applier: this.#applier,
+      rollouts: new Rollouts({
+        caches: this.#caches,
+        applier: this.#applier,
+        now: options.clock ?? (() => new Date()),
+        wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
+        changed: (key) => this.#statusChanged(key),
+      }),
       templates: new Templates(),
       delivery: options.delivery,
       now: options.clock ?? (() => new Date()),
@@ -221,7 +229,9 @@ export class Controller {
     caches.onNamespaceChange((namespace) => {
       for (const one of caches.gitOpsClusters.list(namespace)) this.#fleetQueue.add(keyOf(one));
     });
-    caches.onCrdChange(() => this.#allClusters());
+    caches.onCrdChange(() => {
+      for (const one of caches.gitOpsClusters.list()) this.#fleetQueue.add(keyOf(one));
+    });
   }
 
   #allClusters(): void {

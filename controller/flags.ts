@@ -86,8 +86,14 @@ export const renderFlags = {
   cluster: stringFlag({ usage: 'name of the managed cluster' }),
   namespace: stringFlag({ usage: 'namespace of the GitOpsCluster', short: 'n', default: 'argocd' }),
   name: stringFlag({ usage: 'name of the GitOpsCluster; default: the only one of the namespace' }),
-  file: stringFlag({ usage: 'file with a GitOpsCluster to use instead of the one on the hub', short: 'f' }),
-  'show-secrets': boolFlag({ usage: 'print the values of Secrets' }),
+  gitopscluster: stringFlag({ usage: 'file with a GitOpsCluster to use instead of the one on the hub', short: 'f' }),
+  config: stringFlag({ usage: 'file with an AddOnDeploymentConfig to use instead of the one that the hub names' }),
+  offline: boolFlag({ usage: 'ask no hub: everything is in --gitopscluster, --config and --crds' }),
+  crds: stringFlag({ usage: 'with --offline, file or folder with the CRDs that the hub would have' }),
+  manifests: boolFlag({ usage: 'print the objects for the managed cluster instead of the ManifestWorks around them' }),
+  'show-secrets': boolFlag({
+    usage: 'print the values of Secrets; without a hub, and before a cluster is enrolled, there are none',
+  }),
 };
 
 /** Flags of `gitops-controller uninstall`. */

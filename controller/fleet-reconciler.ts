@@ -6,6 +6,8 @@ import type { Foundation } from './fleet-state.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
 import { fieldManager, finalizer, hubNames } from './names.ts';
 import { type GitOpsCluster, gitOpsClusters } from './resources.ts';
+import { sayRollout } from './rollout/say.ts';
+import { releaseOf } from './rollout/version.ts';
 import { parseGitOpsCluster } from './spec.ts';
 import type { ClusterSummary, StepContext } from './steps.ts';
 import { Turns } from './turns.ts';
@@ -43,7 +45,7 @@ export class FleetReconciler {
     const context = this.#stepContext(gitOpsCluster, signal);
     const foundation = await runSteps(foundationSteps, context);
     this.#publish(context);
-    const outcomes = [...foundation, ...(await runSteps(remainingSteps, context))];
+    const outcomes = [...foundation, ...(await runSteps(remainingSteps, context)), ...this.#rollout(key)];
     await this.#writeStatus(context, gitOpsCluster, outcomes);
     const errors = outcomes.flatMap(({ error }) => (error === undefined ? [] : [error]));
     if (errors.length > 0) throw errors[0];
@@ -99,17 +101,25 @@ export class FleetReconciler {
       authority,
       authorities,
       addOn: spec.addOn.value,
+      release: releaseOf(this.#world, namespace, spec.addOn.value),
       endpoint,
     };
-    const images = ['argocd-server', 'argocd-redis'].map((name) => this.#world.caches.hubImage(namespace, name));
-    const { gitOpsCluster: _, ...content } = foundation;
-    const digest = JSON.stringify([content, images]);
+    const { gitOpsCluster: _, release, ...content } = foundation;
+    const digest = JSON.stringify([content, release.version]);
     const isNew = this.#world.foundations.get(key)?.digest !== digest;
     this.#world.foundations.set(key, { foundation, digest });
     if (!isNew) return;
     // The selection as it is by now: who was selected meanwhile has been looked at already, and waits for this.
     const { fleets, wakeCluster } = this.#world;
     for (const cluster of fleets.summaryOf(key, fleets.selectionOf(gitOpsCluster, spec)).clusters) wakeCluster(cluster);
+  }
+
+  /** How the clusters follow the newest version. */
+  #rollout(key: string): Outcome[] {
+    const foundation = this.#world.foundations.get(key)?.foundation;
+    if (foundation === undefined) return [];
+    const result = sayRollout(this.#world.rollouts.planOf(foundation), foundation);
+    return [{ condition: 'ClustersUpToDate', result }];
   }
 
   async #writeStatus(context: StepContext, gitOpsCluster: GitOpsCluster, outcomes: readonly Outcome[]): Promise<void> {

@@ -1,6 +1,7 @@
 import type { KeyCertificate } from '../lib/pki/index.ts';
 import type { Endpoint } from './discovery.ts';
 import type { GitOpsCluster } from './resources.ts';
+import type { Release } from './rollout/version.ts';
 import type { ClusterCertificates } from './rotation.ts';
 import type { AddOnSettings } from './spec.ts';
 import type { ClusterConcern, Trouble } from './steps.ts';
@@ -15,6 +16,8 @@ export interface Foundation {
   readonly authority: KeyCertificate;
   readonly authorities: string;
   readonly addOn: AddOnSettings;
+  /** What the clusters are to run. */
+  readonly release: Release;
   /** Undefined until the server is discovered: nothing can be delivered before. */
   readonly endpoint: Endpoint | undefined;
 }
@@ -45,21 +48,3 @@ export interface ClusterHealth {
   /** Its agent is connected to the principal. */
   readonly isConnected: boolean;
 }
-
-/** Settings of the controller that reach into what it delivers. */
-export interface DeliverySettings {
-  readonly agentImage: string;
-  readonly pullPolicy: string;
-  /** Undefined: what the hub runs. */
-  readonly argoCdImage: string | undefined;
-  readonly redisImage: string | undefined;
-  /** Undefined: the version that this controller knows. */
-  readonly operatorImage?: string | undefined;
-}
-
-/** What is delivered when neither the settings nor the hub say anything. */
-export const defaultImages = {
-  argoCd: 'quay.io/argoproj/argocd:v3.2.6',
-  redis: 'docker.io/library/redis:8.2.2-alpine',
-  operator: 'quay.io/argoprojlabs/argocd-operator:v0.18.0',
-} as const;

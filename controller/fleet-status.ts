@@ -11,7 +11,12 @@ const maxListed = 10;
 const maxMessage = 1024;
 
 /** Conditions that say how the fleet fares, not whether the controller did its work: `Ready` does not depend on them. */
-const informational = ['ClustersReady', 'RemovedClustersCleanedUp', 'PlacementTolerationConfigured'];
+const informational = [
+  'ClustersReady',
+  'ClustersUpToDate',
+  'RemovedClustersCleanedUp',
+  'PlacementTolerationConfigured',
+];
 
 /** The status that a reconcile ends with: all conditions, `Ready` as their summary, and how the clusters fare. */
 export function nextStatus(

@@ -14,8 +14,8 @@ import {
 } from '../lib/ops/index.ts';
 import { cleanUp } from './clean-up.ts';
 import { Controller } from './controller.ts';
+import type { DeliverySettings } from './delivery.ts';
 import { controllerFlags } from './flags.ts';
-import type { DeliverySettings } from './fleet-state.ts';
 
 /** Lease of the original's controller: the two never work on one hub at the same time. */
 const leaseName = '7310a56a.open-cluster-management.io';

@@ -31,6 +31,8 @@ export const keys = {
   agentMode: 'argocd-agent.argoproj-labs.io/agent-mode',
   secretType: 'argocd.argoproj.io/secret-type',
   placement: 'cluster.open-cluster-management.io/placement',
+  decisionGroupIndex: 'cluster.open-cluster-management.io/decision-group-index',
+  decisionGroupName: 'cluster.open-cluster-management.io/decision-group-name',
   /** On a GitOpsCluster or ManagedClusterAddOn: `true` no longer waits for clusters that do not answer when they leave. */
   forceDetach: 'apps.open-cluster-management.io/force-detach',
   /** On a ManagedClusterAddOn: the cluster is being left. */

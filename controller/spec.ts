@@ -4,6 +4,7 @@ import type { KubeObject } from '../lib/kube/index.ts';
 import type { Parsed } from './parsed.ts';
 import { isArgoCd } from './render/operator.ts';
 import type { GitOpsCluster } from './resources.ts';
+import { type RolloutStrategy, rolloutStrategySchema } from './rollout/strategy.ts';
 
 /** What the agents run with. */
 export interface AddOnSettings {
@@ -14,6 +15,8 @@ export interface AddOnSettings {
   readonly clientCertificate: 'Generated' | 'CSR';
   /** Whether a generated ArgoCD resource asks for the image that the hub's principal has, or leaves it to the operator. */
   readonly syncsAgentImage: boolean;
+  /** How clusters follow a new version. */
+  readonly rolloutStrategy: RolloutStrategy;
   /** The user's objects instead of a generated ArgoCD resource. */
   readonly payload: Parsed<readonly KubeObject[]> | undefined;
 }
@@ -69,6 +72,7 @@ const addOn = z.object({
   argoCD: oneOf('Install', 'Existing', 'Operator').optional(),
   argoCDCRManifestWork: z.unknown().optional(),
   clientCertificate: oneOf('Generated', 'CSR').default('Generated'),
+  rolloutStrategy: rolloutStrategySchema,
 });
 
 const payload = z.object(
@@ -145,6 +149,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       argoCD: value.argoCD ?? (value.argoCDCRManifestWork === undefined ? 'Install' : 'Operator'),
       clientCertificate: value.clientCertificate,
       syncsAgentImage: object.metadata.annotations?.[disableImageSync] !== 'true',
+      rolloutStrategy: value.rolloutStrategy,
       payload: payloadOf(value),
     })),
   };

@@ -1,9 +1,15 @@
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, describe as suite, test } from 'vitest';
 import { startCluster } from '../e2e/testbed/index.ts';
-import { crds, findCondition, type KubeObject } from '../lib/kube/index.ts';
+import { crds, type Deployment, deployments, events, findCondition, type KubeObject } from '../lib/kube/index.ts';
 import { operatorKinds } from './render/crds.ts';
-import { addOnDeploymentConfigs, gitOpsClusters, managedClusterAddOns, manifestWorks } from './resources.ts';
+import {
+  addOnDeploymentConfigs,
+  gitOpsClusters,
+  managedClusterAddOns,
+  managedClusters,
+  manifestWorks,
+} from './resources.ts';
 import { eventually } from './testing/fixture.ts';
 import { hasShared, shared, useHub, workNames } from './testing/hub.ts';
 
@@ -109,6 +115,107 @@ test("a user's ArgoCD that cannot work is said with the place of the mistake, an
   await hub.fixture.endCleanUp(b);
   await eventually('the cluster that left', async () => (await hub.addOn(b)) === undefined);
   expect(await hub.work(a, 'agent')).toBeDefined();
+});
+
+suite('a new version of Argo CD on the hub', () => {
+  const image = (version: string) => `quay.io/argoproj/argocd:v${version}`;
+  const hubRuns = (version: string) => {
+    const labels = { app: 'argocd-server' };
+    const containers = [{ name: 'server', image: image(version) }];
+    const spec = { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } };
+    return hub.fixture.put(deployments, { metadata: { namespace: hub.ns, name: 'argocd-server' }, spec });
+  };
+  const imageOf = async (cluster: string) => {
+    const work = await hub.work(cluster, 'argocd');
+    const server = work?.spec.workload.manifests.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'argocd-repo-server',
+    );
+    return (server as Deployment | undefined)?.spec?.template?.spec?.containers[0]?.image;
+  };
+  const has = (cluster: string, version: string) =>
+    eventually(`${version} on ${cluster}`, async () => (await imageOf(cluster)) === image(version));
+  const isWell = async (cluster: string, ready = 1) => {
+    for (const name of workNames) await hub.fixture.reportWork(cluster, name, ready);
+  };
+  const rollout = (status: string, message: RegExp) =>
+    hub.fixture.conditionIs([hub.ns, 'fleet'], 'ClustersUpToDate', status, message);
+
+  test('goes to one cluster after the other, each when the one before is well', async () => {
+    const { a, b } = hub;
+    await hubRuns('3.2.6');
+    await hub.enroll();
+    for (const cluster of [a, b]) await isWell(cluster);
+    await rollout('True', /^2 of 2 clusters have Argo CD quay\.io\/argoproj\/argocd:v3\.2\.6, agent /);
+    await hub.idle();
+    await hubRuns('3.3.0');
+    await has(a, '3.3.0');
+    await rollout(
+      'False',
+      new RegExp(`^Rolling out Argo CD .*v3\\.3\\.0.*: 0 of 2 .*under way: \\[${a}\\], 1 to follow$`),
+    );
+    expect(await condition(b, 'Progressing')).toMatchObject({ status: 'True', reason: 'WaitingForRollout' });
+    await hub.idle();
+    expect(await imageOf(b)).toBe(image('3.2.6'));
+    // Another controller knows no more than the works say.
+    await hub.restart();
+    await hub.idle();
+    expect([await imageOf(a), await imageOf(b)]).toEqual([image('3.3.0'), image('3.2.6')]);
+    expect(hub.controller.writes).toBe(0);
+    await isWell(a);
+    await has(b, '3.3.0');
+    await isWell(b);
+    await rollout('True', /^2 of 2 clusters have .*v3\.3\.0/);
+    await eventually('rest', async () => (await condition(b, 'Progressing'))?.reason === 'Completed');
+  });
+
+  test('stops at a cluster that fails, goes on when it is well, and does not wait for one out of reach', async () => {
+    const { ns, a, b } = hub;
+    let now = Date.now();
+    await hubRuns('3.2.6');
+    await hub.enroll({ clock: () => new Date(now) });
+    for (const cluster of [a, b]) await isWell(cluster);
+    await hub.idle();
+    await hubRuns('3.3.0');
+    await has(a, '3.3.0');
+    await isWell(a, 0);
+    now += 11 * 60_000;
+    await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { labels: { looked: 'at' } } });
+    await rollout(
+      'False',
+      new RegExp(`^The rollout of .* is stopped: 0 of 2 clusters done, failed: \\[${a}\\], 1 to follow;`),
+    );
+    expect(await condition(a, 'Progressing')).toMatchObject({ status: 'False', reason: 'Failed' });
+    await eventually('an Event', async () =>
+      (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'ClustersUpToDateFailed'),
+    );
+    expect(await imageOf(b)).toBe(image('3.2.6'));
+    await hub.fixture.clusterAvailable(a, 'Unknown');
+    await has(b, '3.3.0');
+  });
+
+  test('comes at once to a cluster that is new, and with other settings to all', async () => {
+    const { ns, a, b } = hub;
+    await hubRuns('3.2.6');
+    await hub.fixture.placement(ns, 'placement', [a], 1);
+    await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+    hub.start();
+    await hub.enrolled(a);
+    await hub.fixture.clusterAvailable(a, 'Unknown');
+    await eventually('the news', async () => (await condition(a, 'Available'))?.status === 'Unknown');
+    await hubRuns('3.3.0');
+    await rollout('True', new RegExp(`^0 of 1 clusters have .*v3\\.3\\.0.*; not reporting: \\[${a}\\]$`));
+    await hub.fixture.placement(ns, 'placement', [a, b], 1);
+    await has(b, '3.3.0');
+    expect(await imageOf(a)).toBe(image('3.2.6'));
+    await hub.fixture.clusterAvailable(a, 'True');
+    await has(a, '3.3.0');
+    await hubRuns('3.3.1');
+    await has(a, '3.3.1');
+    await hub.idle();
+    expect(await imageOf(b)).toBe(image('3.3.0'));
+    await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { rolloutStrategy: { type: 'All' } });
+    await has(b, '3.3.1');
+  });
 });
 
 function smallCrd(name: string) {

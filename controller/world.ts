@@ -2,9 +2,11 @@ import type { EventRecorder, KubeClient, KubeLogger } from '../lib/kube/index.ts
 import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
 import type { Patience } from './cluster-trouble.ts';
-import type { DeliverySettings, Foundation } from './fleet-state.ts';
+import type { DeliverySettings } from './delivery.ts';
+import type { Foundation } from './fleet-state.ts';
 import type { Fleets } from './fleets.ts';
 import type { Templates } from './render/templates.ts';
+import type { Rollouts } from './rollout/rollouts.ts';
 
 /** What the reconciles of GitOpsClusters and of clusters share. */
 export interface World {
@@ -13,6 +15,7 @@ export interface World {
   readonly events: EventRecorder;
   readonly caches: Caches;
   readonly fleets: Fleets;
+  readonly rollouts: Rollouts;
   readonly applier: Applier;
   readonly templates: Templates;
   readonly delivery: DeliverySettings;

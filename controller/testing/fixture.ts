@@ -6,6 +6,7 @@ import {
   type KubeObject,
   leases,
   namespaces,
+  type PodTemplate,
   type ResourceType,
   rfc3339,
 } from '../../lib/kube/index.ts';
@@ -175,13 +176,20 @@ export class HubFixture {
       name: field,
       fieldValue: { type: 'Integer', integer: value },
     });
-    const manifests = work.spec.workload.manifests.map((object, ordinal) => ({
-      resourceMeta: { ordinal, kind: object.kind ?? '', name: object.metadata.name },
-      conditions: [],
-      ...(object.kind === 'Deployment' || object.kind === 'StatefulSet'
-        ? { statusFeedback: { values: [integer('Replicas', 1), integer('ReadyReplicas', ready)] } }
-        : {}),
-    }));
+    const manifests = work.spec.workload.manifests.map((object, ordinal) => {
+      const { template } = (object as { spec?: { template?: PodTemplate } }).spec ?? {};
+      const image = template?.spec?.containers[0]?.image ?? '';
+      const counts = { Replicas: 1, ReadyReplicas: ready, Generation: 1, ObservedGeneration: 1, UpdatedReplicas: 1 };
+      const values = [
+        ...Object.entries(counts).map(([field, value]) => integer(field, value)),
+        { name: 'Image', fieldValue: { type: 'String', string: image } },
+      ];
+      return {
+        resourceMeta: { ordinal, kind: object.kind ?? '', name: object.metadata.name },
+        conditions: [],
+        ...(template ? { statusFeedback: { values } } : {}),
+      };
+    });
     const status: ManifestWork['status'] = { conditions, resourceStatus: { manifests } };
     await this.client.mergePatch(manifestWorks, work.metadata, { status }, { subresource: 'status' });
   }

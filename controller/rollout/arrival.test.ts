@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import type { Condition } from '../../lib/kube/index.ts';
+import { statefulSetFeedback } from '../render/manifest-configs.ts';
+import type { ManifestWork } from '../resources.ts';
+import { haveArrived } from './arrival.ts';
+
+const settled = {
+  Image: 'new',
+  Generation: 2,
+  ObservedGeneration: 2,
+  Replicas: 1,
+  UpdatedReplicas: 1,
+  ReadyReplicas: 1,
+};
+
+function work(values: Record<string, string | number> = settled, observedGeneration = 3): ManifestWork {
+  const metadata = { namespace: 'argocd', name: 'controller' };
+  const pod = { containers: [{ name: 'c', image: 'new' }] };
+  const manifest = { kind: 'StatefulSet', metadata, spec: { template: { spec: pod } } };
+  const condition = (type: string): Condition => {
+    return { type, status: 'True', reason: 'Test', message: '', lastTransitionTime: '', observedGeneration };
+  };
+  return {
+    metadata: { namespace: 'c1', name: 'w', generation: 3 },
+    spec: { workload: { manifests: [manifest] }, manifestConfigs: [statefulSetFeedback('argocd', 'controller')] },
+    status: {
+      conditions: ['Applied', 'Available'].map(condition),
+      resourceStatus: {
+        manifests: [
+          {
+            resourceMeta: { ordinal: 0, kind: 'StatefulSet', ...metadata },
+            conditions: [],
+            statusFeedback: {
+              values: Object.entries(values).map(([name, value]) => ({
+                name,
+                fieldValue:
+                  typeof value === 'string' ? { type: 'String', string: value } : { type: 'Integer', integer: value },
+              })),
+            },
+          },
+        ],
+      },
+    },
+  };
+}
+
+test('works have arrived when what they brought runs', () => {
+  expect(haveArrived([work()])).toBe(true);
+  expect(haveArrived([])).toBe(false);
+});
+
+const without = (name: keyof typeof settled) => {
+  const { [name]: _, ...rest } = settled;
+  return rest;
+};
+
+test.each([
+  ['the news is of the former image', { ...settled, Image: 'old' }],
+  ['the cluster has not looked at the change', { ...settled, ObservedGeneration: 1 }],
+  ['the pod is still the former one', { ...settled, UpdatedReplicas: 0 }],
+  ['the new pod is not ready', { ...settled, ReadyReplicas: 0 }],
+  // A status leaves fields out that are 0.
+  ['no pod is new', without('UpdatedReplicas')],
+  ['no pod is ready', without('ReadyReplicas')],
+  ['nothing is known of it', {}],
+])('not while %s', (_, values) => {
+  expect(haveArrived([work(values)])).toBe(false);
+});
+
+test('not while one of them is not applied as it is now', () => {
+  expect(haveArrived([work(), work(settled, 2)])).toBe(false);
+});
+
+test('what nobody asked the status of is not waited for', () => {
+  const quiet = work({});
+  delete quiet.spec.manifestConfigs;
+  expect(haveArrived([quiet])).toBe(true);
+});
