@@ -1,6 +1,6 @@
 import type { Application } from './application.ts';
 import { matchesAny } from './glob.ts';
-import { skipSyncLabel } from './names.ts';
+import { annotations, skipSyncLabel } from './names.ts';
 import type { ObjectMeta } from './object.ts';
 
 /** How hub Applications are given to agents. */
@@ -49,6 +49,10 @@ export function applicationRouter(options: RoutingOptions): (application: Applic
     }
     if (mapping === 'namespace') {
       return namespace;
+    }
+    if (application.metadata.annotations?.[annotations.lastUpdated] !== undefined) {
+      // The mirror of an autonomous agent's, whose cluster may be called like another agent: only principals write this.
+      return undefined;
     }
     const name = application.spec.destination?.name ?? '';
     return name === '' || name === 'in-cluster' ? undefined : name;

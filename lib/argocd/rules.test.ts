@@ -42,6 +42,14 @@ test('with destination-based mapping the destination names the agent', () => {
   expect(route(app('argocd', { server: 'https://c1' }))).toBeUndefined();
 });
 
+test('the mirror of an autonomous agent, whose cluster is called like another agent, is not given to that one', () => {
+  const route = applicationRouter({ namespace: 'argocd', allowedNamespaces: ['*'], mapping: 'destination' });
+  const own = app('auto', { name: 'c1' });
+  expect(route(own)).toBe('c1');
+  const marks = { 'argocd-agent.argoproj.io/last-updated': '2026-01-01T00:00:00Z' };
+  expect(route({ ...own, metadata: { ...own.metadata, annotations: marks } })).toBeUndefined();
+});
+
 test.each([
   [['a*'], 'abc', true],
   [['{a,b{c,d}}x'], 'bdx', true],

@@ -304,6 +304,25 @@ test('a newer intent of the same name replaces the older, also in flight', () =>
   expect(f.take()).toEqual(['set-operation shop_u1_2_set-operation']);
 });
 
+test('a peer may take its time with an intent: a new state goes by it soon, and a late acknowledgement counts', async () => {
+  const f = new Fixture();
+  f.connect();
+  f.set('shop', 'u1', 1);
+  f.ack('shop_u1_1');
+  f.outbox.request(shop, 'set-operation');
+  f.take();
+  f.outbox.changed(shop);
+  await f.time.runUntil(2_000, 100);
+  expect(f.take(), 'nothing else is to be said').toEqual([]);
+  f.set('shop', 'u1', 2);
+  await f.time.runUntil(2_100, 100);
+  expect(f.take()).toEqual(['update shop_u1_2']);
+  expect(f.ack('shop_u1_1_set-operation')).toBe(true);
+  expect(f.outbox.requested(shop, 'set-operation')).toBe(false);
+  f.ack('shop_u1_2');
+  expect([f.take(), f.outbox.pending]).toEqual([[], 0]);
+});
+
 test('an intent is dropped with its resource, when it is re-created, and when it is withdrawn', () => {
   const f = new Fixture();
   f.set('shop', 'u1', 1);

@@ -1,5 +1,14 @@
 import { type Backoff, backoffDelay, type Clock, systemClock } from './clock.ts';
-import { decide, type Entry, type Flight, type Next, type PeerCopy, removal, settle } from './decision.ts';
+import {
+  decide,
+  type Entry,
+  type Flight,
+  type Next,
+  type Outcome,
+  type PeerCopy,
+  removal,
+  settle,
+} from './decision.ts';
 import { keyString, type Link, type ResourceKey, type Source } from './resource.ts';
 
 /** How an {@link Outbox} works. */
@@ -27,6 +36,8 @@ export interface OutboxOptions<T> {
 const mostStrays = 50_000;
 /** Incarnations of one resource that a peer may claim to have. */
 const mostCopies = 100;
+/** What is asked for may wait at the peer for what is to be said next. */
+const intentPatienceMs = 1_000;
 const defaultResend: Backoff = { baseMs: 5_000, factor: 4, capMs: 120_000, jitter: 1 };
 
 /**
@@ -43,7 +54,8 @@ const defaultResend: Backoff = { baseMs: 5_000, factor: 4, capMs: 120_000, jitte
  * 5. The queue is first in, first out. What is never acknowledged takes no place from the others, and is sent again
  *    ever more rarely.
  * 6. An intent is sent when the peer has acknowledged the present state of its resource, and always under the same
- *    event id, so that a peer that gets it twice does it once.
+ *    event id, so that a peer that gets it twice does it once. A peer may take its time with it: what is to be said
+ *    meanwhile does not wait for that, and a late acknowledgement counts.
  * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1).
  * 8. Memory is bounded by what the source has and had, whatever the peer claims.
  */
@@ -62,6 +74,8 @@ export class Outbox<T> {
   readonly #queue = new Set<Entry>();
   /** Event → the resource that waits for its acknowledgement, in the order of sending. */
   readonly #flights = new Map<string, Entry>();
+  /** Intents that something else has overtaken, by event. */
+  readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: Outcome }>();
   #counted = 0;
 
   #link: Link<T> | undefined;
@@ -172,9 +186,10 @@ export class Outbox<T> {
    * an earlier link, or none of ours.
    */
   acknowledged(resourceId: string, eventId: string): boolean {
-    const entry = this.#flights.get(eventKey(resourceId, eventId));
+    const event = eventKey(resourceId, eventId);
+    const entry = this.#flights.get(event);
     if (entry?.flight === undefined) {
-      return false;
+      return this.#acknowledgedLate(event);
     }
     settle(entry, entry.flight.outcome);
     if (!this.#sendsDeletes) {
@@ -239,6 +254,20 @@ export class Outbox<T> {
     this.#alarm = undefined;
   }
 
+  #acknowledgedLate(event: string): boolean {
+    const late = this.#overtaken.get(event);
+    if (late === undefined) {
+      return false;
+    }
+    this.#overtaken.delete(event);
+    settle(late.entry, late.outcome);
+    if (late.entry.flight === undefined && this.#entries.get(keyString(late.entry.key)) === late.entry) {
+      this.#queue.add(late.entry);
+    }
+    this.#evaluate();
+    return true;
+  }
+
   #evaluate(): void {
     if (this.#evaluating) {
       this.#again = true;
@@ -267,8 +296,7 @@ export class Outbox<T> {
       if (this.#full || this.#counted >= this.#maxInFlight) {
         return;
       }
-      const now = this.#source.read(entry.key);
-      const next = (this.#replaces ? undefined : removal(entry, now)) ?? decide(entry, now);
+      const next = this.#next(entry);
       if (next === undefined) {
         this.#queue.delete(entry);
         this.#dropIfEmpty(entry);
@@ -276,6 +304,11 @@ export class Outbox<T> {
         this.#send(this.#link, entry, next);
       }
     }
+  }
+
+  #next(entry: Entry): Next<T> | undefined {
+    const now = this.#source.read(entry.key);
+    return (this.#replaces ? undefined : removal(entry, now)) ?? decide(entry, now);
   }
 
   #send(link: Link<T>, entry: Entry, next: Next<T>): void {
@@ -294,6 +327,7 @@ export class Outbox<T> {
     };
     entry.flight = flight;
     this.#flights.set(event, entry);
+    this.#overtaken.delete(event);
     this.#counted += flight.counted ? 1 : 0;
     if (!link.send(next.delivery)) {
       this.#endFlight(entry, flight);
@@ -326,7 +360,13 @@ export class Outbox<T> {
       this.#queue.add(entry);
       return;
     }
-    if (!flight.counted) {
+    if (flight.outcome.is === 'intent') {
+      const next = this.#next(entry)?.delivery;
+      if (next === undefined || eventKey(next.resourceId, next.eventId) !== flight.event) {
+        flight.dueAt = Math.min(flight.dueAt, flight.sentAt + intentPatienceMs);
+        this.#wakeAt(flight.dueAt);
+      }
+    } else if (!flight.counted) {
       // The peer had its time with the old state. The new one may be what it can take, so it need not wait as long.
       flight.dueAt = Math.min(flight.dueAt, flight.sentAt + this.#resend.baseMs);
       this.#wakeAt(flight.dueAt);
@@ -342,6 +382,7 @@ export class Outbox<T> {
   /** What was in flight on a link that is no more goes behind what waits, so that none can starve the others. */
   #land(): void {
     this.#full = false;
+    this.#overtaken.clear();
     for (const entry of [...this.#flights.values()]) {
       if (entry.flight !== undefined) {
         this.#endFlight(entry, entry.flight);
@@ -362,6 +403,9 @@ export class Outbox<T> {
       const flight = entry.flight;
       if (flight !== undefined && flight.dueAt <= now) {
         this.#endFlight(entry, flight);
+        if (flight.outcome.is === 'intent') {
+          this.#overtaken.set(flight.event, { entry, outcome: flight.outcome });
+        }
         entry.timeouts += 1;
         this.#queue.add(entry);
       } else {

@@ -113,6 +113,16 @@ describe('a mirror', () => {
     expect(principal.mirror()).toBeUndefined();
   });
 
+  test("gets back at once what tells that it is nobody else's", async () => {
+    const { lab, principal } = await alone();
+    lab.hub.objects.patch(hubRef, { metadata: { annotations: { [annotations.lastUpdated]: null } } });
+    await lab.run();
+    expect(principal.mirror()?.metadata.annotations).toHaveProperty([annotations.lastUpdated]);
+    const { writes } = lab.hub;
+    await lab.run(60_000);
+    expect(lab.hub.writes).toBe(writes);
+  });
+
   test('is protected after a restart, before its agent is there', async () => {
     const { lab, principal } = await alone();
     principal.stop.abort();
@@ -399,6 +409,28 @@ describe('what cannot be done yet', () => {
     principal.hear(says('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
     await lab.run();
     expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
+  });
+
+  test('what was never shown, and is gone when its agent comes back without memory of it, is not shown later', async () => {
+    const lab = new Lab();
+    lab.hub.intercept = (call) => {
+      if (call === 'create') throw Object.assign(new Error('no'), { status: 422, reason: 'Invalid' });
+    };
+    const principal = new StagePrincipal(lab);
+    const agent = new StageAgent(lab);
+    agent.cluster.objects.create(ownApplication());
+    const part = join(lab, principal, agent);
+    await lab.run(3_000);
+    expect(principal.mirrors.troubles('a')).toHaveLength(1);
+    part();
+    agent.stop.abort();
+    agent.cluster.objects.delete(local, { propagation: 'Background' });
+    join(lab, principal, new StageAgent(lab, agent.cluster));
+    await lab.run(3_000);
+    expect(principal.mirrors.troubles('a')).toEqual([]);
+    lab.hub.intercept = () => undefined;
+    await lab.run(600_000);
+    expect(principal.mirror()).toBeUndefined();
   });
 
   test('an outage of the hub loses nothing', async () => {

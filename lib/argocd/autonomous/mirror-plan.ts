@@ -60,7 +60,7 @@ export function settled(wanted: Wanted, mirror: Application | undefined): Wanted
 }
 
 /**
- * Whether somebody else changed what the agent decides: spec, identity, existence. Labels and annotations are put right
+ * Whether somebody else changed what the agent decides: spec, existence, or what tells that it is a mirror. Labels and annotations are put right
  * with the agent's next word, as by argocd-agent's principal.
  */
 export function isAstray(mirror: Application, wanted: Wanted, place: MirrorPlace): boolean {
@@ -69,6 +69,7 @@ export function isAstray(mirror: Application, wanted: Wanted, place: MirrorPlace
   }
   return (
     mirror.metadata.deletionTimestamp !== undefined ||
+    isUnstamped(mirror) ||
     mirroredUid(mirror) !== wanted.sourceUid ||
     (!isEqual(mirror.spec, mirrorSpec(wanted.fields, place)) && digestOf(mirror.spec) !== wanted.settledSpec)
   );
@@ -192,7 +193,9 @@ function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOption
   };
   const isAsMade = wanted.settledSpec !== undefined && digestOf(mirror.spec) === wanted.settledSpec;
   const spec = isAsMade ? undefined : mergePatchBetween(mirror.spec, mirrorSpec(fields, place));
-  if (Object.keys(metadata).length === 0 && spec === undefined && answer === undefined && status === undefined) {
+  const isEmpty =
+    Object.keys(metadata).length === 0 && spec === undefined && answer === undefined && status === undefined;
+  if (isEmpty && !isUnstamped(mirror)) {
     return undefined;
   }
   const answered = answer?.metadata as { readonly annotations?: object } | undefined;
@@ -211,6 +214,11 @@ function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOption
     ...(spec === undefined ? {} : { spec }),
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/** Whether it lacks the mark by which it is not taken for an Application that its user wants on a cluster. */
+function isUnstamped({ metadata }: Application): boolean {
+  return metadata.annotations?.[annotations.lastUpdated] === undefined;
 }
 
 /** The agent's object as the status rules take it: with the status that the mirror is to have. */

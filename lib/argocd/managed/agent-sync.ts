@@ -31,22 +31,12 @@ import { announcementOf, copiedFrom } from './announcements.ts';
 import { sourceUidOf } from './copy.ts';
 import { Nudges } from './nudges.ts';
 import { OneShots } from './one-shots.ts';
+import { isAwaited, Operations } from './operations.ts';
 import { type AdoptionPolicy, type MismatchPolicy, planManagedApplication } from './plan.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
 import { ReportSource } from './report-source.ts';
 import { Territory, type TerritoryOptions } from './territory.ts';
-import {
-  awaitsCopy,
-  isAstray,
-  isManaged,
-  isUnmarked,
-  settled,
-  type Wanted,
-  waitingOperation,
-  wantedAfter,
-  wantedAsFound,
-  withOperation,
-} from './wanted.ts';
+import { isAstray, isManaged, isUnmarked, settled, type Wanted, wantedAfter, wantedAsFound } from './wanted.ts';
 
 /** How an {@link AgentSync} works. */
 export interface AgentSyncOptions extends TerritoryOptions {
@@ -96,6 +86,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #errands: Errands;
   readonly #writer: CopyWriter;
   readonly #oneShots: OneShots;
+  readonly #operations: Operations;
   #inbox: Inbox<Work> | undefined;
   #connection: PeerConnection | undefined;
 
@@ -145,6 +136,13 @@ export class AgentSync implements AgentKind<MirrorPart> {
       log: this.#log,
     });
     this.#oneShots = new OneShots({ writer: this.#writer, view: this.#view, log: this.#log });
+    this.#operations = new Operations({
+      clock: this.#clock,
+      view: this.#view,
+      oneShots: this.#oneShots,
+      again: (ref, message) => this.#inbox?.receive({ is: 'operation', ref, id: this.#newId(), message }),
+      log: this.#log,
+    });
   }
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
@@ -188,6 +186,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#fights.close();
     this.#nudges.close();
     this.#troubles.close();
+    this.#operations.close();
   }
 
   connected(connection: PeerConnection, { principalNamespace }: PrincipalPeerInfo): void {
@@ -266,7 +265,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     return {
       pending: this.#reports.pending + this.#errands.pending,
       inFlight: this.#reports.inFlight,
-      queued: this.#inbox?.queued ?? 0,
+      queued: (this.#inbox?.queued ?? 0) + this.#operations.size,
       retrying: (this.#inbox?.retrying ?? 0) + this.#troubles.size + this.#fights.active,
     };
   }
@@ -283,19 +282,27 @@ export class AgentSync implements AgentKind<MirrorPart> {
       return this.#oneShots.nudge(work.ref, this.#options.today?.() ?? new Date(), signal);
     }
     const { ref, message } = work;
+    if (work.is === 'operation') {
+      return this.#operations.resume(ref, message, signal);
+    }
     const place = placeOf(ref);
     switch (message.type) {
       case 'create':
-      case 'spec-update':
+      case 'spec-update': {
         this.#wanted.set(place, wantedAfter(message, this.#wanted.get(place)));
         if (this.#leavers.get(place) === sourceUidOf(message.object)) {
           this.#leavers.delete(place);
         }
-        return this.#bringInStep(ref, message.type === 'create' ? { operation: message.object.operation } : {}, signal);
+        const outcome = await this.#bringInStep(ref, {}, signal);
+        // A Go principal sends an operation along.
+        return outcome === 'done' && message.type === 'create' && message.object.operation !== undefined
+          ? this.#operations.start(ref, message, signal)
+          : outcome;
+      }
       case 'delete':
         return this.#remove(ref, message, signal);
       case 'set-operation':
-        return this.#operate(ref, message, signal);
+        return this.#operations.start(ref, message, signal);
       case 'terminate-operation':
         return this.#oneShots.terminate(ref, message, signal);
       case 'status-update':
@@ -309,8 +316,6 @@ export class AgentSync implements AgentKind<MirrorPart> {
     occasion: {
       /** What somebody deleted. */
       readonly lastSeen?: Application | undefined;
-      /** A Go principal sends an operation along. */
-      readonly operation?: Readonly<Record<string, unknown>> | undefined;
       /** The hub did not change. */
       readonly putsBack?: boolean;
     },
@@ -332,7 +337,6 @@ export class AgentSync implements AgentKind<MirrorPart> {
         ours: local !== undefined && isUnmarked(local) && local.metadata.uid === wanted.copyUid,
         triggers: wanted.triggers,
         refreshes: putsBack,
-        operation: occasion.operation ?? waitingOperation(wanted, this.#clock.now()),
       });
       wrote ||= next.action === 'create' || (next.action === 'update' && next.patch.spec !== undefined);
       if (next.action === 'update' && next.refreshes === true) {
@@ -353,6 +357,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         return 'done';
       case 'gone':
         this.#wanted.delete(place);
+        this.#operations.forget(ref, result.sourceUid);
         this.#solved(ref);
         this.#fights.forget(ref);
         this.#gone(ref, result.sourceUid);
@@ -380,21 +385,12 @@ export class AgentSync implements AgentKind<MirrorPart> {
     }
   }
 
-  async #operate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
-    const wanted = this.#wanted.get(placeOf(ref));
-    if (wanted !== undefined && awaitsCopy(wanted, message.object, this.#view.get(ref))) {
-      this.#log.info({ application: displayName(ref) }, 'an operation waits for the Application to be made');
-      this.#wanted.set(placeOf(ref), withOperation(wanted, message.object, this.#clock.now()));
-      return 'done';
-    }
-    return this.#oneShots.operate(ref, message, signal);
-  }
-
   async #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const sourceUid = sourceUidOf(message.object);
     const place = placeOf(ref);
     const wanted = this.#wanted.get(place);
     const last = wanted !== undefined && sourceUidOf(wanted.object) === sourceUid ? wanted.object : undefined;
+    this.#operations.forget(ref, sourceUid);
     if (copiedFrom(this.#view.get(ref)) === sourceUid) {
       this.#leavers.set(place, sourceUid);
     } else {
@@ -451,6 +447,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     if (wanted?.ownRefresh === true && (now === undefined || triggersOf(now)[annotations.refresh] === undefined)) {
       this.#wanted.set(place, { ...wanted, ownRefresh: false });
     }
+    this.#operations.localChange(ref, now);
     this.#nudges.follow(ref, isManaged(now) ? now : undefined);
     this.#reports.changed(keyOf(ref));
     const leaver = this.#leavers.get(place);
@@ -482,17 +479,21 @@ export class AgentSync implements AgentKind<MirrorPart> {
   }
 
   #acknowledge(work: Work): void {
-    if (work.is !== 'message') return;
-    this.#connection?.acknowledge(work.message);
+    if (work.is !== 'message' && work.is !== 'operation') return;
+    const { ref, message } = work;
+    if (this.#operations.isOpen(ref, message)) return;
+    if (work.is === 'message' || isAwaited(message)) {
+      this.#connection?.acknowledge(message);
+    }
     // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
-    const { type, object } = work.message;
+    const { type, object } = message;
     if (
-      (type === 'create' && this.#reports.held(keyOf(work.ref)) !== undefined) ||
+      (type === 'create' && this.#reports.held(keyOf(ref)) !== undefined) ||
       type === 'set-operation' ||
       type === 'terminate-operation' ||
       Object.keys(triggersOf(object)).length > 0
     ) {
-      this.#reports.repeat(keyOf(work.ref));
+      this.#reports.repeat(keyOf(ref));
     }
   }
 }

@@ -5,6 +5,8 @@ import type { ApplicationMessage } from '../parts/messages.ts';
 /** Something to do for one Application, named as it is called here: what the principal said, or a look at what changed. */
 export type Work =
   | { readonly is: 'message'; readonly ref: ObjectRef; readonly message: ApplicationMessage }
+  /** An operation that waited gets its turn. */
+  | { readonly is: 'operation'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
   | { readonly is: 'doubt'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'nudge'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };

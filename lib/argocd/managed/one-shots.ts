@@ -24,12 +24,19 @@ export class OneShots {
     this.#log = options.log;
   }
 
-  /** Starts an operation. */
-  operate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+  /** Starts an operation; `later`: it has to wait. */
+  async operate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome | 'later'> {
     const before = this.#operations.get(message);
     const startedAt = this.#view.get(ref)?.status?.operationState?.startedAt;
     this.#operations.set(message, before ?? { startedAt });
-    return this.#run(ref, (local) => planOperation(message.object, local, before), signal);
+    let isLater = false;
+    const plan = (local: Application | undefined): Plan => {
+      const next = planOperation(message.object, local, before);
+      isLater = next.action === 'later';
+      return next.action === 'later' ? { action: 'none' } : next;
+    };
+    const outcome = await this.#run(ref, plan, signal);
+    return isLater && outcome === 'done' ? 'later' : outcome;
   }
 
   /** Ends the operation that runs. */

@@ -169,12 +169,16 @@ test('a deletion is of one incarnation', () => {
 
 const sync = { sync: { revision: '1' } };
 
-test('an operation is set on the copy of its source only', () => {
+test('an operation is set on the copy of its source only, when no other is there', () => {
   expect(planOperation(hub({}, { operation: sync }), copy())).toMatchObject({
-    patch: { operation: sync, metadata: { uid: 'local-1' } },
+    patch: { operation: sync, metadata: { uid: 'local-1', resourceVersion: '3' } },
   });
-  expect(planOperation(hub({ uid: 'hub-2' }, { operation: sync }), copy())).toMatchObject({ action: 'refuse' });
-  expect(planOperation(hub({}, { operation: sync }), undefined)).toMatchObject({ action: 'refuse' });
+  const later = { action: 'later' };
+  expect(planOperation(hub({ uid: 'hub-2' }, { operation: sync }), copy())).toEqual(later);
+  expect(planOperation(hub({}, { operation: sync }), undefined)).toEqual(later);
+  expect(planOperation(hub({}, { operation: sync }), copy({ deletionTimestamp: 't' }))).toEqual(later);
+  expect(planOperation(hub({}, { operation: sync }), copy({}, { operation: { sync: {} } }))).toEqual(later);
+  expect(planOperation(hub({}, { operation: sync }), copy({}, { operation: sync }))).toEqual({ action: 'none' });
   expect(planOperation(hub(), copy())).toEqual({ action: 'none' });
   const terminating = copy({}, { status: { operationState: { phase: 'Terminating' } } });
   expect(planOperation(hub({}, { operation: sync }), terminating)).toEqual({ action: 'none' });
@@ -194,6 +198,10 @@ test('only what runs is terminated, and only while it does', () => {
   expect(planTermination(hub(), copy({}, { status: { operationState: { phase: 'Succeeded' } } }))).toEqual({
     action: 'none',
   });
+  const seen = (startedAt: string) => ({ status: { operationState: { phase: 'Running', startedAt } } });
+  const other = copy({}, { operation: sync, ...seen('t2') });
+  expect(planTermination(hub({}, seen('t1')), other), 'the hub saw another one').toEqual({ action: 'none' });
+  expect(planTermination(hub({}, seen('t2')), other)).toMatchObject({ action: 'update' });
 });
 
 test('a spec that was changed here is put back, and Argo CD made to look at it', () => {

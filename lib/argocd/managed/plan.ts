@@ -32,8 +32,6 @@ export interface PlanOptions {
   readonly triggers?: Readonly<Record<string, string>>;
   /** The spec, if it is wrong, was changed here. Argo CD, which may have found fault with it, is made to look again. */
   readonly refreshes?: boolean;
-  /** A Go principal sends an operation along with `create`. */
-  readonly operation?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**
@@ -108,8 +106,9 @@ export function planNudge(local: Application | undefined, now: Date): Plan {
 }
 
 /**
- * Decides what a `set-operation` does. An operation that is being terminated is left to end. One that ran since what the hub
- * knows of is what is asked for: a principal that restarted asks again for what it has not heard the end of.
+ * Decides what a `set-operation` does. It needs a copy that stays; and Argo CD, when an operation ends, forgets whatever was
+ * set meanwhile, so it waits for the end of another one. One that ran since what the hub knows of is what is asked for: a
+ * principal that restarted asks again for what it has not heard the end of.
  * @param before when the operation before this one had started, if an attempt to set this one was already made: its
  * answer may have been lost, and then it shows by having started
  */
@@ -117,31 +116,34 @@ export function planOperation(
   hub: Application,
   local: Application | undefined,
   before?: { readonly startedAt: unknown },
-): Plan {
-  const refusal = refusalOf(hub, local);
-  if (refusal !== undefined || local === undefined) {
-    return { action: 'refuse', message: `operation not started: ${refusal}` };
+): Plan | { readonly action: 'later' } {
+  if (local === undefined || refusalOf(hub, local) !== undefined || isLeaving(local)) {
+    return { action: 'later' };
   }
   const state = local.status?.operationState;
   const hasStarted =
     before !== undefined && state?.startedAt !== before.startedAt && isEqual(state?.operation, hub.operation);
-  if (hub.operation === undefined || hasStarted || ranUnheard(hub, local) || state?.phase === 'Terminating') {
+  if (hub.operation === undefined || isEqual(local.operation, hub.operation) || hasStarted || ranUnheard(hub, local)) {
     return { action: 'none' };
   }
-  const operation = mergePatchBetween(local.operation, hub.operation);
-  return operation === undefined ? { action: 'none' } : update(local, { operation });
+  if (local.operation !== undefined) {
+    return { action: 'later' };
+  }
+  return state?.phase === 'Terminating' ? { action: 'none' } : update(local, { operation: hub.operation }, true);
 }
 
 /**
- * Decides what a `terminate-operation` does. Only an operation that runs is terminated; the resource version makes sure
- * that it did not end meanwhile.
+ * Decides what a `terminate-operation` does. Only an operation that runs is terminated, and only the one that the hub's user
+ * saw; the resource version makes sure that it did not end meanwhile.
  */
 export function planTermination(hub: Application, local: Application | undefined): Plan {
   const refusal = refusalOf(hub, local);
   if (refusal !== undefined || local === undefined) {
     return { action: 'refuse', message: `operation not terminated: ${refusal}` };
   }
-  if (local.operation === undefined || local.status?.operationState?.phase !== 'Running') {
+  const { phase, startedAt } = local.status?.operationState ?? {};
+  const seen = hub.status?.operationState?.startedAt;
+  if (local.operation === undefined || phase !== 'Running' || (seen !== undefined && seen !== startedAt)) {
     return { action: 'none' };
   }
   return update(local, { status: { operationState: { phase: 'Terminating' } } }, true);
@@ -209,7 +211,6 @@ function newCopy(desired: Desired, options: PlanOptions): Application {
       ...(fields.finalizers.length > 0 ? { finalizers: [...fields.finalizers] } : {}),
     },
     spec: fields.spec,
-    ...(options.operation === undefined ? {} : { operation: options.operation }),
   };
 }
 
@@ -231,17 +232,12 @@ function patchFor(desired: Desired, local: Application, options: PlanOptions): M
     metadata.finalizers = finalizers;
   }
   const spec = mergePatchBetween(local.spec, fields.spec);
-  const operation =
-    options.operation === undefined || local.status?.operationState?.phase === 'Terminating'
-      ? undefined
-      : mergePatchBetween(local.operation, options.operation);
-  if (Object.keys(metadata).length === 0 && spec === undefined && operation === undefined) {
+  if (Object.keys(metadata).length === 0 && spec === undefined) {
     return undefined;
   }
   return {
     metadata: { ...metadata, uid: local.metadata.uid },
     ...(spec === undefined ? {} : { spec }),
-    ...(operation === undefined ? {} : { operation }),
   };
 }
 

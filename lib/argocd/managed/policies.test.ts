@@ -253,10 +253,11 @@ test('an operation waits for a copy that cannot be made yet, and is done once, i
   agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
   agent.parts.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
   await lab.run(10_000);
-  expect(agent.acknowledged).toHaveLength(2);
+  expect(agent.acknowledged, 'only the state').toHaveLength(1);
   isRefused = false;
   await lab.run(60_000);
   expect(agent.copy()?.operation).toEqual(operation);
+  expect(agent.acknowledged).toHaveLength(2);
   agent.cluster.objects.patch(local, { operation: null });
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run(1_000);
@@ -267,6 +268,7 @@ test('an operation waits for a copy that cannot be made yet, and is done once, i
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   agent.parts.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
   await lab.run(700_000);
+  expect(agent.acknowledged, 'given up').toHaveLength(3);
   isRefused = false;
   await lab.run(600_000);
   expect(agent.copy()).toBeDefined();

@@ -53,6 +53,8 @@ export interface PrincipalPeerOptions {
   readonly resend: Backoff | undefined;
 }
 
+type IntentType = 'set-operation' | 'terminate-operation';
+
 /** How many Applications that an agent should not have are remembered until it has deleted them. */
 const mostStrangers = 10_000;
 
@@ -61,6 +63,8 @@ export class PrincipalPeer implements SourcePart {
   readonly kind = 'Application';
   readonly #options: PrincipalPeerOptions;
   readonly #outbox: Outbox<Application>;
+  /** On a way of their own: an operation that waits for the end of another one must not hold up the wish to end that. */
+  readonly #terminations: Outbox<Application>;
   readonly #inbox: Inbox<Report>;
   readonly #early = new EarlyReports();
   #again = 0;
@@ -80,7 +84,9 @@ export class PrincipalPeer implements SourcePart {
       ...(options.maxInFlight === undefined ? {} : { maxInFlight: options.maxInFlight }),
       ...(options.resend === undefined ? {} : { resend: options.resend }),
     };
-    this.#outbox = new Outbox<Application>({ ...delivery, source: { read: options.read } });
+    const source = { read: options.read };
+    this.#outbox = new Outbox<Application>({ ...delivery, source });
+    this.#terminations = new Outbox<Application>({ ...delivery, source, sendsDeletes: false });
     this.#inbox = new Inbox<Report>(
       {
         apply: options.apply,
@@ -111,7 +117,7 @@ export class PrincipalPeer implements SourcePart {
     this.#options.attendance(true);
     this.#inbox.reconnected();
     this.#early.clear();
-    this.#outbox.disconnected();
+    this.#land();
     if (this.#isOpen) {
       this.#send(connection);
     }
@@ -120,7 +126,7 @@ export class PrincipalPeer implements SourcePart {
   disconnected(): void {
     this.#connection = undefined;
     this.#options.attendance(false);
-    this.#outbox.disconnected();
+    this.#land();
   }
 
   open(): void {
@@ -132,10 +138,13 @@ export class PrincipalPeer implements SourcePart {
 
   writable(): void {
     this.#outbox.writable();
+    this.#terminations.writable();
   }
 
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    const isOurs = this.#outbox.acknowledged(event.resourceId, event.eventId);
+    const isOurs =
+      this.#outbox.acknowledged(event.resourceId, event.eventId) ||
+      this.#terminations.acknowledged(event.resourceId, event.eventId);
     const early = isOurs ? this.#early.acknowledged(event.resourceId, this.#deliveredNow) : undefined;
     if (early !== undefined) {
       this.#inbox.receive({ ...early, again: `/${++this.#again}` });
@@ -155,7 +164,7 @@ export class PrincipalPeer implements SourcePart {
       key,
       message,
       delivered: this.#options.delivered(key),
-      terminating: this.#outbox.requested(key, 'terminate-operation'),
+      terminating: this.requested(key, 'terminate-operation'),
     };
     this.#early.came(report, this.#options.read(key)?.object);
     this.#inbox.receive(report);
@@ -164,6 +173,9 @@ export class PrincipalPeer implements SourcePart {
 
   changed(key: ResourceKey): void {
     this.#outbox.changed(key);
+    if (this.#terminations.knows(key) && this.#options.read(key) === undefined) {
+      this.#terminations.changed(key);
+    }
   }
 
   /** Tells the agent as if it had nothing: it answers with a report. */
@@ -171,16 +183,18 @@ export class PrincipalPeer implements SourcePart {
     this.#outbox.repeat(key);
   }
 
-  request(key: ResourceKey, intent: 'set-operation' | 'terminate-operation'): void {
-    this.#outbox.request(key, intent);
+  /** Passes on what a user asks of Argo CD; also that the user takes back an operation, which then is none. */
+  request(key: ResourceKey, intent: IntentType): void {
+    this.#wayOf(intent).request(key, intent);
   }
 
-  withdraw(key: ResourceKey, intent: 'set-operation' | 'terminate-operation'): void {
-    this.#outbox.withdraw(key, intent);
+  withdraw(key: ResourceKey, intent: IntentType): void {
+    this.#wayOf(intent).withdraw(key, intent);
   }
 
-  requested(key: ResourceKey, intent: 'set-operation' | 'terminate-operation'): boolean {
-    return this.#outbox.requested(key, intent);
+  /** Whether the agent has not done it yet. */
+  requested(key: ResourceKey, intent: IntentType): boolean {
+    return this.#wayOf(intent).requested(key, intent);
   }
 
   held(key: ResourceKey): PeerCopy | undefined {
@@ -225,8 +239,8 @@ export class PrincipalPeer implements SourcePart {
 
   stats(): SyncStats {
     return {
-      pending: this.#outbox.pending,
-      inFlight: this.#outbox.inFlight,
+      pending: this.#outbox.pending + this.#terminations.pending,
+      inFlight: this.#outbox.inFlight + this.#terminations.inFlight,
       queued: this.#inbox.queued,
       retrying: this.#inbox.retrying,
     };
@@ -235,6 +249,7 @@ export class PrincipalPeer implements SourcePart {
   close(): void {
     this.#stop.abort();
     this.#outbox.close();
+    this.#terminations.close();
   }
 
   /** Neither should the agent have it, nor is anything known of it. */
@@ -257,6 +272,22 @@ export class PrincipalPeer implements SourcePart {
 
   #send(connection: PeerConnection): void {
     this.#outbox.connected({ send: (delivery) => connection.send(this.#messageFor(delivery)) });
+    this.#terminations.connected({
+      send: (delivery) =>
+        delivery.type === 'intent'
+          ? connection.send(this.#messageFor(delivery))
+          : // The state goes its own way.
+            this.#terminations.acknowledged(delivery.resourceId, delivery.eventId),
+    });
+  }
+
+  #land(): void {
+    this.#outbox.disconnected();
+    this.#terminations.disconnected();
+  }
+
+  #wayOf(intent: IntentType): Outbox<Application> {
+    return intent === 'terminate-operation' ? this.#terminations : this.#outbox;
   }
 
   #messageFor(delivery: Delivery<Application>): Message {

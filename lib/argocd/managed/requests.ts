@@ -45,7 +45,10 @@ export class Requests {
     const uid = hub.metadata.uid ?? '';
     if (hub.operation === undefined) {
       this.#operations.delete(id);
-      peer.withdraw(key, 'set-operation');
+      if (peer.requested(key, 'set-operation')) {
+        // The agent may have got it and keep it for later: it has to hear that there is none any more.
+        peer.request(key, 'set-operation');
+      }
       return;
     }
     const digest = digestOf(hub.operation);

@@ -20,8 +20,6 @@ export interface Wanted extends Desired {
   readonly settledSpec: string | undefined;
   /** Argo CD was asked to look at the copy, which no user of the hub asked for, and has not yet. */
   readonly ownRefresh?: boolean;
-  /** An operation that is to be set when there is a copy, and until when it makes sense. */
-  readonly operation?: { readonly value: Readonly<Record<string, unknown>>; readonly until: number } | undefined;
 }
 
 /** What is wanted after a message, given what was wanted before it. */
@@ -34,7 +32,6 @@ export function wantedAfter(message: ApplicationMessage, earlier: Wanted | undef
     triggers: { ...before?.triggers, ...newTriggers(object, before?.object) },
     copyUid: before?.copyUid,
     ownRefresh: before?.ownRefresh === true && triggersOf(object)[annotations.refresh] === undefined,
-    operation: before?.operation,
     settledSpec: before !== undefined && isEqual(before.object.spec, object.spec) ? before.settledSpec : undefined,
   };
 }
@@ -54,33 +51,7 @@ export function wantedAsFound(copy: Application): Wanted {
 export function settled(wanted: Wanted, copy: Application | undefined): Wanted {
   return copy === undefined
     ? { ...wanted, copyUid: '' }
-    : { ...wanted, triggers: {}, operation: undefined, copyUid: copy.metadata.uid, settledSpec: digestOf(copy.spec) };
-}
-
-/** How long an operation waits for a copy to be made. Later nobody expects it any more. */
-const operationWaitsMs = 600_000;
-
-/** Whether an operation for the wanted object has to wait: its copy is not there, or about to go. */
-export function awaitsCopy({ object }: Wanted, hub: Application, local: Application | undefined): boolean {
-  return (
-    hub.operation !== undefined &&
-    sourceUidOf(object) === sourceUidOf(hub) &&
-    (local === undefined ||
-      local.metadata.deletionTimestamp !== undefined ||
-      local.metadata.annotations?.[annotations.sourceUid] !== sourceUidOf(object))
-  );
-}
-
-/** The copy is to get the operation of the hub's object when it is made, if that is soon. */
-export function withOperation(wanted: Wanted, { operation }: Application, now: number): Wanted {
-  return operation === undefined
-    ? wanted
-    : { ...wanted, operation: { value: operation, until: now + operationWaitsMs } };
-}
-
-/** The operation that waits for the copy. */
-export function waitingOperation({ operation }: Wanted, now: number): Readonly<Record<string, unknown>> | undefined {
-  return operation !== undefined && operation.until > now ? operation.value : undefined;
+    : { ...wanted, triggers: {}, copyUid: copy.metadata.uid, settledSpec: digestOf(copy.spec) };
 }
 
 /** Whether the local object has no source UID: it is nobody's copy, or somebody removed the mark. */

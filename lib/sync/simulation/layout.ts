@@ -15,9 +15,9 @@ export const principalUid = 'principal';
 /** Where Argo CD and the agent are on every managed cluster. */
 export const agentNamespace = 'argocd';
 
-/** What the hub's Argo CD calls the cluster of an autonomous agent. */
+/** What the hub's Argo CD calls the cluster of an autonomous agent: it may be what another agent is called. */
 export function clusterOf(agent: string): string {
-  return `cluster-of-${agent}`;
+  return agent === 'agent0' ? 'agent1' : `cluster-of-${agent}`;
 }
 
 /** How Applications of the hub are given to agents, and where they live. */
@@ -59,7 +59,11 @@ const same = sameNamespaces(principalNamespace, agentNamespace);
 
 /** Destination-based mapping: equal names in several namespaces, one of which has another name here and there. */
 export const byDestination: Layout = {
-  agentOf: applicationRouter({ namespace: principalNamespace, allowedNamespaces: ['team-*'], mapping: 'destination' }),
+  agentOf: applicationRouter({
+    namespace: principalNamespace,
+    allowedNamespaces: ['team-*', 'agent*'],
+    mapping: 'destination',
+  }),
   mapping: (principal) => sameNamespaces(principal, agentNamespace),
   namespaceOf: (_, local) => same.toHub(local),
   hubNamespaces: () => [principalNamespace, 'team-a', 'team-b'],

@@ -85,9 +85,7 @@ export class ManagedApplications implements Topic {
         return `refresh ${namespace}/${name}`;
       case 4:
       case 5:
-        hub.patch(ref, { operation: { sync: { revision: `op-${++this.#count}` } } });
-        this.#remember(`${namespace}/${name}`, app);
-        return `sync ${agent}/${name} op-${this.#count}`;
+        return this.#sync(ref, app.metadata.uid);
       case 6:
         if (app.operation !== undefined && app.status?.operationState?.phase === 'Running') {
           hub.patch(ref, { status: { operationState: { phase: 'Terminating' } } });
@@ -166,13 +164,16 @@ export class ManagedApplications implements Topic {
     return { namespace: namespace ?? '', name: this.#scene.dice.pick(this.#scene.layout.names) ?? '' };
   }
 
-  /** Argo CD refuses a second operation while one runs, so nothing is promised for one that is set all the same. */
-  #remember(id: string, app: Application): void {
-    if (app.operation === undefined) {
-      this.#operations.set(id, { uid: app.metadata.uid ?? '', revision: `op-${this.#count}` });
-    } else {
-      this.#operations.delete(id);
+  /** Some are impatient, and ask for another one while the first may run; what is asked for last has to be done. */
+  #sync(ref: ObjectRef, uid = ''): string {
+    const { time } = this.#scene;
+    const revision = `op-${++this.#count}`;
+    this.#hub.patch(ref, { metadata: { uid }, operation: { sync: { revision } } });
+    this.#operations.set(`${ref.namespace}/${ref.name}`, { uid, revision });
+    if (this.#count % 3 === 0) {
+      time.after(100, () => this.#scene.say(`user on hub: ${attempt(() => this.#sync(ref, uid))}`));
     }
+    return `sync ${ref.namespace}/${ref.name} ${revision}`;
   }
 
   #newApplication(ref: ObjectRef, agent: string): Application {

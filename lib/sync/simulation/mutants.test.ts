@@ -30,13 +30,6 @@ const mutants: Mutant[] = [
     return true;`,
   },
   {
-    invariant: 'between sending and hearing, what the peer has is not known',
-    file: 'sync/outbox.ts',
-    from: 'entry.held = entry.held === undefined ? undefined : { uid: entry.held.uid };',
-    to: '',
-    seed: 5_964,
-  },
-  {
     invariant: 'an incarnation that was sent is deleted before it is forgotten',
     file: 'sync/outbox.ts',
     from: 'entry.copies.set(next.outcome.copy.uid, next.outcome.version);',
@@ -85,6 +78,15 @@ const mutants: Mutant[] = [
     invariant: 'an operation is not done before the agent has it',
     file: 'argocd/managed/status.ts',
     from: '!context.operationDelivered || ',
+    to: '',
+  },
+  {
+    invariant: 'an operation that is asked for while another one runs is done after it',
+    file: 'argocd/managed/plan.ts',
+    from: `  if (local.operation !== undefined) {
+    return { action: 'later' };
+  }
+`,
     to: '',
   },
   {

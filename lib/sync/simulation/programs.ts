@@ -84,10 +84,7 @@ export function startPrincipal(scene: Scene): Process<PrincipalProgram> {
   const sync = new PrincipalSync({
     applications,
     principalUid,
-    agentOf: (application) => {
-      const agent = layout.agentOf(application);
-      return agent !== undefined && autonomous.includes(agent) ? undefined : agent;
-    },
+    agentOf: layout.agentOf,
     ...(layout.namespaceOf === undefined ? {} : { namespaceOf: layout.namespaceOf }),
     ...common,
   });

@@ -36,6 +36,8 @@ export async function simulate(seed: number, trace?: (line: string) => void): Pr
   const calm = await world.live();
   const problems = calm ? world.problems() : ['it never comes to rest'];
   world.end();
+  // Promises alone never give the runtime occasion to let go of what weak references (of abort signals) point to.
+  await new Promise<void>((resolve) => setImmediate(resolve));
   return { seed, problems, events: world.time.events, writes: world.writes, time: world.time.now() };
 }
 

@@ -1,0 +1,188 @@
+import { expect, test } from 'vitest';
+import type { ObjectRef } from '../../sync/index.ts';
+import type { Message } from '../index.ts';
+import { hubApplication, Lab, type LabAgent, LabCluster, told } from '../testing/lab.ts';
+
+const hubRef: ObjectRef = { namespace: 'a', name: 'shop' };
+const ref: ObjectRef = { namespace: 'argocd', name: 'shop' };
+const first = { sync: { revision: '1' } };
+const second = { sync: { revision: '2' } };
+const resources = 'resources-finalizer.argocd.argoproj.io';
+
+/** What Argo CD makes of an operation when it begins, and when it ends: then it removes whatever is set. */
+function begins({ cluster }: LabAgent, startedAt: string) {
+  const { operation } = cluster.objects.get(ref) ?? {};
+  cluster.objects.patch(ref, {
+    status: { operationState: { phase: 'Running', operation, startedAt, finishedAt: null } },
+  });
+}
+function ends({ cluster }: LabAgent) {
+  cluster.objects.patch(ref, { operation: null, status: { operationState: { phase: 'Succeeded', finishedAt: 'e' } } });
+}
+
+/** The first operation runs on the copy, and the hub shows it; then its user asks for the second. */
+async function askedTwice() {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication());
+  const principal = lab.principal();
+  const agent = lab.agent();
+  const leave = lab.join(principal, agent);
+  await lab.run(3_000);
+  const ask = (operation: object | null) => lab.hub.objects.patch(hubRef, { operation });
+  ask(first);
+  await lab.run();
+  begins(agent, 't1');
+  await lab.run(100);
+  expect(lab.hub.objects.get(hubRef)?.status?.operationState).toMatchObject({ phase: 'Running' });
+  ask(second);
+  await lab.run(100);
+  expect(agent.copy()?.operation, 'Argo CD would forget the second with the end of the first').toEqual(first);
+  expect(lab.hub.objects.get(hubRef)?.operation, 'still asked for').toEqual(second);
+  return { lab, principal, agent, ask, leave };
+}
+
+test('a second operation waits for the end of the first, is done once, and is asked for until then', async () => {
+  const { lab, principal, agent } = await askedTwice();
+  await lab.run(900_000);
+  expect(agent.applications.stats().queued, 'however long the first takes').toBe(1);
+  ends(agent);
+  await lab.run(100);
+  expect(agent.copy()?.operation).toEqual(second);
+  expect(lab.hub.objects.get(hubRef)?.operation).toEqual(second);
+  begins(agent, 't2');
+  ends(agent);
+  await lab.run(300_000);
+  expect(agent.copy()?.operation).toBeUndefined();
+  expect(lab.hub.objects.get(hubRef)?.operation).toBeUndefined();
+  expect([agent.parts.stats(), principal.parts.stats('a')]).toEqual(
+    [0, 0].map((none) => ({ pending: none, inFlight: none, queued: none, retrying: none })),
+  );
+});
+
+test.each(['the agent', 'the principal'])(
+  'a second operation that waits is done although %s starts anew',
+  async (who) => {
+    const { lab, principal, agent, leave } = await askedTwice();
+    leave();
+    const isAgent = who === 'the agent';
+    (isAgent ? agent : principal).stop.abort();
+    const next = isAgent ? lab.agent({}, agent.cluster) : agent;
+    lab.join(isAgent ? principal : lab.principal(), next);
+    await lab.run(10_000);
+    expect(next.copy()?.operation).toEqual(first);
+    ends(next);
+    await lab.run(10_000);
+    expect(next.copy()?.operation).toEqual(second);
+    begins(next, '2026-01-02T00:00:00Z');
+    ends(next);
+    await lab.run(300_000);
+    expect(next.copy()?.operation).toBeUndefined();
+    expect(lab.hub.objects.get(hubRef)?.operation).toBeUndefined();
+  },
+);
+
+test('an operation that is taken back before it began is not done', async () => {
+  const { lab, principal, agent, ask } = await askedTwice();
+  ask(null);
+  await lab.run(10_000);
+  expect(agent.copy()?.operation, 'what has begun goes on').toEqual(first);
+  ends(agent);
+  await lab.run(10_000);
+  expect(agent.copy()?.operation).toBeUndefined();
+  expect(principal.parts.stats('a')).toMatchObject({ pending: 0, inFlight: 0 });
+});
+
+test('what is asked for last is done, and what else changes does not wait for it', async () => {
+  const { lab, agent, ask } = await askedTwice();
+  ask({ sync: { revision: '3' } });
+  lab.hub.objects.patch(hubRef, { spec: { source: { path: 'p1' } } });
+  await lab.run(3_000);
+  expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
+  ends(agent);
+  await lab.run(3_000);
+  expect(agent.copy()?.operation).toEqual({ sync: { revision: '3' } });
+});
+
+test('the first can be ended while the second waits; what was seen to run is ended, and nothing else', async () => {
+  const { lab, principal, agent } = await askedTwice();
+  const terminate = () => lab.hub.objects.patch(hubRef, { status: { operationState: { phase: 'Terminating' } } });
+  terminate();
+  await lab.run(100);
+  expect(agent.copy()?.status?.operationState?.phase).toBe('Terminating');
+  ends(agent);
+  await lab.run(100);
+  expect(agent.copy()?.operation).toEqual(second);
+
+  begins(agent, 't2');
+  const wish = told(principal, 'terminate-operation').at(-1);
+  if (wish !== undefined) agent.parts.receive({ ...wish, eventId: 'late' });
+  await lab.run(100);
+  expect(agent.copy()?.status?.operationState?.phase, 'the wish was about the first').toBe('Running');
+});
+
+test('an operation waits while its copy is being deleted here, and is done to the next one', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
+  const principal = lab.principal();
+  const agent = lab.agent();
+  const leave = lab.join(principal, agent);
+  await lab.run(3_000);
+  agent.cluster.objects.delete(ref, { propagation: 'Background' });
+  await lab.run(100);
+  lab.hub.objects.patch(hubRef, { operation: first });
+  await lab.run(100);
+  leave();
+  agent.stop.abort();
+  const next = lab.agent({}, agent.cluster);
+  lab.join(principal, next);
+  await lab.run(10_000);
+  expect(lab.hub.objects.get(hubRef)?.operation).toEqual(first);
+  agent.cluster.objects.patch(ref, { metadata: { finalizers: [] } });
+  await lab.run(10_000);
+  expect(next.copy()?.operation).toEqual(first);
+});
+
+test('an operation waits for a copy of which an agent that started anew has not heard yet', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication());
+  const principal = lab.principal();
+  const cluster = new LabCluster('agent', lab.time);
+  cluster.intercept = (call) => {
+    if (call === 'create') throw Object.assign(new Error('no'), { status: 403 });
+  };
+  const agent = lab.agent({}, cluster);
+  const leave = lab.join(principal, agent);
+  await lab.run(3_000);
+  expect(agent.acknowledged.filter((one) => one.startsWith('create'))).toHaveLength(1);
+  leave();
+  agent.stop.abort();
+  cluster.intercept = () => undefined;
+  lab.hub.objects.patch(hubRef, { operation: first });
+  const next = lab.agent({}, cluster);
+  lab.join(principal, next);
+  await lab.run(10_000);
+  expect(next.copy()?.operation).toEqual(first);
+});
+
+test('an operation of a principal that waits for the acknowledgement with all else is acknowledged at once', async () => {
+  const lab = new Lab();
+  const agent = lab.agent();
+  agent.connect();
+  const object = hubApplication({ uid: 'u', resourceVersion: '5' });
+  const says = (type: 'create' | 'set-operation', operation?: object): Message => ({
+    ...{ target: 'application', type, principalUid: 'p', resourceId: 'shop_u', eventId: 'shop_u_5' },
+    object: operation === undefined ? object : ({ ...object, operation } as typeof object),
+  });
+  agent.parts.receive(says('create', first));
+  await lab.run();
+  expect(agent.copy()?.operation, 'it sends one along with a creation').toEqual(first);
+  begins(agent, 't1');
+  agent.parts.receive(says('set-operation', second));
+  await lab.run();
+  expect(agent.acknowledged).toEqual(['create shop_u shop_u_5', 'set-operation shop_u shop_u_5']);
+  expect(agent.copy()?.operation).toEqual(first);
+  ends(agent);
+  await lab.run();
+  expect(agent.copy()?.operation).toEqual(second);
+  expect(agent.acknowledged, 'once').toHaveLength(2);
+});
