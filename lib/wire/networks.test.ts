@@ -263,44 +263,48 @@ test('a principal without WebSocket: the agent says what is the matter', async (
 });
 
 // Whoever does not read makes the other side wait, before much has been gathered anywhere.
-test.each(transports)('%s: a slow reader holds the sender back, in both directions', async (transport) => {
-  const principal = await startPrincipal({ keepalive: { intervalMs: 50, timeoutMs: 1000 } });
-  const agent = startAgent(principal.port, { transport });
-  await until(() => expect(agent.streams).toHaveLength(1));
-  const [stream] = agent.streams;
-  const session = principal.sessions[0];
-  if (stream === undefined || session === undefined) throw new Error('no stream');
-  const directions = [
-    { sender: stream, reader: session.stream, got: principal.received, source: { source: agentSource } },
-    { sender: session.stream, reader: stream, got: agent.received, source: { source: principalSource } },
-  ];
-  for (const { sender, reader, got, source } of directions) {
-    reader.pause();
-    const chunk = event('x'.repeat(100_000), source);
-    const count = 400;
-    let sent = 0;
-    let isWritable = true;
-    const fill = () => {
-      isWritable = true;
-      while (isWritable && sent < count) {
-        isWritable = sender.send(chunk);
-        sent++;
-      }
-    };
-    sender.onDrain(fill);
-    fill();
-    // Until nothing moves: what is under way and in buffers is far from all.
-    let before = -1;
-    let quiet = 0;
-    await until(() => {
-      quiet = sent === before && !isWritable ? quiet + 1 : 0;
-      before = sent;
-      expect(quiet).toBeGreaterThan(30);
-    });
-    expect(sent).toBeLessThan(count / 2);
-    expect(got.length).toBeLessThan(count / 2);
-    reader.resume();
-    await until(() => expect(got).toHaveLength(count));
-  }
-  expect(principal.closed).toEqual([]);
-});
+test.each(transports)(
+  '%s: a slow reader holds the sender back, in both directions',
+  async (transport) => {
+    const principal = await startPrincipal({ keepalive: { intervalMs: 50, timeoutMs: 1000 } });
+    const agent = startAgent(principal.port, { transport });
+    await until(() => expect(agent.streams).toHaveLength(1));
+    const [stream] = agent.streams;
+    const session = principal.sessions[0];
+    if (stream === undefined || session === undefined) throw new Error('no stream');
+    const directions = [
+      { sender: stream, reader: session.stream, got: principal.received, source: { source: agentSource } },
+      { sender: session.stream, reader: stream, got: agent.received, source: { source: principalSource } },
+    ];
+    for (const { sender, reader, got, source } of directions) {
+      reader.pause();
+      const chunk = event('x'.repeat(100_000), source);
+      const count = 400;
+      let sent = 0;
+      let isWritable = true;
+      const fill = () => {
+        isWritable = true;
+        while (isWritable && sent < count) {
+          isWritable = sender.send(chunk);
+          sent++;
+        }
+      };
+      sender.onDrain(fill);
+      fill();
+      // Until nothing moves: what is under way and in buffers is far from all.
+      let before = -1;
+      let quiet = 0;
+      await until(() => {
+        quiet = sent === before && !isWritable ? quiet + 1 : 0;
+        before = sent;
+        expect(quiet).toBeGreaterThan(30);
+      });
+      expect(sent).toBeLessThan(count / 2);
+      expect(got.length).toBeLessThan(count / 2);
+      reader.resume();
+      await until(() => expect(got).toHaveLength(count));
+    }
+    expect(principal.closed).toEqual([]);
+  },
+  120_000,
+);

@@ -20,13 +20,11 @@ import {
 } from './live-streams.ts';
 import { type LoggedIn, logIn } from './login.ts';
 import { type ObservedCall, observeCall } from './observe.ts';
+import { Patience } from './patience.ts';
 import { paths } from './services.ts';
 import { defaultMaxMessageBytes } from './stream.ts';
 import type { ClientTls } from './tls.ts';
 
-const connectTimeoutMs = 15_000;
-/** How long a principal that can be reached may take to answer the login. */
-const loginTimeoutMs = 30_000;
 /** A principal that has not refused the event stream by then has taken it; originals say nothing before their first event. */
 const acceptedAfterMs = 250;
 /** The longest wait is what a fleet needs at most to be back after a long absence of the principal. */
@@ -45,7 +43,7 @@ const reasonDelayMs = 250;
 export async function runWireClient(options: WireClientOptions): Promise<void> {
   const { signal, logger, server } = options;
   const backoff = new Backoff(options.backoff ?? defaultBackoff);
-  const learned: Learned = { pingFactor: 1 };
+  const learned: Learned = { pingFactor: 1, patience: new Patience() };
   while (!signal.aborted) {
     const began = performance.now();
     const error = await runConnection(options, learned);
@@ -65,18 +63,23 @@ interface Learned {
   adopted?: string;
   /** How much rarer than configured our pings have to be. */
   pingFactor: number;
+  /** How long it takes. */
+  readonly patience: Patience;
 }
 
 /** One connection, from start to end. Never throws: how it ended is the result. */
 async function runConnection(options: WireClientOptions, learned: Learned): Promise<WireError> {
   const { server } = options;
+  const began = performance.now();
   let transport: GrpcTransport | undefined;
   try {
     const tls = options.tls();
     transport = await connect(options, tls, learned);
     const opened = await openStream(transport, options, learned);
+    learned.patience.rewarded();
     return await followStream(opened, transport, options, tls);
   } catch (error) {
+    learned.patience.failedAfter(performance.now() - began);
     return await explain(error, transport, server);
   } finally {
     learned.pingFactor = factorAfter(transport?.failure, learned.pingFactor);
@@ -97,11 +100,12 @@ async function openStream(
   options: WireClientOptions,
   learned: Learned,
 ): Promise<OpenedStream> {
+  const { loginMs } = learned.patience;
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     transport.destroy();
-  }, loginTimeoutMs);
+  }, loginMs);
   try {
     const login = await logIn(transport, options, learned);
     const { agent, principalNamespace, version } = login;
@@ -109,7 +113,7 @@ async function openStream(
     return { call: await login.call(paths.subscribe), principal, live: liveCalls(login) };
   } catch (error) {
     if (!isLate) throw error;
-    const message = `The principal at ${options.server} did not answer the login within ${loginTimeoutMs / 1000} s`;
+    const message = `The principal at ${options.server} did not answer the login within ${loginMs / 1000} s`;
     throw new WireError('unreachable', message, { cause: error });
   } finally {
     clearTimeout(timer);
@@ -206,7 +210,7 @@ async function connect(
     port,
     tls,
     proxy: proxyFromEnvironment(options.environment ?? process.env, { scheme, host, port }),
-    timeoutMs: connectTimeoutMs,
+    timeoutMs: learned.patience.connectMs,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     compression: options.compression ?? false,
     keepalive: clientKeepalive(kind, {

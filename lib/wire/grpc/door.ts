@@ -27,8 +27,8 @@ export interface Door {
   destroyAll(): void;
 }
 
-/** A TLS handshake takes no longer, however patient the door is otherwise. */
-const maxHandshakeMs = 15_000;
+/** A TLS handshake takes no longer, however patient the door is otherwise; clients give up before, if they are not as patient. */
+const maxHandshakeMs = 60_000;
 /** Strangers are given this long before they may have to make room for others. */
 const strangerGraceMs = 5000;
 /** What every client of HTTP/2 sends first. */
