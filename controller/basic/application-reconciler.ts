@@ -7,7 +7,7 @@ import { applied, feedbackOf } from './feedback.ts';
 import { isArgoCdFinalizer, keys, problemCondition, workName } from './names.ts';
 import { claimOfAgent, obstacleTo } from './obstacle.ts';
 import { planRequests } from './requests.ts';
-import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
+import { type Application, applications, type Payload, type PullWork, payloadOf, pullWorks } from './resources.ts';
 import { type Report, statusFor } from './status.ts';
 import { placeOf, type Target, wishOf } from './target.ts';
 import { applicationKeyOf, payloadFor, workFor } from './work.ts';
@@ -35,7 +35,9 @@ export class ApplicationReconciler {
       this.#heldSince.delete(key);
       // Without the label it is not in the cache: only the server can tell what became of it.
       const live = await client.get(applications, parseKey(key), signal);
-      if (live === undefined) await this.#abandon(works, signal);
+      // While its finalizers hold an Application, it is released here, after its work. So of one that is gone and has a
+      // work, somebody took them off, or it never had any: what it deployed stays.
+      if (live === undefined) await this.#retire(works, [], 'its Application is gone', signal);
       else if (live.metadata.labels?.[keys.pull] === undefined) {
         await this.#remove(works, 'its label was removed', signal);
         await this.#report(live, live, { feedback: {} }, signal);
@@ -156,8 +158,8 @@ export class ApplicationReconciler {
   async #leave(application: Application, works: PullWork[], signal: AbortSignal): Promise<Requeue | undefined> {
     const { client, caches, logger } = this.#world;
     this.#heldSince.delete(keyOf(application));
-    await this.#remove(works, 'its Application is being deleted', signal);
     const finalizers = application.metadata.finalizers ?? [];
+    await this.#retire(works, finalizers, 'its Application is being deleted', signal);
     if (!finalizers.some(isArgoCdFinalizer)) return undefined;
     // A cluster that is gone will not remove anything.
     const waiting = works.filter(({ metadata }) => caches.managedClusters.get({ name: metadata.namespace ?? '' }));
@@ -182,29 +184,37 @@ export class ApplicationReconciler {
   }
 
   /**
-   * The Application is gone, and its work is still there. While its finalizers hold an Application, it is released here,
-   * after its work is gone; so of one that had them and is gone, somebody took them off: what it deployed must stay. The
-   * copy loses its finalizers too before it goes.
+   * Removes works whose Application goes, or is gone, with these finalizers. By them the cluster decides what becomes of
+   * what it deployed, so the copy must have them before it goes: someone who deletes an Application often sets or takes
+   * off the finalizer a moment before, and the work agent may only see the last of several changes.
    */
-  async #abandon(works: PullWork[], signal: AbortSignal): Promise<void> {
+  async #retire(
+    works: readonly PullWork[],
+    finalizers: readonly string[],
+    why: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { caches, logger } = this.#world;
     for (const work of works) {
       if (work.metadata.deletionTimestamp) continue;
       const payload = payloadOf(work);
-      const isReachable = caches.managedClusters.get({ name: work.metadata.namespace ?? '' }) !== undefined;
-      const holds = payload?.metadata.finalizers?.some(isArgoCdFinalizer) ?? false;
-      if (payload && holds && isReachable) {
-        logger.info({ work: keyOf(work) }, 'its Application is gone without its finalizers: what it deployed stays');
-        await this.#world.works.ensure(pullWorks, released(work), work, {
-          exact: ['spec.workload'],
-          guarded: true,
-          signal,
-        });
-        continue;
+      if (payload && caches.managedClusters.get({ name: work.metadata.namespace ?? '' })) {
+        const isOthers = (one: string) => !isArgoCdFinalizer(one);
+        const had = payload.metadata.finalizers ?? [];
+        const wanted = [...had.filter(isOthers), ...finalizers.filter(isArgoCdFinalizer)];
+        if (!isEqual(had.toSorted(), wanted.toSorted())) {
+          const desired = withFinalizers(work, payload, wanted);
+          await this.#world.works.ensure(pullWorks, desired, work, { exact: ['spec.workload'], guarded: true, signal });
+          logger.info(
+            { work: keyOf(work), finalizers: wanted },
+            'its copy gets the last finalizers of its Application',
+          );
+          continue;
+        }
+        // Of the first generation there is no other version that the cluster could have.
+        if ((work.metadata.generation ?? 1) > 1 && !applied(work).tried) continue;
       }
-      const isReleased = work.metadata.annotations?.[keys.released] === 'true';
-      if (isReleased && isReachable && !applied(work).tried) continue;
-      await this.#remove([work], 'its Application is gone', signal);
+      await this.#remove([work], why, signal);
     }
   }
 
@@ -255,20 +265,21 @@ function isRefusal(error: unknown): error is Error {
   return error instanceof ForeignObjectError || (error instanceof ApiError && !isRetryable(error));
 }
 
-/** A work whose copy nobody is to clean up after. */
-function released(work: PullWork): PullWork {
-  const manifests = work.spec.workload.manifests.map((manifest) => {
-    const { finalizers: _, ...metadata } = manifest.metadata;
-    return { ...manifest, metadata };
-  });
+/** The same work, with other finalizers on its copy. */
+function withFinalizers(work: PullWork, payload: Payload, finalizers: readonly string[]): PullWork {
+  const { finalizers: _, ...metadata } = payload.metadata;
+  const copy = {
+    ...payload,
+    metadata: { ...metadata, ...(finalizers.length > 0 ? { finalizers: [...finalizers] } : {}) },
+  };
   const { namespace, name, labels, annotations } = work.metadata;
   return {
     metadata: {
       name,
       ...(namespace ? { namespace } : {}),
       ...(labels ? { labels } : {}),
-      annotations: { ...annotations, [keys.released]: 'true' },
+      ...(annotations ? { annotations } : {}),
     },
-    spec: { ...work.spec, workload: { ...work.spec.workload, manifests } },
+    spec: { ...work.spec, workload: { manifests: [copy] } },
   };
 }

@@ -188,6 +188,24 @@ test('what is deleted without its finalizer leaves what it deployed, also when n
   expect(fleet.argoCd.cascaded).toEqual([]);
 });
 
+test('the last word on the finalizer counts, also when the cluster hears only the end of it', async () => {
+  fleet.start();
+  await fleet.create('orphan');
+  await fleet.create('cascade', { metadata: { finalizers: [] } });
+  for (const name of ['orphan', 'cascade']) await fleet.onHub('its health', name, isHealthy);
+  await member.disconnect();
+  await fleet.change('orphan', { metadata: { finalizers: null } });
+  await fleet.remove('orphan');
+  await fleet.change('cascade', { metadata: { finalizers: ['resources-finalizer.argocd.argoproj.io'] } });
+  await fleet.remove('cascade');
+  await fleet.settled();
+  await member.reconnect();
+  for (const name of ['orphan', 'cascade']) await fleet.onCluster('its end', name, (one) => one === undefined);
+  await fleet.onHub('its end', 'cascade', (one) => one === undefined);
+  await eventually('no works', async () => (await fleet.works()).length === 0);
+  expect(fleet.argoCd.cascaded).toEqual(['argocd/cascade']);
+});
+
 test('8.3 M: no work is left when an Application loses its label or moves to another cluster, also unseen', async () => {
   await fleet.fixture.managedCluster('other');
   fleet.start();

@@ -27,8 +27,6 @@ export const keys = {
   operation: `${group}/operation`,
   /** Annotation of a copy that brings a refresh: which one. */
   refreshRequest: `${group}/refresh`,
-  /** Annotation on a work whose Application is gone: `true` when its copy was told to leave what it deployed. */
-  released: `${group}/released`,
   /** Argo CD: marks a cluster Secret. */
   secretType: 'argocd.argoproj.io/secret-type',
   managedBy: 'app.kubernetes.io/managed-by',
