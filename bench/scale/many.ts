@@ -68,6 +68,7 @@ async function measured(hub: Hub, names: readonly string[], perAgent: number, ch
     principal = await startPrincipal(hub);
     generator = await Generator.start({ server: principal.server, pki: hub.pki, agents, applications: perAgent });
     const began = generator.connect();
+    print(`The principal has started after ${seconds(principal.startSeconds)}; ${agents} agents connect …`);
     await generator.allInSync(began, 900_000);
     const syncSeconds = (Math.max(...generator.inSync.values()) - began) / 1000;
     const inSync = await principal.usage();
