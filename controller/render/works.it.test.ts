@@ -1,80 +1,149 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
-import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
-import { noConfig } from './addon-config.ts';
+import {
+  type CustomResourceDefinition,
+  type KubeObject,
+  namespaces,
+  type PodTemplate,
+  pods,
+} from '../../lib/kube/index.ts';
+import { argoCD, input, operator } from '../testing/render-input.ts';
+import { noConfig, parseAddOnConfig } from './addon-config.ts';
 import { renderCleanUp } from './cleanup.ts';
 import { deliverableCrd } from './crds.ts';
 import { describe } from './pack.ts';
 import { Templates } from './templates.ts';
-import { renderWorks } from './works.ts';
+import { manifestsOf, type RenderInput, renderWorks } from './works.ts';
+
+const templates = new Templates();
+const shared = join(import.meta.dirname, '../../../shared/crds/argocd');
+const ownCrds = join(import.meta.dirname, '../../charts/argocd-agent-addon/charts/argocd-hub/files/crds');
+const hasShared = existsSync(shared);
+const read = (path: string) => parse(readFileSync(path, 'utf8')) as CustomResourceDefinition;
+/** Argo CD's own where they are to be had. */
+const crds = ['application', 'appproject', 'applicationset'].map((name) =>
+  deliverableCrd(hasShared ? read(join(shared, `${name}-crd.yaml`)) : read(join(ownCrds, `${name}s.yaml`))),
+);
+const operatorCrds = hasShared ? [...crds, deliverableCrd(read(join(shared, 'argocds.yaml')))] : [];
+
+const everything = parseAddOnConfig({
+  metadata: { namespace: 'c1', name: 'everything' },
+  spec: {
+    agentInstallNamespace: 'gitops',
+    nodePlacement: { nodeSelector: { role: 'infra' }, tolerations: [{ key: 'infra', operator: 'Exists' }] },
+    registries: [{ source: 'quay.io', mirror: 'mirror.local:5000/quay' }],
+    proxyConfig: {
+      httpProxy: 'http://proxy:3128',
+      httpsProxy: 'http://proxy:3128',
+      noProxy: '10.0.0.0/8',
+      caBundle: Buffer.from('-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n').toString('base64'),
+    },
+    resourceRequirements: [
+      { containerID: '*:*:*', resources: { requests: { cpu: '10m' }, limits: { memory: '256Mi' } } },
+    ],
+  },
+}).value;
+
+const flavours: Record<string, Partial<RenderInput>> = {
+  Install: { argoCD: { ...argoCD, crds } },
+  Existing: { argoCD: undefined },
+  ...(hasShared ? { Operator: { argoCD: undefined, operator: { ...operator, crds: operatorCrds } } } : {}),
+};
+const cases = Object.keys(flavours).flatMap((flavour) =>
+  (['managed', 'autonomous'] as const).flatMap((mode) =>
+    [noConfig, everything ?? noConfig].map((config) => ({
+      name: `${flavour}, ${mode}, ${config === noConfig ? 'without' : 'with'} settings`,
+      from: { ...input, ...flavours[flavour], mode, config } as RenderInput,
+    })),
+  ),
+);
 
 let cluster: Cluster;
 beforeAll(async () => {
   cluster = await startCluster({ name: 'managed' });
+  await cluster.applyCrds(hasShared ? [shared] : [ownCrds]);
+  for (const name of ['argocd', 'argocd-operator-system', 'argocd-agent-addon-cleanup']) {
+    const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+    await cluster.client.apply(namespaces, { metadata: { name, labels } }, { fieldManager: 'test', force: true });
+  }
 });
 afterAll(async () => {
   await cluster?.stop();
 });
 
-const crd: CustomResourceDefinition = {
-  metadata: { name: 'applications.argoproj.io' },
-  spec: {
-    group: 'argoproj.io',
-    names: { kind: 'Application', plural: 'applications' },
-    scope: 'Namespaced',
-    versions: [
-      {
-        name: 'v1alpha1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', description: 'x' } },
-      },
-    ],
-  },
-};
+/** Why the API server refuses an object; undefined when it takes it as it is. Nothing is kept. */
+async function refusal(object: KubeObject): Promise<string | undefined> {
+  const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
+  const { namespace, name } = object.metadata;
+  if (!type) return `${describe(object)}: the API server has no such kind`;
+  const base = type.group === '' ? '/api/v1' : `/apis/${type.group}/${type.version}`;
+  const path = `${base}${namespace ? `/namespaces/${namespace}` : ''}/${type.plural}/${name}`;
+  try {
+    const query = 'fieldManager=test&force=true&fieldValidation=Strict&dryRun=All';
+    const response = await cluster.client.request(`${path}?${query}`, {
+      method: 'PATCH',
+      headers: { 'content-type': 'application/apply-patch+yaml' },
+      body: JSON.stringify(object),
+    });
+    await response.body.text();
+    return undefined;
+  } catch (error) {
+    return `${describe(object)}: ${(error as Error).message}`;
+  }
+}
 
-test('a real API server takes every manifest, without a field that it does not know', async () => {
-  const works = renderWorks(new Templates(), {
-    namespace: 'argocd',
-    mode: 'managed',
-    serverAddress: 'principal.example.com',
-    serverPort: '443',
-    authorities: 'PEM',
-    clientCertificate: { certificate: 'C', key: 'K' },
-    agentImage: 'agent:1',
-    pullPolicy: 'IfNotPresent',
-    argoCD: {
-      image: 'argocd:1',
-      redisImage: 'redis:8',
-      redisPassword: 'p',
-      serverSecretKey: 's',
-      crds: [deliverableCrd(crd)],
-    },
-    config: noConfig,
-  });
-  const cleanUp = renderCleanUp(new Templates(), {
+/** Why a pod of a workload would not be let in where Pod Security is enforced. */
+async function podRefusal(object: KubeObject): Promise<string | undefined> {
+  const { template } = (object as { spec?: { template?: PodTemplate } }).spec ?? {};
+  if (template?.spec === undefined) return undefined;
+  // Service accounts are not there, and are not what is asked about.
+  const { serviceAccountName: _, ...spec } = template.spec;
+  const metadata = { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
+  try {
+    await cluster.client.request(`/api/v1/namespaces/${metadata.namespace}/${pods.plural}?dryRun=All`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { ...spec, restartPolicy: 'Never' } }),
+    });
+    return undefined;
+  } catch (error) {
+    return `the pod of ${describe(object)}: ${(error as Error).message}`;
+  }
+}
+
+test.each(cases)('a real API server takes every manifest of $name', async ({ from }) => {
+  const works = renderWorks(templates, from);
+  const onlyRead = works.flatMap(({ spec }) =>
+    (spec.manifestConfigs ?? [])
+      .filter(({ updateStrategy }) => updateStrategy?.type === 'ReadOnly')
+      .map(({ resourceIdentifier }) => resourceIdentifier.name),
+  );
+  const refused: (string | undefined)[] = [];
+  for (const object of manifestsOf(works)) {
+    if (onlyRead.includes(object.metadata.name)) continue;
+    refused.push(await refusal(object), await podRefusal(object));
+  }
+  expect(refused.filter(Boolean)).toEqual([]);
+});
+
+test.each([noConfig, everything ?? noConfig])('a real API server takes the clean-up', async (config) => {
+  const { workload } = renderCleanUp(templates, {
     namespace: 'argocd',
     image: 'agent:1',
-    pullPolicy: 'IfNotPresent',
-    config: noConfig,
+    pullPolicy: 'Always',
+    config,
   });
-  const refused: string[] = [];
-  for (const object of [...works.map(({ spec }) => spec), cleanUp].flatMap(({ workload }) => workload.manifests)) {
-    const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
-    const { namespace, name } = object.metadata;
-    if (!type) throw new Error(`the API server has no kind ${object.kind}`);
-    const base = type.group === '' ? '/api/v1' : `/apis/${type.group}/${type.version}`;
-    const path = `${base}${namespace ? `/namespaces/${namespace}` : ''}/${type.plural}/${name}`;
-    try {
-      const response = await cluster.client.request(`${path}?fieldManager=test&force=true&fieldValidation=Strict`, {
-        method: 'PATCH',
-        headers: { 'content-type': 'application/apply-patch+yaml' },
-        body: JSON.stringify(object),
-      });
-      await response.body.text();
-    } catch (error) {
-      refused.push(`${describe(object)}: ${(error as Error).message}`);
-    }
-  }
-  expect(refused).toEqual([]);
+  const refused: (string | undefined)[] = [];
+  for (const object of workload.manifests) refused.push(await refusal(object), await podRefusal(object));
+  expect(refused.filter(Boolean)).toEqual([]);
+});
+
+test('a pod that asks for too much would be noticed', async () => {
+  const containers = [{ name: 'c', image: 'x', securityContext: { privileged: true } }];
+  const metadata = { namespace: 'argocd', name: 'x' };
+  const object = { kind: 'Deployment', metadata, spec: { template: { spec: { containers } } } } as KubeObject;
+  expect(await podRefusal(object)).toMatch(/violates PodSecurity/);
 });
