@@ -26,8 +26,9 @@ const ours = {
 const copyOf = { 'argocd.argoproj.io/source-uid': '11111111-2222-4333-8444-555555555555' };
 const finalizers = ['resources-finalizer.argocd.argoproj.io'];
 
-const run = (agentGraceMs = 20_000) =>
+const run = (agentGraceMs = 20_000, otherNamespaces: readonly string[] = []) =>
   cleanUp({
+    otherNamespaces,
     client: cluster.client,
     namespace: ns,
     logger: createLogger({ level: 'fatal', name: 'clean-up' }),
@@ -76,6 +77,16 @@ test('copies go without what they deployed, everywhere, and then the namespace',
     { metadata: { finalizers: null } },
   );
   expect(await run()).toEqual({ removed: 0, namespace: 'absent' });
+});
+
+test('other namespaces that the add-on made go too, those that were there before stay', async () => {
+  const [made, before] = [`${ns}-operator`, `${ns}-before`];
+  await namespace();
+  await namespace(ours, made);
+  await namespace({}, before);
+  expect(await run(20_000, [made, before])).toEqual({ removed: 0, namespace: 'deleted' });
+  expect(await isThere(made)).toBe(false);
+  expect(await isThere(before)).toBe(true);
 });
 
 test('a namespace that was there before stays', async () => {

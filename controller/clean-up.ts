@@ -21,6 +21,8 @@ export interface CleanUpOptions {
   readonly client: KubeClient;
   /** Namespace of Argo CD and the agent. */
   readonly namespace: string;
+  /** Other namespaces that the add-on has used: argocd-operator's, those of earlier settings. */
+  readonly otherNamespaces?: readonly string[];
   readonly logger: KubeLogger;
   /** Aborts the clean-up; everything done so far holds, and it can be run again. */
   readonly signal: AbortSignal;
@@ -40,7 +42,7 @@ export interface CleanUpResult {
 /** Marks an object as a copy of one on the hub (argocd-agent's annotation). */
 const sourceUid = 'argocd.argoproj.io/source-uid';
 
-/** On the namespace: the add-on created it. A namespace that existed before is left without it. */
+/** On a namespace: the add-on created it. A namespace that existed before is left without it. */
 const ownership = {
   label: 'apps.open-cluster-management.io/argocd-addon',
   managedBy: ['app.kubernetes.io/managed-by', 'argocd-agent-addon'],
@@ -53,17 +55,24 @@ const ownership = {
  * gone. May be run again at any point.
  */
 export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
-  const { client, namespace, logger, signal } = options;
+  const { client, otherNamespaces = [], logger, signal } = options;
+  const others = otherNamespaces.map((namespace) => ({ ...options, namespace }));
   await agentIsGone(options);
   const copies = (await listed<ManagedApplication>(client, applications, undefined, signal)).filter(isCopy);
-  const deployed = copies.find(({ status }) => status?.resources?.some((one) => one.namespace === namespace));
-  if (deployed) await disown(options, `Application ${keyOf(deployed)} deployed into it`);
+  for (const one of [options, ...others]) {
+    const isInto = ({ status }: ManagedApplication) =>
+      status?.resources?.some(({ namespace }) => namespace === one.namespace) ?? false;
+    const deployed = copies.find(isInto);
+    if (deployed) await disown(one, `Application ${keyOf(deployed)} deployed into it`);
+  }
   const projects = (await listed(client, appProjects, undefined, signal)).filter(isCopy);
   for (const copy of copies) await release(applications, copy, options);
   for (const copy of projects) await release(appProjects, copy, options);
   const removed = copies.length + projects.length;
   logger.info({ applications: copies.length, appProjects: projects.length }, 'removed the copies of hub objects');
-  return { removed, ...(await removeNamespace(options)) };
+  const result = await removeNamespace(options);
+  for (const one of others) await removeNamespace(one);
+  return { removed, ...result };
 }
 
 async function agentIsGone({ client, namespace, logger, signal, agentGraceMs = 60_000 }: CleanUpOptions) {

@@ -25,7 +25,12 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
     );
   }
   if (live && (!isOurs(live) || live.metadata.annotations?.[keys.detaching])) {
-    const annotations = { ...base.annotations, [keys.detaching]: null, [keys.drainUntil]: null };
+    const annotations = {
+      ...base.annotations,
+      [keys.detaching]: null,
+      [keys.drainUntil]: null,
+      [keys.namespaces]: null,
+    };
     await client.mergePatch(
       managedClusterAddOns,
       key,

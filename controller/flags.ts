@@ -66,6 +66,11 @@ export const controllerFlags = {
     default: 'argocd',
     env: 'ARGOCD_NAMESPACE',
   }),
+  'cleanup-namespaces': stringFlag({
+    usage: 'with --mode=cleanup, further namespaces that the add-on has used, separated by commas',
+    default: '',
+    env: 'CLEANUP_NAMESPACES',
+  }),
   'drain-timeout': durationFlag({
     usage: 'how long the agent of a cluster that leaves stays to carry out deletions of Applications; 0 for not at all',
     default: 60_000,

@@ -109,10 +109,20 @@ async function markDetaching(context: Leaving): Promise<string | undefined> {
   const canDrain = drainMs > 0 && connection(lease).status === 'True';
   // Times here count in whole seconds; it may be a little longer, not shorter.
   const drainUntil = canDrain ? rfc3339(new Date(now.getTime() + drainMs + 999)) : undefined;
-  const annotations = { [keys.detaching]: 'true', [keys.drainUntil]: drainUntil ?? null };
+  // Known as long as the works are there.
+  const namespaces = [...new Set(caches.works.list(cluster).flatMap(namespacesOf))].sort().join(',');
+  const annotations = {
+    [keys.detaching]: 'true',
+    [keys.drainUntil]: drainUntil ?? null,
+    [keys.namespaces]: namespaces || null,
+  };
   const key = { namespace: cluster, name: addOnName };
   await client.mergePatch(managedClusterAddOns, key, { metadata: { annotations } }, { fieldManager, signal });
   return drainUntil;
+}
+
+function namespacesOf({ spec }: ManifestWork): string[] {
+  return spec.workload.manifests.flatMap(({ kind, metadata }) => (kind === 'Namespace' ? [metadata.name] : []));
 }
 
 /** While the agent is needed for deletions: what it still has to do. */
@@ -171,6 +181,7 @@ async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
     const base = ownerMetadataOf(owner, cluster)('manifestwork');
     const spec = renderCleanUp(templates, {
       namespace: addOn?.status?.namespace ?? 'argocd',
+      otherNamespaces: addOn?.metadata.annotations?.[keys.namespaces]?.split(',') ?? [],
       image: delivery.agentImage,
       pullPolicy: delivery.pullPolicy,
       config: settingsOf(context),

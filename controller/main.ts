@@ -35,6 +35,7 @@ export const controllerCommand = command({
         await cleanUp({
           client,
           namespace: flags['argocd-namespace'],
+          otherNamespaces: flags['cleanup-namespaces'].split(',').filter(Boolean),
           logger,
           signal: AbortSignal.any([signal, timeout]),
         });

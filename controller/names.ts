@@ -51,6 +51,8 @@ export const keys = {
   authority: 'apps.open-cluster-management.io/authority',
   /** On a Secret: since when (RFC 3339) what is in it is used. */
   since: 'apps.open-cluster-management.io/since',
+  /** On a ManagedClusterAddOn that is being left: the namespaces that the works brought, separated by commas. */
+  namespaces: 'apps.open-cluster-management.io/delivered-namespaces',
 } as const;
 
 /** Holds a GitOpsCluster until its clusters are cleaned up, and the add-on of a cluster until that one is. */

@@ -29,6 +29,23 @@ test('the clean-up runs our image against the namespace of Argo CD, in a namespa
   expect(spec.deleteOption).toBeUndefined();
 });
 
+test('every namespace that the add-on has used is cleaned up, and no other may be touched', () => {
+  const otherNamespaces = ['argocd-operator-system', 'gitops', 'former'];
+  const spec = renderCleanUp(templates, { ...input, otherNamespaces });
+  const [container] = jobOf(spec).spec.template.spec.containers;
+  expect(container?.env).toEqual([
+    { name: 'ARGOCD_NAMESPACE', value: 'gitops' },
+    { name: 'CLEANUP_NAMESPACES', value: 'argocd-operator-system,former' },
+  ]);
+  const role = spec.workload.manifests.find(({ kind }) => kind === 'ClusterRole') as KubeObject & {
+    rules: { resources: string[]; verbs: string[]; resourceNames?: string[] }[];
+  };
+  const onNamespaces = role.rules.filter(({ resources }) => resources.includes('namespaces'));
+  expect(onNamespaces.map(({ resourceNames }) => resourceNames)).toEqual([
+    ['gitops', 'argocd-operator-system', 'former'],
+  ]);
+});
+
 test('the image comes from a mirror and the pod goes to a node like those of the add-on', () => {
   const config = parseAddOnConfig({
     metadata: { name: 'c' },

@@ -7,6 +7,8 @@ import type { Templates } from './templates.ts';
 export interface CleanUpInput {
   /** Namespace of Argo CD and the agent on the managed cluster. */
   readonly namespace: string;
+  /** Other namespaces that the add-on has used. */
+  readonly otherNamespaces?: readonly string[];
   /** Our image: the Job is a mode of this program. */
   readonly image: string;
   readonly pullPolicy: string;
@@ -26,8 +28,10 @@ const job = {
 
 /** Renders the work that cleans a managed cluster up once agent and Argo CD are gone: OCM's pre-delete hook. */
 export function renderCleanUp(templates: Templates, input: CleanUpInput): ManifestWork['spec'] {
-  const { namespace, image, pullPolicy, config } = input;
-  const manifests = decorate(templates.render('cleanup', { namespace, agentImage: image, pullPolicy }), config);
+  const { namespace, otherNamespaces = [], image, pullPolicy, config } = input;
+  const others = otherNamespaces.filter((one) => one !== namespace);
+  const context = { namespace, others, othersText: others.join(','), agentImage: image, pullPolicy };
+  const manifests = decorate(templates.render('cleanup', context), config);
   return {
     workload: { manifests },
     manifestConfigs: [

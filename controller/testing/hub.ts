@@ -15,7 +15,8 @@ export const chartCrds = join(root, 'charts/argocd-agent-addon/crds');
 export const argoCdCrds: readonly string[] = hasShared
   ? ['application', 'appproject', 'applicationset'].map((name) => join(shared, 'argocd', `${name}-crd.yaml`))
   : [join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
-const crdPaths = [hasShared ? join(shared, 'ocm') : join(root, 'e2e/hub/crds/hub'), ...argoCdCrds];
+/** CRDs of OCM and Argo CD on a hub. */
+export const hubCrdPaths = [hasShared ? join(shared, 'ocm') : join(root, 'e2e/hub/crds/hub'), ...argoCdCrds];
 
 /** Names of the works of a cluster. */
 export const workNames = ['agent', 'argocd', 'crds'].map((part) => `argocd-agent-addon-${part}`);
@@ -161,7 +162,7 @@ export function useHub(startCluster: (options: { name: string }) => Promise<HubC
   const hub = new TestHub();
   beforeAll(async () => {
     hub.cluster = await startCluster({ name: 'hub' });
-    await hub.cluster.applyCrds([...crdPaths, chartCrds]);
+    await hub.cluster.applyCrds([...hubCrdPaths, chartCrds]);
     hub.fixture = new HubFixture(hub.client);
   });
   afterAll(() => hub.cluster?.stop());

@@ -1,6 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { titlesIn } from './titles.ts';
 
 /**
  * The defects of argocd-agent that this project does not have, by their numbers in its behaviour reference (F.2, 1-54), and
@@ -385,8 +384,6 @@ const defects: Readonly<Record<number, Defect>> = {
   },
 };
 
-const root = join(import.meta.dirname, '../..');
-
 test('every defect has a number, and a test, or a reason why not yet', () => {
   expect(Object.keys(defects).map(Number)).toEqual(Array.from({ length: 54 }, (_, index) => index + 1));
   for (const [number, { tests = [], later }] of Object.entries(defects)) {
@@ -400,17 +397,3 @@ test.each(Object.entries(defects).flatMap(([number, { tests = [] }]) => tests.ma
     expect(titlesIn(file)).toContain(title);
   },
 );
-
-const cache = new Map<string, Set<string>>();
-
-/** Every text that is the title of a test, or stands in a row of a table of tests. */
-function titlesIn(file: string): Set<string> {
-  let titles = cache.get(file);
-  if (titles === undefined) {
-    const source = readFileSync(join(root, file), 'utf8');
-    const literals = source.matchAll(/(?<=\(|\[)\s*('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`[^`]*`)(?=[,\]])/g);
-    titles = new Set(Array.from(literals, ([, literal = '']) => literal.slice(1, -1).replace(/\\(.)/g, '$1')));
-    cache.set(file, titles);
-  }
-  return titles;
-}

@@ -1,16 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import {
   Informer,
   isNotFound,
   type KubeClient,
+  type KubeObject,
   leases,
   parseKey,
   type Requeue,
+  type ResourceType,
   WorkQueue,
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { applyObjects, hubObjects } from './rbac.ts';
-import { type ManagedCluster, managedClusterSets, managedClusters, manifestWorks, withCondition } from './types.ts';
+import {
+  type Condition,
+  type ManagedCluster,
+  managedClusterAddOns,
+  managedClusterSets,
+  managedClusters,
+  manifestWorks,
+  withCondition,
+} from './types.ts';
 
 const cleanupFinalizers = [
   'cluster.open-cluster-management.io/resource-cleanup',
@@ -97,18 +108,39 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
       spec: { taints },
     });
 
-  async function patchStatus(cluster: ManagedCluster, type: string, status: 'True' | 'Unknown', reason: string) {
+  async function patchStatus(
+    cluster: ManagedCluster,
+    type: string,
+    status: Condition['status'],
+    reason: string,
+    message = reason,
+  ) {
     const live = (await hub.get(managedClusters, cluster.metadata)) ?? cluster;
-    const conditions = withCondition(live.status?.conditions, { type, status, reason, message: reason });
+    const conditions = withCondition(live.status?.conditions, { type, status, reason, message });
+    if (isDeepStrictEqual(conditions, live.status?.conditions)) return;
     await hub.mergePatch(managedClusters, cluster.metadata, { status: { conditions } }, { subresource: 'status' });
   }
 
-  /** The cluster goes when its works are gone, as with OCM's resource clean-up. */
+  /**
+   * OCM's resource clean-up: the add-ons go first, the works when there are no add-ons any more, those with a lower
+   * priority first, and the cluster when there is neither. OCM looks again every 5 s.
+   */
   async function cleanUp(cluster: ManagedCluster): Promise<Requeue | undefined> {
     const { name } = cluster.metadata;
-    const works = await hub.list(manifestWorks, { namespace: name });
-    for (const work of works) if (!work.metadata.deletionTimestamp) await hub.delete(manifestWorks, work.metadata);
-    if (works.length > 0) return { requeueAfterMs: 200 };
+    for (const type of [managedClusterAddOns, manifestWorks] as ResourceType[]) {
+      const objects = await hub.list(type, { namespace: name });
+      if (objects.length === 0) continue;
+      const first = Math.min(...objects.map(priorityOf));
+      for (const object of objects.filter((one) => priorityOf(one) === first)) {
+        if (!object.metadata.deletionTimestamp) await hub.delete(type, object.metadata);
+      }
+      const held = objects.filter(({ metadata }) => metadata.finalizers?.length).length;
+      const count = `the remaining count is ${objects.length}, the finalizer pending count is ${held}`;
+      const message = `The resource ${type.plural} is remaning, ${count}`;
+      await patchStatus(cluster, 'Deleting', 'False', 'ResourceRemaining', message);
+      return { requeueAfterMs: 200 };
+    }
+    await patchStatus(cluster, 'Deleting', 'True', 'NoResource', 'No cleaned resource in cluster ns.');
     const finalizers = (cluster.metadata.finalizers ?? []).filter((f) => !cleanupFinalizers.includes(f));
     await hub.mergePatch(managedClusters, { name }, { metadata: { finalizers } });
   }
@@ -165,6 +197,12 @@ export async function runRegistrationAgent(options: {
       );
     await sleep(duration, undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** When an object goes, of those in a cluster's namespace: 0 unless it says another number up to 100. */
+function priorityOf({ metadata }: KubeObject): number {
+  const said = Number(metadata.annotations?.['open-cluster-management.io/cleanup-priority'] ?? 0);
+  return Number.isInteger(said) && said >= 0 && said <= 100 ? said : 0;
 }
 
 function condition(cluster: ManagedCluster, type: string): boolean {
