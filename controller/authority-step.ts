@@ -98,10 +98,11 @@ async function rememberFormer(
 }
 
 async function makeAuthority(context: StepContext, live: Secret | undefined, reason: string): Promise<Secret> {
-  const { now, namespace, logger } = context;
+  const { now, namespace, logger, events, gitOpsCluster } = context;
   const seconds = Math.floor(now.getTime() / 1000);
   const made = await createAuthority({ commonName: `argocd-agent-ca@${seconds}`, now });
   logger.info({ namespace, secret: hubNames.authority, reason }, 'made a certificate authority');
+  if (live) events.normal(gitOpsCluster, 'AuthorityReplaced', `${nameOf(context, hubNames.authority)}: ${reason}`);
   const { annotations } = rotationRequest(live);
   return writeSecret(context, hubNames.authority, 'kubernetes.io/tls', tlsSecretData(made), annotations);
 }
@@ -131,11 +132,12 @@ async function writeTrust(context: StepContext, record: TrustRecord, known: Trus
   const data = { 'ca.crt': Buffer.from(authorities).toString('base64') };
   const annotations = { [keys.authority]: authority, [keys.since]: rfc3339(since) };
   await writeSecret(context, hubNames.authorityTrust, 'Opaque', data, annotations);
-  const { logger, namespace } = context;
+  const { logger, namespace, events, gitOpsCluster } = context;
   const [before, after] = [countOf(known?.authorities), countOf(authorities)];
-  if (known && before > after)
-    logger.info({ namespace, authorities: after }, 'former authorities are no longer trusted');
-  if (known && before < after) logger.info({ namespace, authorities: after }, 'another authority is trusted, too');
+  if (known === undefined || before === after) return;
+  const what = before > after ? 'former authorities are no longer trusted' : 'another authority is trusted, too';
+  logger.info({ namespace, authorities: after }, what);
+  events.normal(gitOpsCluster, before > after ? 'AuthorityRetired' : 'AuthorityAdded', what);
 }
 
 const countOf = (authorities = '') => (authorities === '' ? 0 : fingerprintsOf(authorities).length);

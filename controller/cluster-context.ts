@@ -1,4 +1,4 @@
-import type { KubeClient, KubeLogger, ObjectMeta } from '../lib/kube/index.ts';
+import type { EventRecorder, KubeClient, KubeLogger, ObjectMeta } from '../lib/kube/index.ts';
 import { parseKey } from '../lib/kube/index.ts';
 import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
@@ -19,6 +19,8 @@ export interface ClusterContext {
   readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
   readonly logger: KubeLogger;
+  /** Missing where works are only looked at. */
+  readonly events?: Pick<EventRecorder, 'normal' | 'warning'>;
   readonly now: Date;
   readonly signal: AbortSignal;
   /** Labels and annotations that say whose and what for an object is. */

@@ -151,6 +151,10 @@ async function certificateFor(
   if (reason !== undefined) {
     certificate = await issueCertificate({ ...request, authority, algorithm: 'p256', now: context.now });
     context.logger.info({ cluster: context.cluster, secret: name, reason }, 'issued a client certificate');
+    if (current.certificate && name === deliveredSecretName(context.cluster)) {
+      const message = `the certificate of the agent of cluster ${context.cluster} is renewed: ${reason}`;
+      context.events?.normal(context.foundation.gitOpsCluster, 'CertificateRenewed', message);
+    }
   }
   const renewal = renewalTime(inspectCertificate(certificate.certificate, `Secret ${name}`));
   context.renewAt = Math.min(context.renewAt, renewal.getTime());

@@ -68,6 +68,7 @@ export class FleetReconciler {
       client,
       applier: this.#world.applier,
       logger,
+      events: this.#world.events,
       now: this.#world.now(),
       signal,
       service: this.#world.caches.principalService(namespace),

@@ -70,6 +70,7 @@ function serverCertificate(
       const made = await issueCertificate({ ...request, authority, now });
       const chain = { certificate: made.certificate + authority.certificate, key: made.key };
       context.logger.info({ namespace: context.namespace, secret: name, reason }, 'issued a server certificate');
+      if (live) context.events.normal(context.gitOpsCluster, 'CertificateRenewed', `${what} is renewed: ${reason}`);
       live = await writeSecret(context, name, 'kubernetes.io/tls', tlsSecretData(chain));
     }
     const certificate = textOf(live?.data, 'tls.crt') ?? '';

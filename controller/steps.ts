@@ -1,4 +1,4 @@
-import type { Condition, KubeClient, KubeLogger, Service } from '../lib/kube/index.ts';
+import type { Condition, EventRecorder, KubeClient, KubeLogger, Service } from '../lib/kube/index.ts';
 import type { KeyCertificate } from '../lib/pki/index.ts';
 import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
@@ -27,6 +27,7 @@ export interface StepContext {
   readonly client: KubeClient;
   readonly applier: Applier;
   readonly logger: KubeLogger;
+  readonly events: Pick<EventRecorder, 'normal' | 'warning'>;
   readonly now: Date;
   readonly signal: AbortSignal;
   readonly selection: Selection;
