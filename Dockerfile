@@ -9,10 +9,13 @@ WORKDIR /src
 # Dependencies first: they change less often than the code.
 COPY package.json package-lock.json ./
 # Not `npm ci`: the lock file pins every version, but names the optional parts of one platform only.
-RUN npm install --no-save --ignore-scripts --no-audit --no-fund
+# The secret is for those whose packages come from a registry of their own.
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    npm install --no-save --ignore-scripts --no-audit --no-fund
 # What is copied is listed in .dockerignore.
 COPY . .
-RUN npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
 ARG GIT_REVISION=unknown
 ARG BUILD_DATE
 # What `argocd-agent version` prints.

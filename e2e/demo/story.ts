@@ -4,7 +4,6 @@ import {
   type Application,
   applicationSets,
   applications,
-  type Fleet,
   type GitOpsCluster,
   gitOpsClusters,
   guestbookFiles,
@@ -12,23 +11,25 @@ import {
   guestbookSet,
   guestbookValues,
   isSyncedAndHealthy,
-  programLogs,
+  type SharedFleet,
   selectedClusters,
-  startFleet,
   waitForObject,
   waitForObjects,
   watchObjects,
 } from '../fleet/index.ts';
 import { managedClusters } from '../ocm/index.ts';
-import { statusOf } from '../testbed/index.ts';
-import { buildTool, ToolError, toolNames } from '../tools/index.ts';
+import { KindRequirementError } from '../provider/index.ts';
+import { ToolError } from '../tools/index.ts';
 import { type Background, goToBackground } from './detached.ts';
 import { leftClean } from './left-clean.ts';
 import { Progress, type WaitsFor } from './progress.ts';
-import { checkRequirements, RequirementError } from './requirements.ts';
+import { type ProviderName, providerOf } from './providers.ts';
+import { RequirementError } from './requirements.ts';
 
 /** How the demo runs. */
 export interface DemoOptions {
+  /** Where the clusters come from. */
+  provider: ProviderName;
   /** It ends by itself after its last step, or when it is interrupted. */
   until: 'done' | 'interrupted';
   /** It runs in the background for whoever started it. */
@@ -39,7 +40,7 @@ export interface DemoOptions {
 const argocd = 'argocd';
 
 /** Runs the demo; the result is the process's exit code. */
-export async function runDemo({ until, detached, colour }: DemoOptions): Promise<number> {
+export async function runDemo({ provider: name, until, detached, colour }: DemoOptions): Promise<number> {
   const interrupted = new AbortController();
   const { signal } = interrupted;
   const interrupt = () => {
@@ -48,21 +49,24 @@ export async function runDemo({ until, detached, colour }: DemoOptions): Promise
     process.stdout.write('\nStopping everything …\n');
     interrupted.abort(new Interrupted());
   };
-  let fleet: Fleet | undefined;
-  const status = () => fleet && statusOf(fleet.folder, clustersOf(fleet));
-  const background = detached ? await goToBackground(status, () => signal.aborted || interrupt()) : undefined;
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, interrupt);
+  let fleet: SharedFleet | undefined;
+  const provider = providerOf(name);
+  const background = detached
+    ? await goToBackground(
+        () => provider.status?.(),
+        () => signal.aborted || interrupt(),
+      )
+    : undefined;
+  for (const signalName of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signalName, interrupt);
   const progress = new Progress({ colour });
   let code = 0;
   try {
-    await checkRequirements(signal);
+    await provider.check(signal);
     progress.chapter('Tools');
     const log = (line: string) => progress.say(line);
-    await progress.step('etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache', async () => {
-      for (const name of toolNames) await buildTool(name, { signal, log });
-    });
+    await progress.step(provider.tools, () => provider.prepare({ signal, log }));
     progress.chapter('A hub and two managed clusters');
-    fleet = await startFleet({ labels: selectedClusters, signal, step: (what, part) => progress.step(what, part) });
+    fleet = await provider.start({ labels: selectedClusters, signal, step: (what, part) => progress.step(what, part) });
     await enroll(fleet, progress, signal);
     await live(fleet, progress, signal);
     await comeAndGo(fleet, progress, signal);
@@ -88,17 +92,17 @@ export async function runDemo({ until, detached, colour }: DemoOptions): Promise
 
 class Interrupted extends Error {}
 
-async function tellFailure(error: unknown, fleet: Fleet | undefined): Promise<void> {
-  const isPlain = error instanceof ToolError || error instanceof RequirementError;
+async function tellFailure(error: unknown, fleet: SharedFleet | undefined): Promise<void> {
+  const isPlain = [ToolError, RequirementError, KindRequirementError].some((kind) => error instanceof kind);
   const what = error instanceof Error ? (isPlain ? error.message : error.stack) : String(error);
-  if (fleet) process.stderr.write(`\n${await programLogs(fleet, 20)}\n`);
+  if (fleet) process.stderr.write(`\n${await fleet.logs(20)}\n`);
   process.stderr.write(`\nThe demo failed: ${what}\n`);
 }
 
-const clustersOf = (fleet: Fleet) => [fleet.hub, ...[...fleet.members.values()].map((member) => member.cluster)];
+const clustersOf = (fleet: SharedFleet) => [fleet.hub, ...[...fleet.members.values()].map((member) => member.cluster)];
 
 /** helm install, enrolment, and the first synchronisation. */
-async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Promise<void> {
+async function enroll(fleet: SharedFleet, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub, git } = fleet;
   progress.chapter('helm install, enrolment');
   await git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');
@@ -131,7 +135,7 @@ async function enroll(fleet: Fleet, progress: Progress, signal: AbortSignal): Pr
 }
 
 /** What a user does all day, and how long it takes. */
-async function live(fleet: Fleet, progress: Progress, signal: AbortSignal): Promise<void> {
+async function live(fleet: SharedFleet, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub, git } = fleet;
   const [member] = fleet.members.values();
   if (!member) throw new Error('the fleet has no managed cluster');
@@ -204,7 +208,7 @@ async function measure<T>(
 }
 
 /** A third cluster joins; one leaves the Placement. */
-async function comeAndGo(fleet: Fleet, progress: Progress, signal: AbortSignal): Promise<void> {
+async function comeAndGo(fleet: SharedFleet, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub } = fleet;
   progress.chapter('Clusters come and go');
   const member = await progress.step('a third cluster starts and is registered', () =>
@@ -225,7 +229,7 @@ async function comeAndGo(fleet: Fleet, progress: Progress, signal: AbortSignal):
   );
 }
 
-async function stay(fleet: Fleet, background: Background | undefined, signal: AbortSignal): Promise<void> {
+async function stay(fleet: SharedFleet, background: Background | undefined, signal: AbortSignal): Promise<void> {
   const width = Math.max(...clustersOf(fleet).map((cluster) => cluster.name.length));
   process.stdout.write(`
 The fleet is up. Kubeconfigs:

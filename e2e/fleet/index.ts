@@ -3,16 +3,19 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { addonChart, helm, installCrds, installHubArgoCd, ocmCrds } from '../hub/index.ts';
-import { type Node, startNode } from '../node/index.ts';
+import { type ImageTable, type Node, standardImages, startNode } from '../node/index.ts';
 import { type Membership, type Ocm, startOcm } from '../ocm/index.ts';
 import { type Cluster, startTestbed, type Testbed } from '../testbed/index.ts';
+import { toolPath } from '../tools/index.ts';
+import { programLogs } from './logs.ts';
 
 export * from './guestbook.ts';
 export * from './kinds.ts';
 export * from './logs.ts';
 export * from './wait.ts';
 
-const release = 'argocd-agent-addon';
+/** The name under which the add-on is installed. */
+export const addonRelease = 'argocd-agent-addon';
 
 /** The namespace that the README's Helm command installs into. */
 export const releaseNamespace = 'open-cluster-management-agent-addon';
@@ -24,11 +27,13 @@ export interface Member {
   readonly membership: Membership;
 }
 
-/** An OCM hub with Argo CD, ready for `helm install`, and its managed clusters. */
-export interface Fleet {
-  readonly hub: Cluster;
-  readonly hubNode: Node;
-  readonly members: ReadonlyMap<string, Member>;
+/** A cluster, wherever it comes from. */
+export type Place = Pick<Cluster, 'name' | 'client' | 'kubeconfig'>;
+
+/** An OCM hub with Argo CD, ready for `helm install`, and its managed clusters, as every provider gives it. */
+export interface SharedFleet {
+  readonly hub: Place;
+  readonly members: ReadonlyMap<string, { readonly cluster: Place }>;
   readonly git: GitServer;
   /** A folder for files of the run; it goes with the fleet. */
   readonly folder: string;
@@ -37,9 +42,19 @@ export interface Fleet {
   /** The README's `helm install`, with values. */
   install(values?: object): Promise<string>;
   /** Starts another managed cluster and makes it a ManagedCluster with these labels. */
-  join(name: string, labels: Record<string, string>): Promise<Member>;
-  /** Ends every process of the fleet. */
+  join(name: string, labels: Record<string, string>): Promise<{ readonly cluster: Place }>;
+  /** The ends of the logs of this project's programs, or where they are. */
+  logs(lines?: number): Promise<string>;
+  /** Ends everything that belongs to the fleet. */
   stop(): Promise<void>;
+}
+
+/** A fleet of this machine's processes. */
+export interface Fleet extends SharedFleet {
+  readonly hub: Cluster;
+  readonly hubNode: Node;
+  readonly members: ReadonlyMap<string, Member>;
+  join(name: string, labels: Record<string, string>): Promise<Member>;
 }
 
 /** What a fleet is made of. */
@@ -50,6 +65,8 @@ export interface FleetOptions {
   labels?: Record<string, string>;
   /** Record who asks the API servers for what, for a look at it afterwards. Default: no. */
   audit?: boolean;
+  /** Images that the clusters can pull besides or instead of the standard ones. */
+  images?: ImageTable;
   signal?: AbortSignal;
   /** Runs a named part of the start-up; to show or to measure it. */
   step?: <T>(what: string, part: () => Promise<T>) => Promise<T>;
@@ -57,7 +74,7 @@ export interface FleetOptions {
 
 /** Starts a hub and managed clusters up to the point where an operator would type `helm install`. */
 export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
-  const { clusters: count = 2, labels = {}, audit = false, step = (_, part) => part() } = options;
+  const { clusters: count = 2, labels = {}, audit = false, images = {}, step = (_, part) => part() } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const members = new Map<string, Member>();
@@ -72,7 +89,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     );
     stops.push(() => testbed.stop());
     const nodes = await step('a process node on each cluster', () =>
-      Promise.all([testbed.hub, ...testbed.managed].map((cluster) => startNodeOf(cluster, testbed, signal))),
+      Promise.all([testbed.hub, ...testbed.managed].map((cluster) => startNodeOf(cluster, testbed, images, signal))),
     );
     stops.push(() => Promise.all(nodes.map((node) => node.stop())));
     const [hubNode] = nodes;
@@ -94,6 +111,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     );
     const hubHelm = (...args: string[]) => helm(args, { kubeconfig: testbed.hub.kubeconfig, signal });
     return {
+      logs: (lines) => programLogs({ hubNode, members }, lines),
       hub: testbed.hub,
       hubNode,
       members,
@@ -105,7 +123,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
         await writeFile(file, stringify(values));
         return await hubHelm(
           'install',
-          release,
+          addonRelease,
           addonChart,
           '--namespace',
           releaseNamespace,
@@ -116,7 +134,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       },
       async join(name, clusterLabels) {
         const cluster = await testbed.addCluster(name);
-        const node = await startNodeOf(cluster, testbed, signal);
+        const node = await startNodeOf(cluster, testbed, images, signal);
         stops.push(() => node.stop());
         return await enlist(cluster, node, clusterLabels);
       },
@@ -128,10 +146,11 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   }
 }
 
-async function startNodeOf(cluster: Cluster, testbed: Testbed, signal: AbortSignal): Promise<Node> {
+async function startNodeOf(cluster: Cluster, testbed: Testbed, images: ImageTable, signal: AbortSignal): Promise<Node> {
   return await startNode({
     cluster,
     name: `${cluster.name}-node`,
+    images: { ...standardImages(toolPath), ...images },
     dir: join(testbed.dir, 'nodes', cluster.name),
     signal,
   });

@@ -8,7 +8,7 @@ import { freePort, spawnSupervised } from '../testbed/index.ts';
 
 const run = promisify(execFile);
 
-/** A Git server on loopback, with repositories that the caller commits to. */
+/** A Git server with repositories that the caller commits to. */
 export interface GitServer {
   /** The URL under which Argo CD reads a repository. */
   url(repository: string): string;
@@ -20,20 +20,20 @@ export interface GitServer {
   stop(): Promise<void>;
 }
 
-/** Starts `git daemon` over repositories in a folder. It needs git on the PATH. */
-export async function startGitServer(folder: string): Promise<GitServer> {
+/** Starts `git daemon` over repositories in a folder, on loopback unless told otherwise. It needs git on the PATH. */
+export async function startGitServer(folder: string, host = '127.0.0.1'): Promise<GitServer> {
   await mkdir(folder, { recursive: true });
   const port = await freePort();
   const daemon = await spawnSupervised(
     'git',
-    ['daemon', '--reuseaddr', '--export-all', '--listen=127.0.0.1', `--port=${port}`, `--base-path=${folder}`, folder],
+    ['daemon', '--reuseaddr', '--export-all', `--listen=${host}`, `--port=${port}`, `--base-path=${folder}`, folder],
     { logFile: join(folder, 'git-daemon.log') },
   );
-  await listening(port);
+  await listening(host, port);
   const git = async (repository: string, ...args: string[]) =>
     (await run('git', ['-C', join(folder, repository), ...args])).stdout.trim();
   return {
-    url: (repository) => `git://127.0.0.1:${port}/${repository}`,
+    url: (repository) => `git://${host}:${port}/${repository}`,
     async commit(repository, files, message) {
       await run('git', ['init', '--quiet', '--initial-branch=main', join(folder, repository)]);
       for (const [path, text] of Object.entries(files)) {
@@ -52,15 +52,15 @@ export async function startGitServer(folder: string): Promise<GitServer> {
   };
 }
 
-async function listening(port: number): Promise<void> {
+async function listening(host: string, port: number): Promise<void> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const connected = await new Promise<boolean>((resolve) => {
-      const socket = connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+      const socket = connect(port, host, () => resolve(true)).once('error', () => resolve(false));
       socket.unref();
       socket.once('connect', () => socket.destroy());
     });
     if (connected) return;
     await sleep(50);
   }
-  throw new Error(`git daemon does not listen on 127.0.0.1:${port}`);
+  throw new Error(`git daemon does not listen on ${host}:${port}`);
 }

@@ -12,7 +12,7 @@ export { type PodOf, restrictedRefusals } from './pod-security.ts';
  * Deployment is available.
  * @throws HelmError
  */
-export async function installHubArgoCd(hub: Cluster, signal?: AbortSignal): Promise<void> {
+export async function installHubArgoCd(hub: Pick<Cluster, 'kubeconfig'>, signal?: AbortSignal): Promise<void> {
   await helm(
     ['install', 'argocd', hubArgoCdChart, '--namespace', 'argocd', '--create-namespace', '--wait', '--timeout', '3m'],
     { kubeconfig: hub.kubeconfig, ...(signal && { signal }) },

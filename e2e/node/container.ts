@@ -10,6 +10,7 @@ import type { PodPlace } from './fields.ts';
 import { parseImageName } from './image-name.ts';
 import type { Image, ImageTable } from './images.ts';
 import { ContainerLog } from './logs.ts';
+import { type PodmanContainer, podmanContainer } from './podman.ts';
 import { processUser } from './process-user.ts';
 import { isExecutable, type Mount, type ProcessUser, prepareSandbox } from './sandbox.ts';
 import type { Container, Pod } from './types.ts';
@@ -37,7 +38,7 @@ export interface ContainerExit {
   signal: number | undefined;
 }
 
-/** One run of a container: a process in a root file system of its own. */
+/** One run of a container: a process in a root file system of its own, or a real container of podman. */
 export class ContainerRun {
   readonly startedAt = new Date();
   readonly log: ContainerLog;
@@ -46,11 +47,13 @@ export class ContainerRun {
   readonly substitutes: ReadonlyMap<number, number>;
   readonly exited: Promise<ContainerExit>;
   readonly #process: SupervisedProcess;
+  readonly #real: PodmanContainer | undefined;
   readonly #user: ProcessUser;
   readonly #environment: ReadonlyMap<string, string>;
 
   private constructor(options: {
     process: SupervisedProcess;
+    real: PodmanContainer | undefined;
     user: ProcessUser;
     environment: ReadonlyMap<string, string>;
     log: ContainerLog;
@@ -59,6 +62,7 @@ export class ContainerRun {
     cleanUp: () => Promise<void>;
   }) {
     this.#process = options.process;
+    this.#real = options.real;
     this.#user = options.user;
     this.#environment = options.environment;
     this.log = options.log;
@@ -95,7 +99,7 @@ export class ContainerRun {
     const mounts = mountsOf(container, around);
     const [program] = command;
     if (program === undefined) throw new ContainerError('RunContainerError', 'no command specified');
-    if (!isExecutable(program, image, mounts)) {
+    if (image.podman === undefined && !isExecutable(program, image, mounts)) {
       throw new ContainerError(
         'StartError',
         `failed to create task: exec: "${program}": ${program.includes('/') ? 'no such file or directory' : 'executable file not found in $PATH'}`,
@@ -103,28 +107,39 @@ export class ContainerRun {
     }
     const security = { ...pod.spec.securityContext, ...container.securityContext };
     const root = join(around.folder, 'containers', `${container.name}-${attempt}`);
-    const sandbox = await prepareSandbox({
-      root,
-      image,
+    const confinement = {
       user,
       mounts,
       readOnlyRoot: security.readOnlyRootFilesystem === true,
       noNewPrivileges: security.allowPrivilegeEscalation === false,
       dropCapabilities: security.capabilities?.drop?.includes('ALL') === true,
       hostname: pod.spec.hostname ?? pod.metadata.name,
-      workingDir: container.workingDir ?? image.workingDir ?? '/',
       command,
-    });
+    };
+    const real =
+      image.podman === undefined
+        ? undefined
+        : podmanContainer({
+            ...confinement,
+            image: image.podman,
+            name: `${pod.metadata.name}-${container.name}`,
+            address: around.place.address,
+            environment,
+            workingDir: container.workingDir,
+          });
+    const workingDir = container.workingDir ?? image.workingDir ?? '/';
+    const launch = real ?? (await prepareSandbox({ ...confinement, root, image, workingDir }));
     const log = new ContainerLog(join(around.folder, 'logs', container.name, `${attempt}.log`));
-    const process = await spawnSupervised(sandbox.command, sandbox.args, {
-      env: Object.fromEntries(environment),
+    const supervised = await spawnSupervised(launch.command, launch.args, {
+      ...(real === undefined && { env: Object.fromEntries(environment) }),
       onOutput: (stdout, stderr) => log.record(stdout, stderr),
     });
     const cleanUp = async () => {
+      await real?.remove();
       await removeFolder(root);
       await rm(`${root}.sh`, { force: true });
     };
-    return new ContainerRun({ process, user, environment, log, image, substitutes, cleanUp });
+    return new ContainerRun({ process: supervised, real, user, environment, log, image, substitutes, cleanUp });
   }
 
   /** The id of the container's first process on this machine. */
@@ -144,6 +159,7 @@ export class ContainerRun {
 
   /** A command of this machine that runs `command` inside the container, with its user and environment. */
   inside(command: string[]): { command: string; args: string[] } {
+    if (this.#real) return this.#real.inside(command);
     const { uid, gid, groups } = this.#user;
     const drop =
       process.getuid?.() === 0

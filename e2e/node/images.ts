@@ -7,6 +7,8 @@ export type ImageFile = { from: string } | { script: string };
 
 /** What a container runtime takes from an image. */
 export interface Image {
+  /** The name of a real image in podman's storage: its containers are real ones. The rest tells what is in it. */
+  podman?: string;
   /** The image's `USER`. Left out: root. */
   user?: { name: string; uid: number; gid: number };
   entrypoint?: string[];
@@ -66,6 +68,11 @@ export const projectImage: ImageRecipe = ({ address }) => ({
     '/usr/local/bin/gitops-controller': { script: `${nodeCommand(address)} ${app}/bin/gitops-controller.ts "$@"` },
   },
 });
+
+/** This project's image as it was built from the Dockerfile, in podman's storage. */
+export function builtImage(podman: string): ImageRecipe {
+  return () => ({ podman, user: { name: 'nonroot', uid: 999, gid: 999 }, env: { NODE_ENV: 'production' } });
+}
 
 /**
  * Argo CD: the multi-call binary under the names that it has in its image.

@@ -1,6 +1,7 @@
 export type { RestartBackoff } from './container-life.ts';
 export {
   argoCdImage,
+  builtImage,
   type Image,
   type ImageFile,
   type ImageRecipe,
@@ -15,4 +16,5 @@ export {
   webImage,
 } from './images.ts';
 export { Node, type NodeOptions, startNode } from './node.ts';
+export { limitFlags, podmanFlags } from './podman.ts';
 export type { Endpoint } from './services.ts';

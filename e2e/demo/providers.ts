@@ -1,0 +1,59 @@
+import { type Fleet, type FleetOptions, type SharedFleet, startFleet } from '../fleet/index.ts';
+import { checkKind, startKindFleet } from '../provider/index.ts';
+import { statusOf, type TestbedStatus } from '../testbed/index.ts';
+import { type BuildOptions, buildTool, toolNames } from '../tools/index.ts';
+import { checkRequirements } from './requirements.ts';
+
+/** Where the demo's clusters may come from. */
+export const providerNames = ['local', 'kind'] as const;
+
+/** One of {@link providerNames}. */
+export type ProviderName = (typeof providerNames)[number];
+
+/** What the demo's steps stand on. */
+export interface Provider {
+  /** What it needs built, for people. */
+  tools: string;
+  /** @throws Error that says what the machine lacks, before anything is started */
+  check(signal: AbortSignal): Promise<void>;
+  prepare(options: BuildOptions): Promise<void>;
+  start(options: FleetOptions): Promise<SharedFleet>;
+  /** What runs, for those who ask a fleet in the background. */
+  status?(): TestbedStatus | undefined;
+}
+
+/** The provider of a name. */
+export const providerOf = (name: ProviderName): Provider => (name === 'kind' ? kind() : local());
+
+/** Control planes, OCM's stand-ins and pods as processes of this machine. */
+function local(): Provider {
+  let fleet: Fleet | undefined;
+  return {
+    tools: 'etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache',
+    check: checkRequirements,
+    async prepare(options) {
+      for (const name of toolNames) await buildTool(name, options);
+    },
+    async start(options) {
+      fleet = await startFleet(options);
+      return fleet;
+    },
+    status() {
+      if (!fleet) return undefined;
+      const members = [...fleet.members.values()].map(({ cluster }) => cluster);
+      return statusOf(fleet.folder, [fleet.hub, ...members]);
+    },
+  };
+}
+
+/** Clusters of kind with OCM by clusteradm, and the image in containers. */
+function kind(): Provider {
+  return {
+    tools: 'Helm is built or in the cache',
+    check: () => checkKind(),
+    async prepare(options) {
+      await buildTool('helm', options);
+    },
+    start: startKindFleet,
+  };
+}

@@ -1,0 +1,2 @@
+export { startKindFleet } from './kind.ts';
+export { checkKind, KindRequirementError } from './requirements.ts';
