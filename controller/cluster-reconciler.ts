@@ -35,6 +35,7 @@ export class ClusterReconciler {
     }
     const skipped = this.#world.fleets.reasonToSkip(cluster);
     if (skipped !== undefined) {
+      this.#world.rollouts.forget(cluster);
       this.#report(cluster, { cluster, owner, skipped, problems: {}, health: healthOf([]) });
       return undefined;
     }

@@ -40,9 +40,10 @@ export async function ensureCluster(context: ClusterContext): Promise<{
     attempt('addOn', () => ensureAddOn(context)),
   ]);
   const { cluster, foundation, rollouts } = context;
-  const turn = delivered && (await attempt('works', () => rollouts.turnOf(foundation, cluster, context.signal)));
+  // Asked for whatever became of the rest: a cluster that cannot be given anything must not keep its place in the queue.
+  const turn = await attempt('works', () => rollouts.turnOf(foundation, cluster, context.signal));
   const target = () => ({ ...context, config: configOf(context), release: turn ?? foundation.release });
-  const rendered = turn && (await attempt('works', async () => renderCluster(target(), delivered)));
+  const rendered = turn && delivered && (await attempt('works', async () => renderCluster(target(), delivered)));
   const written = rendered && (await attempt('works', () => ensureWorks(context, rendered, turn)));
   const { phase, until } = rollouts.report(foundation, cluster, written !== false);
   if (until !== undefined) context.renewAt = Math.min(context.renewAt, until);

@@ -1,7 +1,7 @@
 import { isConditionTrue, keyOf, rfc3339 } from '../../lib/kube/index.ts';
 import type { Applier } from '../applier.ts';
 import type { Caches } from '../caches.ts';
-import { connection } from '../cluster-health.ts';
+import { connection, isDetaching } from '../cluster-health.ts';
 import type { Foundation } from '../fleet-state.ts';
 import { addOnName, keys } from '../names.ts';
 import { workParts } from '../render/pack.ts';
@@ -101,10 +101,14 @@ export class Rollouts {
     return { phase: member.phase, ...(until === undefined ? {} : { until }) };
   }
 
-  /** Forgets a cluster that leaves. */
+  /** Forgets a cluster that leaves, or is left alone. */
   forget(cluster: string): void {
+    this.#forget(cluster, () => true);
+  }
+
+  #forget(cluster: string, isMeant: (fleet: Fleet) => boolean): void {
     for (const [key, fleet] of this.#fleets) {
-      if (!fleet.members.delete(cluster)) continue;
+      if (!isMeant(fleet) || !fleet.members.delete(cluster)) continue;
       delete fleet.plan;
       this.#changed(key);
       // Who is next is found out by whoever asks: one is enough, it wakes the others.
@@ -128,6 +132,8 @@ export class Rollouts {
     this.#fleets.set(key, fleet);
     const works = this.#caches.works.byIndex('owner', key).filter(isPart);
     for (const [cluster, own] of Map.groupBy(works, ({ metadata }) => metadata.namespace ?? '')) {
+      const addOn = this.#caches.addOns.get({ namespace: cluster, name: addOnName });
+      if (addOn && isDetaching(addOn)) continue;
       fleet.members.set(cluster, this.#memberOf(foundation, cluster, own).member);
     }
     return fleet;
@@ -160,6 +166,7 @@ export class Rollouts {
     const isChanged = before?.phase !== member.phase || before.isHealthy !== member.isHealthy;
     fleet.members.set(cluster, member);
     if (isChanged) delete fleet.plan;
+    this.#forget(cluster, (other) => other !== fleet);
     return { member, until, isChanged };
   }
 

@@ -1,0 +1,158 @@
+import { expect, test } from 'vitest';
+import type { Condition } from '../../lib/kube/index.ts';
+import type { Caches } from '../caches.ts';
+import type { Foundation } from '../fleet-state.ts';
+import { keys } from '../names.ts';
+import type { ManifestWork } from '../resources.ts';
+import { Rollouts } from './rollouts.ts';
+import { rolloutStrategySchema } from './strategy.ts';
+import { type Version, versionKeys, versionText } from './version.ts';
+
+const at = '2030-01-01T00:00:00Z';
+const one: Version = { agent: 'agent:1' };
+const two: Version = { agent: 'agent:2' };
+
+/** A hub whose clusters each have one work without workloads: it has arrived when it is applied. */
+class Hub {
+  readonly works = new Map<string, ManifestWork>();
+  readonly woken: string[] = [];
+  readonly changed: string[] = [];
+  now = new Date(at);
+  readonly rollouts = this.restart();
+
+  restart(): Rollouts {
+    const managed = { status: { conditions: [{ type: 'ManagedClusterConditionAvailable', status: 'True' }] } };
+    const caches = {
+      works: {
+        list: (cluster: string) => [this.works.get(cluster)].flatMap((work) => work ?? []),
+        byIndex: (_: string, owner: string) =>
+          [...this.works.values()].filter(({ metadata }) => metadata.annotations?.[keys.owner] === owner),
+      },
+      connections: { byIndex: () => [] },
+      decisions: { byIndex: () => [] },
+      managedClusters: { get: () => managed },
+      addOns: { get: () => undefined },
+    } as unknown as Caches;
+    return new Rollouts({
+      caches,
+      applier: { current: async (_type, _key, cached) => cached },
+      now: () => this.now,
+      wakeCluster: (cluster) => this.woken.push(cluster),
+      changed: (key) => this.changed.push(key),
+    });
+  }
+
+  deliver(cluster: string, version: Version, updatedAt?: string, owner = 'argocd/fleet', isApplied = true): void {
+    const condition = (type: string) => {
+      return { type, status: isApplied ? 'True' : 'False', observedGeneration: 1 } as Condition;
+    };
+    this.works.set(cluster, {
+      metadata: {
+        namespace: cluster,
+        name: 'w',
+        generation: 1,
+        labels: { [keys.part]: 'agent' },
+        annotations: {
+          [keys.owner]: owner,
+          [versionKeys.version]: versionText(version),
+          ...(updatedAt === undefined ? {} : { [versionKeys.updatedAt]: updatedAt }),
+        },
+      },
+      spec: { workload: { manifests: [] } },
+      status: { conditions: ['Applied', 'Available'].map(condition) },
+    });
+  }
+}
+
+function fleet(version: Version, name = 'fleet', strategy: object = {}): Foundation {
+  return {
+    key: `argocd/${name}`,
+    namespace: 'argocd',
+    placement: 'placement',
+    gitOpsCluster: { metadata: { namespace: 'argocd', name } },
+    release: { version, crds: new Map() },
+    addOn: { rolloutStrategy: rolloutStrategySchema.parse(strategy) },
+  } as unknown as Foundation;
+}
+
+const signal = new AbortController().signal;
+const names = Array.from({ length: 30 }, (_, i) => `c${String(i).padStart(2, '0')}`);
+
+test('of thirty clusters three have their turn at a time, and the next are woken when one is done', async () => {
+  const hub = new Hub();
+  for (const name of names) hub.deliver(name, one);
+  const turns = await Promise.all(names.toReversed().map((name) => hub.rollouts.turnOf(fleet(two), name, signal)));
+  const started = names.toReversed().filter((_, index) => !turns[index]?.isHeld);
+  expect(started).toEqual(['c02', 'c01', 'c00']);
+  expect(turns.filter(({ isHeld }) => isHeld).every(({ version }) => version.agent === 'agent:1')).toBe(true);
+  // Until the works have arrived, nobody else.
+  for (const name of started) {
+    hub.deliver(name, two, at, 'argocd/fleet', false);
+    expect(hub.rollouts.report(fleet(two), name, false)).toMatchObject({ phase: 'Progressing' });
+  }
+  expect(hub.woken).toEqual([]);
+  hub.deliver('c01', two, at);
+  expect(hub.rollouts.report(fleet(two), 'c01', true).phase).toBe('Progressing');
+  expect(hub.rollouts.report(fleet(two), 'c01', false).phase).toBe('Succeeded');
+  expect(hub.woken).toEqual(['c03']);
+  expect(await hub.rollouts.turnOf(fleet(two), 'c03', signal)).toMatchObject({ version: two, isHeld: false });
+  expect(await hub.rollouts.turnOf(fleet(two), 'c04', signal)).toMatchObject({ version: one, isHeld: true });
+});
+
+test('news that change nothing wake nobody', async () => {
+  const hub = new Hub();
+  for (const name of names) hub.deliver(name, one);
+  for (const name of names) await hub.rollouts.turnOf(fleet(two), name, signal);
+  hub.changed.length = 0;
+  for (let i = 0; i < 3; i++) for (const name of names.slice(3)) hub.rollouts.report(fleet(two), name, false);
+  expect(hub.woken).toEqual([]);
+  expect(hub.changed).toEqual([]);
+});
+
+test('another controller goes on where this one stopped', async () => {
+  const hub = new Hub();
+  for (const name of names) hub.deliver(name, one);
+  for (const name of ['c05', 'c06']) hub.deliver(name, two, at, 'argocd/fleet', false);
+  const next = hub.restart();
+  const turns = await Promise.all(names.map((name) => next.turnOf(fleet(two), name, signal)));
+  expect(names.filter((_, index) => !turns[index]?.isHeld)).toEqual(['c00', 'c05', 'c06']);
+  expect(turns[5]).toMatchObject({ updatedAt: at });
+});
+
+test('a cluster that is not well in time stops the others, and is looked at again when its time is over', async () => {
+  const hub = new Hub();
+  for (const name of names) hub.deliver(name, one);
+  hub.deliver('c00', two, at, 'argocd/fleet', false);
+  expect(hub.rollouts.report(fleet(two), 'c00', false)).toEqual({
+    phase: 'Progressing',
+    until: Date.parse(at) + 600_000,
+  });
+  hub.now = new Date(Date.parse(at) + 600_000);
+  expect(hub.rollouts.report(fleet(two), 'c00', false)).toEqual({ phase: 'TimeOut' });
+  expect(hub.rollouts.planOf(fleet(two))).toMatchObject({ isStopped: true, failed: ['c00'], start: [] });
+  expect(await hub.rollouts.turnOf(fleet(two), 'c01', signal)).toMatchObject({ isHeld: true });
+  hub.deliver('c00', two, at);
+  hub.rollouts.report(fleet(two), 'c00', false);
+  expect(hub.woken).toEqual(['c01', 'c02', 'c03']);
+});
+
+test('clusters that leave, or belong to another GitOpsCluster now, keep nobody waiting', async () => {
+  const hub = new Hub();
+  for (const name of ['a', 'b', 'c']) hub.deliver(name, one);
+  expect(hub.rollouts.planOf(fleet(two)).start).toEqual(['a']);
+  hub.works.delete('a');
+  hub.rollouts.forget('a');
+  expect(hub.rollouts.planOf(fleet(two)).start).toEqual(['b']);
+  hub.deliver('b', one, undefined, 'argocd/other');
+  hub.rollouts.report(fleet(one, 'other'), 'b', false);
+  expect(hub.rollouts.planOf(fleet(two))).toMatchObject({ start: ['c'], total: 1 });
+});
+
+test('what has no version, or one of something else, gets the newest at once', async () => {
+  const hub = new Hub();
+  expect(await hub.rollouts.turnOf(fleet(two), 'new', signal)).toMatchObject({ isHeld: false, updatedAt: undefined });
+  hub.deliver('other', { agent: 'agent:1', argoCD: 'argocd:1' });
+  hub.deliver('held', one);
+  hub.deliver('first', one);
+  expect((await hub.rollouts.turnOf(fleet(two), 'other', signal)).isHeld).toBe(false);
+});
