@@ -266,6 +266,7 @@ const ofBasicModel: readonly Defect[] = [
         basic,
         '8.3 H: a controller that dies after every write leaves no operation undone, none done twice, and no work',
       ],
+      ['controller/basic/requests.test.ts', 'run once each, in order, whatever is late, missed or killed'],
     ],
   },
   {
@@ -276,7 +277,10 @@ const ofBasicModel: readonly Defect[] = [
   {
     severity: 'M',
     what: 'the hub’s Application goes before that of the cluster',
-    tests: [[basic, '8.3 M: an Application that is deleted stays until its copy and what it deployed are gone']],
+    tests: [
+      [basic, '8.3 M: an Application that is deleted stays until its copy and what it deployed are gone'],
+      [basic, 'the last word on the finalizer counts, also when the cluster hears only the end of it'],
+    ],
   },
   {
     severity: 'M',
@@ -305,6 +309,10 @@ const ofBasicModel: readonly Defect[] = [
         '8.3 M: goes from Healthy to Healthy without a detour, and an unchanged report changes nothing',
       ],
       ['controller/basic/status.test.ts', '8.3 M: has no operationState that nobody told'],
+      [
+        'controller/basic/status.test.ts',
+        'is what the cluster tells, with messages, revision, last deployment and first condition',
+      ],
     ],
   },
   {
