@@ -16,6 +16,7 @@ export function workplaces(fleet: Fleet): Record<string, Workplace[]> {
 }
 
 const readAgain = 'a write that was refused or whose answer was lost: the object is read before the next attempt';
+const asked = "a cluster asks for its agent's certificate (clientCertificate: CSR)";
 const sayAgain = 'an event that happens again is counted in the first one';
 
 /** What the scenario need not use, by program, with the reason why it is given all the same. */
@@ -23,6 +24,12 @@ const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   controller: {
     'ClusterRole argocd-agent-addon-controller: list nodes': 'the Service of the principal is of type NodePort',
     'ClusterRole argocd-agent-addon-controller: patch events.events.k8s.io': sayAgain,
+    'ClusterRole argocd-agent-addon-controller: patch certificatesigningrequests/approval.certificates.k8s.io': asked,
+    'ClusterRole argocd-agent-addon-controller: patch certificatesigningrequests/status.certificates.k8s.io': asked,
+    'ClusterRole argocd-agent-addon-controller: approve signers.certificates.k8s.io [open-cluster-management.io/argocd-agent-addon]':
+      asked,
+    'ClusterRole argocd-agent-addon-controller: sign signers.certificates.k8s.io [open-cluster-management.io/argocd-agent-addon]':
+      asked,
   },
   principal: {
     'ClusterRole argocd-agent-principal: get applications.argoproj.io': readAgain,
