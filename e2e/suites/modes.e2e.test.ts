@@ -126,7 +126,8 @@ async function enrollAutonomous(server: object): Promise<void> {
     metadata: { namespace: argocd, name: 'autonomous' },
     spec: {
       placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name: 'autonomous' },
-      argoCDAgentAddon: { mode: 'autonomous', ...server },
+      // Its clusters' keys never leave them.
+      argoCDAgentAddon: { mode: 'autonomous', clientCertificate: 'CSR', ...server },
     },
   });
 }

@@ -16,7 +16,8 @@ export function workplaces(fleet: Fleet): Record<string, Workplace[]> {
 }
 
 const readAgain = 'a write that was refused or whose answer was lost: the object is read before the next attempt';
-const asked = "a cluster asks for its agent's certificate (clientCertificate: CSR)";
+const signer = 'signers.certificates.k8s.io [open-cluster-management.io/argocd-agent-addon]';
+const askedByAdmission = 'the API server asks for it when a certificate is approved or signed; it is no request';
 const sayAgain = 'an event that happens again is counted in the first one';
 
 /** What the scenario need not use, by program, with the reason why it is given all the same. */
@@ -24,12 +25,8 @@ const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   controller: {
     'ClusterRole argocd-agent-addon-controller: list nodes': 'the Service of the principal is of type NodePort',
     'ClusterRole argocd-agent-addon-controller: patch events.events.k8s.io': sayAgain,
-    'ClusterRole argocd-agent-addon-controller: patch certificatesigningrequests/approval.certificates.k8s.io': asked,
-    'ClusterRole argocd-agent-addon-controller: patch certificatesigningrequests/status.certificates.k8s.io': asked,
-    'ClusterRole argocd-agent-addon-controller: approve signers.certificates.k8s.io [open-cluster-management.io/argocd-agent-addon]':
-      asked,
-    'ClusterRole argocd-agent-addon-controller: sign signers.certificates.k8s.io [open-cluster-management.io/argocd-agent-addon]':
-      asked,
+    [`ClusterRole argocd-agent-addon-controller: approve ${signer}`]: askedByAdmission,
+    [`ClusterRole argocd-agent-addon-controller: sign ${signer}`]: askedByAdmission,
   },
   principal: {
     'ClusterRole argocd-agent-principal: get applications.argoproj.io': readAgain,
