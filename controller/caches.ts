@@ -16,6 +16,7 @@ import {
 } from '../lib/kube/index.ts';
 import { principalServices } from './discovery.ts';
 import { clustersOf, type HubApplication, slimApplication } from './drain.ts';
+import type { Surroundings } from './exposures.ts';
 import { addOnName, hubNames, keys, managedBy, signerName } from './names.ts';
 import { deliverableCrd, operatorKinds } from './render/crds.ts';
 import {
@@ -29,6 +30,7 @@ import {
   placementDecisions,
   placements,
 } from './resources.ts';
+import { Ways } from './ways.ts';
 
 /** Name of the CRD of Applications. */
 export const applicationsCrd = 'applications.argoproj.io';
@@ -60,6 +62,7 @@ export class Caches {
   readonly applications: Informer<HubApplication>;
   readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
   readonly #principals: readonly Informer<Service>[];
+  readonly #ways: Ways;
   readonly #crds;
   readonly #argoCd;
   readonly #all: readonly Informer<KubeObject>[];
@@ -99,6 +102,7 @@ export class Caches {
       shared.map((name) => [name, follow({ type: secrets, fieldSelector: named(name) })]),
     );
     this.#principals = principalServices.map((name) => follow({ type: services, fieldSelector: named(name) }));
+    this.#ways = new Ways(client, this.#principals, logger);
     this.#crds = deliveredCrds.map((name) =>
       follow({ type: crds, fieldSelector: named(name), transform: deliverableCrd }),
     );
@@ -121,9 +125,9 @@ export class Caches {
     return this.#sharedSecrets[name]?.get({ namespace, name });
   }
 
-  /** The principal's Service in a namespace. */
-  principalService(namespace: string): Service | undefined {
-    return this.#principals.flatMap((informer) => informer.list(namespace))[0];
+  /** The principal's Service in a namespace, and what leads to it. */
+  surroundings(namespace: string): Surroundings {
+    return this.#ways.surroundings(this.#principals.flatMap((informer) => informer.list(namespace))[0], namespace);
   }
 
   /** A CRD of the hub in its deliverable form. */
@@ -149,6 +153,10 @@ export class Caches {
       const hear = ({ metadata }: KubeObject) => changed(metadata.namespace ?? '');
       informer.subscribe({ added: hear, updated: (_, now) => hear(now), deleted: hear });
     }
+    this.#ways.subscribe((namespace) => {
+      const all = this.gitOpsClusters.list().map(({ metadata }) => metadata.namespace ?? '');
+      for (const one of namespace === undefined ? new Set(all) : [namespace]) changed(one);
+    });
   }
 
   /** Hears when a delivered CRD changes. */
@@ -166,7 +174,11 @@ export class Caches {
 
   /** Follows the server until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([...this.#all.map((informer) => informer.run(signal)), this.#runApplications(signal)]);
+    await Promise.all([
+      ...this.#all.map((informer) => informer.run(signal)),
+      this.#ways.run(signal),
+      this.#runApplications(signal),
+    ]);
   }
 
   /** The hub may get Argo CD later than this controller. */
@@ -184,10 +196,12 @@ export class Caches {
   /** Resolves when every cache is complete. */
   async synced(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#all.map((informer) => informer.synced(signal)));
+    await this.#ways.synced(signal);
   }
 
   /** Kinds whose cache is not complete yet. */
   missing(): string[] {
-    return [...new Set(this.#all.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind))];
+    const missing = this.#all.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
+    return [...new Set([...missing, ...this.#ways.missing()])];
   }
 }

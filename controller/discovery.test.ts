@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import type { KubeNode, Service } from '../lib/kube/index.ts';
 import { discoverEndpoint, endpointText, principalHosts, resourceProxyHosts } from './discovery.ts';
+import type { Gateway, Ingress, Route, TlsRoute } from './entry-kinds.ts';
+import type { Surroundings } from './exposures.ts';
 
 const service = (spec: Service['spec'], ingress?: { ip?: string; hostname?: string }[]): Service => ({
   metadata: { namespace: 'argocd', name: 'argocd-agent-principal' },
@@ -12,8 +14,17 @@ const node = (...addresses: [type: string, address: string][]): KubeNode => ({
   status: { addresses: addresses.map(([type, address]) => ({ type, address })) },
 });
 const none = { address: '', port: '' };
+const around = (found?: Service, nodes: KubeNode[] = [], others: Partial<Surroundings> = {}): Surroundings => ({
+  service: found,
+  nodes,
+  ingresses: [],
+  routes: [],
+  tlsRoutes: [],
+  gateways: [],
+  ...others,
+});
 const find = (written: { address: string; port: string }, found?: Service, nodes: KubeNode[] = []) =>
-  discoverEndpoint(written, found, nodes, 'argocd');
+  discoverEndpoint(written, around(found, nodes), 'argocd');
 
 test('what the user wrote is used as it is', () => {
   expect(find({ address: 'a', port: '1' })).toEqual({ address: 'a', port: '1' });
@@ -42,7 +53,7 @@ test('a node port: the first internal address', () => {
   });
   const nodes = [node(['Hostname', 'n1']), node(['ExternalIP', '8.8.8.8'], ['InternalIP', '10.0.0.2'])];
   expect(find(none, nodePort, nodes)).toEqual({ address: '10.0.0.2', port: '30443' });
-  expect(find(none, nodePort, [])).toEqual({ problem: expect.stringContaining('no node has an InternalIP') });
+  expect(find(none, nodePort, [])).toEqual({ problem: expect.stringContaining('no node is known') });
 });
 
 test('what is missing is named', () => {
@@ -63,10 +74,11 @@ test('an IPv6 address is shown in brackets', () => {
 });
 
 test('certificates name every way to the principal and the resource proxy, each once', () => {
-  const nodePort = service({ type: 'NodePort', ports: [] }, [{ hostname: 'lb', ip: '9.9.9.9' }]);
+  const nodePort = service({ type: 'NodePort', ports: [{ name: 'https', port: 443, nodePort: 30443 }] }, [
+    { hostname: 'lb', ip: '9.9.9.9' },
+  ]);
   const hosts = principalHosts(
-    nodePort,
-    [node(['InternalIP', '10.0.0.2']), node(['InternalIP', '10.0.0.3'])],
+    around(nodePort, [node(['InternalIP', '10.0.0.2']), node(['InternalIP', '10.0.0.3'])]),
     'argocd',
     ['lb'],
   );
@@ -90,4 +102,106 @@ test('certificates name every way to the principal and the resource proxy, each 
       '127.0.0.1',
     ]),
   );
+});
+
+const inside = service({ type: 'ClusterIP', ports: [{ name: 'grpc', port: 8443 }] });
+const named = (name: string) => ({ namespace: 'argocd', name });
+const best = (others: Partial<Surroundings>, found = inside, nodes: KubeNode[] = []) =>
+  discoverEndpoint(none, around(found, nodes, others), 'argocd');
+const hostsOf = (others: Partial<Surroundings>) => principalHosts(around(inside, [], others), 'argocd', []);
+
+test('an Ingress that leads to the Service: its host, or where it is when it has none', () => {
+  const backend = { service: { name: 'argocd-agent-principal' } };
+  const paths = (name: string) => ({ paths: [{ backend: { service: { name } } }] });
+  const status = { loadBalancer: { ingress: [{ ip: '203.0.113.9' }] } };
+  const ingress: Ingress = {
+    metadata: named('one'),
+    spec: {
+      rules: [
+        { host: 'ui.example.com', http: paths('argocd-server') },
+        { host: 'agents.example.com', http: paths('argocd-agent-principal') },
+        { host: '*.example.org', http: paths('argocd-agent-principal') },
+      ],
+    },
+  };
+  expect(best({ ingresses: [ingress] })).toEqual({ address: 'agents.example.com', port: '443' });
+  expect(hostsOf({ ingresses: [ingress] })).not.toContain('*.example.org');
+  const any: Ingress = { metadata: named('two'), spec: { defaultBackend: backend }, status };
+  expect(best({ ingresses: [any] })).toEqual({ address: '203.0.113.9', port: '443' });
+  expect(hostsOf({ ingresses: [any, ingress] })).toEqual(expect.arrayContaining(['203.0.113.9', 'agents.example.com']));
+});
+
+test('a Route of OpenShift, if it passes TLS through', () => {
+  const route = (termination: string, status: Route['status'] = {}): Route => ({
+    metadata: named('r'),
+    spec: { host: 'wished.example.com', to: { kind: 'Service', name: 'argocd-agent-principal' }, tls: { termination } },
+    status,
+  });
+  expect(best({ routes: [route('passthrough')] })).toEqual({ address: 'wished.example.com', port: '443' });
+  const admitted = route('passthrough', { ingress: [{ host: 'given.apps.example.com' }] });
+  expect(best({ routes: [admitted] })).toEqual({ address: 'given.apps.example.com', port: '443' });
+  expect(best({ routes: [route('edge')] })).toEqual({ problem: expect.stringContaining('no external endpoint') });
+});
+
+test('a TLSRoute of the Gateway API: its host names, the port of the listener', () => {
+  const route = (spec: TlsRoute['spec'] = {}): TlsRoute => ({
+    metadata: named('t'),
+    spec: {
+      parentRefs: [{ namespace: 'infra', name: 'edge', sectionName: 'agents' }],
+      rules: [{ backendRefs: [{ name: 'argocd-agent-principal' }] }],
+      ...spec,
+    },
+  });
+  const gateway: Gateway = {
+    metadata: { namespace: 'infra', name: 'edge' },
+    spec: {
+      listeners: [
+        { name: 'web', port: 443, protocol: 'HTTPS' },
+        { name: 'agents', port: 8443, protocol: 'TLS' },
+      ],
+    },
+    status: { addresses: [{ value: '198.51.100.7' }] },
+  };
+  const hostnames = ['agents.example.com'];
+  expect(best({ tlsRoutes: [route({ hostnames })], gateways: [gateway] })).toEqual({
+    address: 'agents.example.com',
+    port: '8443',
+  });
+  expect(best({ tlsRoutes: [route()], gateways: [gateway] })).toEqual({ address: '198.51.100.7', port: '8443' });
+  expect(best({ tlsRoutes: [route({ hostnames })] })).toEqual({ address: 'agents.example.com', port: '443' });
+  const other = route({ hostnames, rules: [{ backendRefs: [{ name: 'other' }] }] });
+  expect(best({ tlsRoutes: [other] })).toEqual({ problem: expect.any(String) });
+});
+
+test('the load balancer goes before all others, the nodes come last; certificates name them all', () => {
+  const routes: Route[] = [
+    {
+      metadata: named('r'),
+      spec: { host: 'route.example.com', to: { name: 'argocd-agent-principal' }, tls: { termination: 'passthrough' } },
+    },
+  ];
+  const ports = [{ name: 'https', port: 443, nodePort: 30443 }];
+  const nodes = [node(['InternalIP', '10.0.0.2'])];
+  const balanced = service({ type: 'LoadBalancer', ports }, [{ ip: '192.0.2.1' }]);
+  expect(best({ routes }, balanced)).toEqual({ address: '192.0.2.1', port: '443' });
+  const nodePort = service({ type: 'NodePort', ports });
+  expect(best({ routes }, nodePort, nodes)).toEqual({ address: 'route.example.com', port: '443' });
+  expect(principalHosts(around(nodePort, nodes, { routes }), 'argocd', [])).toEqual(
+    expect.arrayContaining(['route.example.com', '10.0.0.2']),
+  );
+});
+
+test('of the nodes one that is ready is chosen, always the same, in whatever order they come', () => {
+  const nodePort = service({ type: 'NodePort', ports: [{ name: 'https', port: 443, nodePort: 30443 }] });
+  const named = (name: string, ready: string): KubeNode => ({
+    metadata: { name },
+    status: {
+      addresses: [{ type: 'InternalIP', address: `10.0.0.${name}` }],
+      conditions: [{ type: 'Ready', status: ready }],
+    },
+  });
+  const nodes = [named('3', 'True'), named('1', 'Unknown'), named('2', 'True')];
+  for (const order of [nodes, [...nodes].reverse()]) {
+    expect(find(none, nodePort, order)).toEqual({ address: '10.0.0.2', port: '30443' });
+  }
 });

@@ -71,7 +71,7 @@ export class FleetReconciler {
       events: this.#world.events,
       now: this.#world.now(),
       signal,
-      service: this.#world.caches.principalService(namespace),
+      surroundings: this.#world.caches.surroundings(namespace),
       renewAt: Number.POSITIVE_INFINITY,
       endpoint: undefined,
       authority: undefined,

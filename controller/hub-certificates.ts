@@ -15,7 +15,6 @@ import { isOurs } from './applier.ts';
 import { principalHosts, principalServices, resourceProxyHosts } from './discovery.ts';
 import { hubNames } from './names.ts';
 import { isFrom, latestSwitch, type Rotation } from './rotation.ts';
-import { nodesFor } from './server-step.ts';
 import { currentSecret, nameOf, writeSecret } from './shared-secrets.ts';
 import { parseGitOpsCluster } from './spec.ts';
 import { failed, type Step, type StepContext, type StepResult, succeeded } from './steps.ts';
@@ -24,7 +23,7 @@ import { failed, type Step, type StepContext, type StepResult, succeeded } from 
 export const principalStep: Step = {
   condition: 'PrincipalCertificateReady',
   purpose: 'generate principal certificate',
-  run: async (context) => {
+  run: (context) => {
     const { gitOpsCluster, namespace, endpoint, spec, caches } = context;
     // All GitOpsClusters of the namespace share the principal, each perhaps under an address of its own.
     const others = caches.gitOpsClusters
@@ -32,7 +31,7 @@ export const principalStep: Step = {
       .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)
       .flatMap((other) => parseGitOpsCluster(other).server.value?.address || []);
     const addresses = [endpoint?.address ?? spec.server.value?.address ?? '', ...others];
-    const hosts = principalHosts(context.service, await nodesFor(context), namespace, [...new Set(addresses)].sort());
+    const hosts = principalHosts(context.surroundings, namespace, [...new Set(addresses)].sort());
     return serverCertificate(context, hubNames.principalTls, hosts, 'Principal certificate generated successfully');
   },
 };
@@ -42,7 +41,10 @@ export const resourceProxyStep: Step = {
   condition: 'ResourceProxyCertificateReady',
   purpose: 'generate resource proxy certificate',
   run: (context) => {
-    const hosts = resourceProxyHosts(context.namespace, context.service?.metadata.name ?? principalServices[0]);
+    const hosts = resourceProxyHosts(
+      context.namespace,
+      context.surroundings.service?.metadata.name ?? principalServices[0],
+    );
     const message = 'Resource proxy certificate generated successfully';
     return serverCertificate(context, hubNames.resourceProxyTls, hosts, message);
   },

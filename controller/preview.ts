@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import { KubeClient, type KubeObject, keyOf, nodes } from '../lib/kube/index.ts';
+import { KubeClient, type KubeObject, keyOf } from '../lib/kube/index.ts';
 import { command, createLogger, FatalError, type FlagValues, UsageError } from '../lib/ops/index.ts';
 import { textOf } from '../lib/pki/index.ts';
 import { Caches } from './caches.ts';
@@ -16,7 +16,7 @@ import type { RenderedWork } from './render/pack.ts';
 import { Templates } from './render/templates.ts';
 import type { GitOpsCluster } from './resources.ts';
 import { releaseOf } from './rollout/version.ts';
-import { parseGitOpsCluster } from './spec.ts';
+import { type AddOnSettings, parseGitOpsCluster } from './spec.ts';
 
 type Flags = FlagValues<typeof renderFlags>;
 
@@ -61,7 +61,7 @@ async function fromFiles(flags: Flags): Promise<RenderedWork[]> {
     config: config.value,
     release: releaseOf({ caches: await hubOfFiles(flags.crds), delivery }, flags.namespace, addOn),
   };
-  return renderCluster(target, placeholder);
+  return renderCluster(target, asDelivered(addOn, placeholder));
 }
 
 async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[]> {
@@ -76,14 +76,7 @@ async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[
       : gitOpsClusterOf(caches, flags.namespace, flags.name);
     const namespace = gitOpsCluster.metadata.namespace ?? '';
     const { addOn, server } = specOf(gitOpsCluster);
-    const service = caches.principalService(namespace);
-    const needsNodes = service?.spec?.type === 'NodePort' && !server.address;
-    const endpoint = discoverEndpoint(
-      server,
-      service,
-      needsNodes ? await client.list(nodes, { signal }) : [],
-      namespace,
-    );
+    const endpoint = discoverEndpoint(server, caches.surroundings(namespace), namespace);
     if ('problem' in endpoint) throw new FatalError(endpoint.problem);
     const delivery = deliveryOf(flags);
     const read = flags.config ? parseAddOnConfig(await readConfig(flags.config, flags.cluster)) : undefined;
@@ -96,7 +89,7 @@ async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[
       config: read?.value ?? configOf({ caches, cluster: flags.cluster }),
       release: releaseOf({ caches, delivery }, namespace, addOn),
     };
-    return renderCluster(target, deliveredTo(caches, namespace, flags.cluster));
+    return renderCluster(target, asDelivered(addOn, deliveredTo(caches, namespace, flags.cluster)));
   } finally {
     stop.abort();
     await running;
@@ -126,6 +119,11 @@ function specOf(gitOpsCluster: GitOpsCluster) {
 function authoritiesOf(caches: Caches, namespace: string): string {
   const bundle = caches.bundles.get({ namespace, name: hubNames.authorityBundle });
   return bundle?.data?.['ca-bundle.crt'] ?? '(the CA)';
+}
+
+/** A cluster that asks for its certificate itself is given none. */
+function asDelivered({ clientCertificate }: AddOnSettings, delivered: DeliveredSecrets): DeliveredSecrets {
+  return clientCertificate === 'CSR' ? { ...delivered, clientCertificate: undefined } : delivered;
 }
 
 /** What was generated for a cluster that is enrolled. */

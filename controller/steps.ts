@@ -1,8 +1,9 @@
-import type { Condition, EventRecorder, KubeClient, KubeLogger, Service } from '../lib/kube/index.ts';
+import type { Condition, EventRecorder, KubeClient, KubeLogger } from '../lib/kube/index.ts';
 import type { KeyCertificate } from '../lib/pki/index.ts';
 import type { Applier } from './applier.ts';
 import type { Caches } from './caches.ts';
 import type { Endpoint } from './discovery.ts';
+import type { Surroundings } from './exposures.ts';
 import type { GitOpsCluster } from './resources.ts';
 import type { ClusterCertificates, Rotation } from './rotation.ts';
 import type { Selection } from './selection.ts';
@@ -32,8 +33,8 @@ export interface StepContext {
   readonly signal: AbortSignal;
   readonly selection: Selection;
   readonly clusters: ClusterSummary;
-  /** The principal's Service, if there is one. */
-  readonly service: Service | undefined;
+  /** The principal's Service, if there is one, and what leads to it. */
+  readonly surroundings: Surroundings;
   /** Earliest time when something must be looked at again, in milliseconds since the epoch. */
   renewAt: number;
   endpoint: Endpoint | undefined;

@@ -18,12 +18,24 @@ export function workplaces(fleet: Fleet): Record<string, Workplace[]> {
 const readAgain = 'a write that was refused or whose answer was lost: the object is read before the next attempt';
 const signer = 'signers.certificates.k8s.io [open-cluster-management.io/argocd-agent-addon]';
 const askedByAdmission = 'the API server asks for it when a certificate is approved or signed; it is no request';
+const nodePorts = 'the Service of the principal is of type NodePort';
+const otherHubs = 'hubs that have the kind';
 const sayAgain = 'an event that happens again is counted in the first one';
 
 /** What the scenario need not use, by program, with the reason why it is given all the same. */
 const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   controller: {
-    'ClusterRole argocd-agent-addon-controller: list nodes': 'the Service of the principal is of type NodePort',
+    'ClusterRole argocd-agent-addon-controller: list nodes': nodePorts,
+    'ClusterRole argocd-agent-addon-controller: watch nodes': nodePorts,
+    ...Object.fromEntries(
+      [
+        'gateways.gateway.networking.k8s.io',
+        'tlsroutes.gateway.networking.k8s.io',
+        'routes.route.openshift.io',
+      ].flatMap((kind) =>
+        ['list', 'watch'].map((verb) => [`ClusterRole argocd-agent-addon-controller: ${verb} ${kind}`, otherHubs]),
+      ),
+    ),
     'ClusterRole argocd-agent-addon-controller: patch events.events.k8s.io': sayAgain,
     [`ClusterRole argocd-agent-addon-controller: approve ${signer}`]: askedByAdmission,
     [`ClusterRole argocd-agent-addon-controller: sign ${signer}`]: askedByAdmission,
