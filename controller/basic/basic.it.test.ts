@@ -262,6 +262,30 @@ test('what is wrong is said on the Application, and takes nothing down', async (
   await fleet.onHub('its end', 'guestbook', (now) => now === undefined);
 });
 
+test('an Application does not overwrite itself on the hub, nor a Secret that is somebody else’s', async () => {
+  const foreign = { namespace: 'argocd', name: 'local-cluster-secret' };
+  const labels = { 'argocd.argoproj.io/secret-type': 'cluster', 'app.kubernetes.io/managed-by': 'somebody' };
+  const data = { name: Buffer.from('another').toString('base64') };
+  const before = await fleet.hub.create(secrets, { metadata: { ...foreign, labels }, data });
+  fleet.start();
+  await fleet.fixture.managedCluster('local-cluster', { 'local-cluster': 'true' });
+  await eventually('an Event', async () => {
+    const found = await fleet.hub.list(events, { namespace: 'default' });
+    return found.some(({ regarding, reason }) => regarding?.name === 'local-cluster' && reason === 'NoClusterSecret');
+  });
+  expect((await fleet.hub.get(secrets, foreign))?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  await fleet.create('guestbook', { metadata: { annotations: { [keys.cluster]: 'local-cluster' } } });
+  const refused = await fleet.onHub('the problem', 'guestbook', condition);
+  expect(condition(refused)).toMatch(
+    /^ManagedCluster local-cluster is the hub itself: .* set annotation .* to another namespace/,
+  );
+  expect(await fleet.works()).toEqual([]);
+  await fleet.change('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'gitops' } } });
+  await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
+  await fleet.hub.delete(managedClusters, { name: 'local-cluster' });
+  await fleet.hub.delete(secrets, foreign);
+});
+
 test('a work that is refused on the cluster is told with its reason', async () => {
   fleet.start();
   await fleet.create('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'nowhere' } } });
