@@ -55,15 +55,17 @@ export function planOperation(
 }
 
 /**
- * Decides what the wish to end the running operation does here. The resource version makes sure that it did not end
- * meanwhile, or another begin.
+ * Decides what the wish to end the running operation does here: it is about the one that the mirror shows. The resource
+ * version makes sure that it did not end meanwhile, or another begin.
  */
 export function planTermination(mirror: Application, local: Application | undefined): Plan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
     return { action: 'refuse', message: `operation not terminated: ${objection}` };
   }
-  if (local.operation === undefined || local.status?.operationState?.phase !== 'Running') {
+  const { phase, startedAt } = local.status?.operationState ?? {};
+  const seen = mirror.status?.operationState?.startedAt;
+  if (local.operation === undefined || phase !== 'Running' || (seen !== undefined && seen !== startedAt)) {
     return { action: 'none' };
   }
   return update(local, {
