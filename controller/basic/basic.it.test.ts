@@ -24,7 +24,8 @@ beforeAll(async () => {
   if (!cluster) throw new Error('no managed cluster');
   // The real schemas where they are to be had.
   const hubCrds = hasShared ? await readCrds(join(shared, 'ocm')) : await ocmCrds('hub');
-  const kinds = await argoCdCrds();
+  const all = hasShared ? await readCrds(join(shared, 'argocd')) : await argoCdCrds();
+  const kinds = all.filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
   await installCrds(testbed.hub.client, [...hubCrds, ...kinds]);
   await installCrds(cluster.client, kinds);
   ocm = await startOcm(testbed.hub, { statusSyncIntervalMs: 500 });
