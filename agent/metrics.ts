@@ -18,6 +18,8 @@ export interface AgentMetrics {
   arrived(resourceType: string, seconds: number): void;
   /** An event of the principal has been processed. */
   processed(resourceType: string, status: EventOutcome, seconds: number): void;
+  /** Commands to Argo CD's cache, and those that failed; `get` or `subscribe`. */
+  readonly redisProxy: { request(command: string): void; failed(command: string): void };
 }
 
 /** Registers the metrics; `state` is asked at every scrape. */
@@ -86,7 +88,23 @@ export function agentMetrics(
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
     registers,
   });
+  const cached = new Counter({
+    name: 'argocd_agent_redis_proxy_requests_total',
+    help: "Commands of the principal to Argo CD's cache",
+    labelNames: ['command'],
+    registers,
+  });
+  const notCached = new Counter({
+    name: 'argocd_agent_redis_proxy_errors_total',
+    help: "Commands of the principal to Argo CD's cache that failed",
+    labelNames: ['command'],
+    registers,
+  });
   return {
+    redisProxy: {
+      request: (command) => cached.inc({ command }),
+      failed: (command) => notCached.inc({ command }),
+    },
     connected: () => {
       connections.inc();
       connectionStatus.set(1);

@@ -89,6 +89,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     namespace,
     isEnabled: flags['enable-resource-proxy'],
     access: flags['live-access'] as 'managed' | 'all',
+    redis: { link, hasSameKeys: flags['destination-based-mapping'], metrics: metrics.redisProxy },
     logger: loggers.component('resource-proxy'),
   });
 

@@ -25,6 +25,8 @@ export interface PrincipalCredentials {
   readonly resourceProxy: Live<KeyPair> | undefined;
   /** Certificates that those of the resource proxy's clients must come from. */
   readonly resourceProxyTrust: Live<string> | undefined;
+  /** Certificate of the Redis proxy; undefined when it needs none. */
+  readonly redisProxy: Live<KeyPair> | undefined;
   /** PKCS#8 PEM; undefined when a key is made at every start. */
   readonly signingKey: Live<string> | undefined;
 }
@@ -60,6 +62,10 @@ export function principalCredentials(
   };
   // As in the original: only all three together count.
   const hasProxyFiles = Object.values(proxyFiles).every((path) => path !== '');
+  const redisFiles = {
+    'tls.crt': flags['redis-proxy-server-tls-cert'],
+    'tls.key': flags['redis-proxy-server-tls-key'],
+  };
   const caFile = flags['root-ca-path'];
   const caSecret = flags['tls-ca-secret-name'];
   const trust = `${caSecret}-trust`;
@@ -99,6 +105,14 @@ export function principalCredentials(
           (fields) => parseTrust(fields, ['ca.crt', 'tls.crt']),
         )
       : undefined,
+    redisProxy:
+      flags['disable-redis-proxy'] || !flags['redis-tls-enabled']
+        ? undefined
+        : live(
+            redisFiles['tls.crt'] === '' ? undefined : redisFiles,
+            flags['redis-proxy-server-tls-secret-name'],
+            parseKeyPair,
+          ),
     signingKey:
       keyFile === '' && flags['insecure-jwt-generate']
         ? undefined

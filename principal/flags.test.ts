@@ -73,11 +73,6 @@ ha-allowed-replication-clients            slice      -                          
 ha-replication-initial-ack-timeout        duration   0                                 HA_REPLICATION_INITIAL_ACK_TIMEOUT
 `;
 
-/** Flags whose default is another one here, while what they turn on does not exist. */
-const otherDefaults: Readonly<Record<string, string>> = {
-  'disable-redis-proxy': 'true',
-};
-
 const rows = original
   .trim()
   .split('\n')
@@ -88,7 +83,7 @@ const rows = original
       : variable === '-'
         ? undefined
         : `ARGOCD_PRINCIPAL_${variable}`;
-    return { flag, type, fallback: otherDefaults[flag] ?? (fallback === '-' ? '' : fallback), env };
+    return { flag, type, fallback: fallback === '-' ? '' : fallback, env };
   });
 
 const show = (type: string, value: unknown): string => {
@@ -108,11 +103,11 @@ test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => 
   expect(ours.env).toBe(env);
 });
 
-test('one is ours alone', () => {
+test('two are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
   expect(
     [...Object.keys(principalFlags), ...Object.keys(unsupportedPrincipalFlags)].filter((name) => !known.includes(name)),
-  ).toEqual(['resource-proxy-listen']);
+  ).toEqual(['resource-proxy-listen', 'redis-proxy-listen']);
 });
 
 test('values are read from the environment as the originals read them', () => {

@@ -174,11 +174,28 @@ export const principalFlags = {
     ...env('RESOURCE_PROXY_TLS_CA_PATH'),
   }),
   'disable-redis-proxy': boolFlag({
-    usage: 'no Redis proxy; only true in this version',
-    default: true,
-    hidden: true,
+    usage: 'do not serve the Redis proxy, through which Argo CD sees the resource trees of agents',
     ...env('DISABLE_REDIS_PROXY'),
-    check: (off) => (off ? undefined : 'the Redis proxy is not supported by this version'),
+  }),
+  'redis-proxy-listen': stringFlag({
+    usage: 'address and port that the Redis proxy listens on',
+    default: '0.0.0.0:6379',
+    ...env('REDIS_PROXY_LISTEN'),
+    check: (value) =>
+      parseListen(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
+  }),
+  'redis-proxy-server-tls-cert': stringFlag({
+    usage: "file with the Redis proxy's certificate, instead of the Secret; with --redis-tls-enabled",
+    ...env('REDIS_PROXY_SERVER_TLS_CERT_PATH'),
+  }),
+  'redis-proxy-server-tls-key': stringFlag({
+    usage: "file with the Redis proxy's key, instead of the Secret; with --redis-tls-enabled",
+    ...env('REDIS_PROXY_SERVER_TLS_KEY_PATH'),
+  }),
+  'redis-proxy-server-tls-secret-name': stringFlag({
+    usage: "Secret with the Redis proxy's certificate and key; with --redis-tls-enabled",
+    default: 'argocd-redis-proxy-tls',
+    ...env('REDIS_PROXY_SERVER_TLS_SECRET_NAME'),
   }),
 };
 
@@ -192,9 +209,6 @@ const prefixed = (names: Readonly<Record<string, string>>): Record<string, strin
 export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefined>> = {
   ...prefixed({
     'resource-proxy-address': 'RESOURCE_PROXY_ADDRESS',
-    'redis-proxy-server-tls-cert': 'REDIS_PROXY_SERVER_TLS_CERT_PATH',
-    'redis-proxy-server-tls-key': 'REDIS_PROXY_SERVER_TLS_KEY_PATH',
-    'redis-proxy-server-tls-secret-name': 'REDIS_PROXY_SERVER_TLS_SECRET_NAME',
     'enable-self-cluster-registration': 'ENABLE_SELF_CLUSTER_REGISTRATION',
     'self-registration-client-cert-secret': 'SELF_REGISTRATION_CLIENT_CERT_SECRET',
     'ha-enabled': 'HA_ENABLED',

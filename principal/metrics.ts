@@ -33,6 +33,12 @@ export interface ResourceProxyMetrics {
   failed(agent: string, reason: 'agent_disconnected' | 'timeout' | 'agent_error' | 'queue_missing'): void;
 }
 
+/** Commands of Argo CD that agents had to answer, and those that failed; the original's. */
+export interface RedisProxyMetrics {
+  request(agent: string, command: 'get' | 'subscribe'): void;
+  failed(agent: string, command: 'get' | 'subscribe'): void;
+}
+
 /**
  * The principal's metrics, under the original's names where it has them. Labels `agent_name` are of agents with a cluster
  * Secret and go when the agent does.
@@ -55,6 +61,7 @@ export interface PrincipalMetrics {
   /** Changes of kinds seen on the hub. */
   changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;
   readonly resourceProxy: ResourceProxyMetrics;
+  readonly redisProxy: RedisProxyMetrics;
   /** The agent has left the fleet. */
   forgetAgent(agent: string): void;
 }
@@ -181,8 +188,24 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     labelNames: ['agent_name', 'reason'],
     registers,
   });
+  const cached = new Counter({
+    name: 'argocd_principal_redis_proxy_requests_total',
+    help: "Commands of Argo CD to agents' caches",
+    labelNames: ['agent_name', 'command'],
+    registers,
+  });
+  const notCached = new Counter({
+    name: 'argocd_principal_redis_proxy_errors_total',
+    help: "Commands of Argo CD to agents' caches that failed",
+    labelNames: ['agent_name', 'command'],
+    registers,
+  });
   const processedBy = new Map<string, Set<string>>();
   return {
+    redisProxy: {
+      request: (agent, command) => cached.inc({ agent_name: agent, command }),
+      failed: (agent, command) => notCached.inc({ agent_name: agent, command }),
+    },
     resourceProxy: {
       request: (agent) => proxied.inc({ agent_name: agent }),
       failed: (agent, reason) => notProxied.inc({ agent_name: agent, reason }),
@@ -213,6 +236,10 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     forgetAgent: (agent) => {
       connections.remove({ agent_name: agent });
       proxied.remove({ agent_name: agent });
+      for (const command of ['get', 'subscribe']) {
+        cached.remove({ agent_name: agent, command });
+        notCached.remove({ agent_name: agent, command });
+      }
       for (const reason of ['agent_disconnected', 'timeout', 'agent_error', 'queue_missing']) {
         notProxied.remove({ agent_name: agent, reason });
       }

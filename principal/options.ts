@@ -38,6 +38,9 @@ export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<strin
   if (!generated && files && (flags['tls-cert'] === '' || flags['tls-key'] === '')) {
     throw new FatalError('Both --tls-cert and --tls-key have to be given');
   }
+  if ((flags['redis-proxy-server-tls-cert'] === '') !== (flags['redis-proxy-server-tls-key'] === '')) {
+    throw new FatalError('Both --redis-proxy-server-tls-cert and --redis-proxy-server-tls-key have to be given');
+  }
   const settings = tlsSettings(flags);
   return {
     flags,

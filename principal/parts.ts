@@ -29,6 +29,8 @@ export interface HubParts {
   readonly parts: PrincipalParts;
   /** What the hub's Argo CD calls an agent's cluster may have changed. */
   clusterChanged(agent: string): void;
+  /** The managed agent that has a hub Application; undefined when none has it. */
+  agentOf(application: Application): string | undefined;
 }
 
 /** Everything that this principal keeps in step, as its flags say. */
@@ -80,6 +82,7 @@ export function principalParts(options: {
     concurrency,
     log,
   });
+  const agentOf = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
   const parts = new PrincipalParts({
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.
@@ -89,7 +92,7 @@ export function principalParts(options: {
       new PrincipalSync({
         applications: hubApplications,
         principalUid,
-        agentOf: applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping }),
+        agentOf,
         ...(mapping === 'destination'
           ? {
               namespaceOf: (agent, local) =>
@@ -108,7 +111,7 @@ export function principalParts(options: {
     ],
     log,
   });
-  return { parts, clusterChanged: (agent) => mirrors.clusterChanged(agent) };
+  return { parts, agentOf, clusterChanged: (agent) => mirrors.clusterChanged(agent) };
 }
 
 const fieldManager = 'argocd-agent-principal';

@@ -28,6 +28,7 @@ import { principalCredentials } from './credentials.ts';
 import type { PrincipalFlags, principalFlags } from './flags.ts';
 import { ensurePrincipalUid } from './identity.ts';
 import { proxyResources } from './live/proxy-resources.ts';
+import { proxyRedis } from './live/redis/start.ts';
 import { LiveAccess } from './live/serve.ts';
 import { principalMetrics } from './metrics.ts';
 import { pinnedMode } from './modes.ts';
@@ -107,7 +108,7 @@ export async function runPrincipal(
     observer: observerOf('connections'),
     logger,
   });
-  const { parts, clusterChanged } = principalParts({
+  const { parts, agentOf, clusterChanged } = principalParts({
     flags,
     client,
     caches,
@@ -188,6 +189,19 @@ export async function runPrincipal(
     logger,
     signal,
   });
+  const caching = settings.flags['disable-redis-proxy']
+    ? undefined
+    : proxyRedis({
+        settings,
+        credentials,
+        caches,
+        owners: { isAgent: (name) => agents.has(name), agentOf },
+        live,
+        link,
+        metrics: metrics.redisProxy,
+        logger: loggers.component('redis-proxy'),
+        signal,
+      }).catch(shared.failed);
   const proxying = settings.flags['enable-resource-proxy']
     ? proxyResources({
         settings,
@@ -210,7 +224,7 @@ export async function runPrincipal(
   logger.info('principal stops');
   // First the streams, so that agents go elsewhere at once.
   const closed = server.close();
-  await Promise.all([recording, informing, proxying]);
+  await Promise.all([recording, informing, proxying, caching]);
   await records.close();
   await Promise.all([closed, events.close(), tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
   if (failure.signal.aborted) throw failure.signal.reason;

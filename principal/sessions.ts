@@ -234,9 +234,15 @@ export class Sessions {
       case targets.heartbeat:
         return true;
       case targets.resource:
-        // One that nobody waits for any more is late, which is no fault.
-        this.#options.live.answered(agent, event);
-        return true;
+      case targets.redis:
+        try {
+          // One that nobody waits for any more is late, which is no fault.
+          this.#options.live.answered(agent, event);
+          return true;
+        } catch (error) {
+          warnings.warn({ agent, error }, 'an answer of an agent cannot be read');
+          return false;
+        }
       case targets.clusterCacheInfoUpdate:
         try {
           this.#options.clusterInfos.statistics(agent, event);

@@ -33,6 +33,7 @@ export interface LiveConnection {
 export class LiveRequests {
   readonly #handlers: Readonly<Record<string, RequestHandler>>;
   readonly #overloaded: (event: WireEvent, context: RequestContext) => void;
+  readonly #ended: () => void;
   readonly #logger: Logger;
   readonly #seen = new Set<string>();
   readonly #running = new Map<string, AbortController>();
@@ -42,10 +43,13 @@ export class LiveRequests {
   constructor(options: {
     handlers: Readonly<Record<string, RequestHandler>>;
     overloaded: (event: WireEvent, context: RequestContext) => void;
+    /** Hears that the connection has ended. */
+    ended?: () => void;
     logger: Logger;
   }) {
     this.#handlers = options.handlers;
     this.#overloaded = options.overloaded;
+    this.#ended = options.ended ?? (() => undefined);
     this.#logger = options.logger;
   }
 
@@ -61,6 +65,7 @@ export class LiveRequests {
   /** The connection has ended, and with it everything that was asked for on it. */
   disconnected(): void {
     this.#connection = undefined;
+    this.#ended();
     for (const controller of this.#running.values())
       controller.abort(new Error('the connection to the principal ended'));
   }

@@ -4,6 +4,7 @@ import type { Logger } from '../../lib/ops/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Logs } from './logs.ts';
 import { ManagedObjects, type OwningApplication } from './managed.ts';
+import { RedisRequests, type RedisRequestsOptions } from './redis.ts';
 import { LiveRequests, type RequestContext } from './requests.ts';
 import { Resources } from './resources.ts';
 
@@ -27,9 +28,12 @@ export function serveLive(options: {
   /** Whether requests for resources are carried out (`--enable-resource-proxy`). */
   isEnabled: boolean;
   access: 'managed' | 'all';
+  /** The Redis of this cluster's Argo CD. */
+  redis: Omit<RedisRequestsOptions, 'logger'>;
   logger: Logger;
 }): LiveRequests {
   const { client, applications, settings, namespace, access, logger } = options;
+  const redis = new RedisRequests({ ...options.redis, logger });
   const managed = new ManagedObjects({
     applications,
     namespace,
@@ -52,7 +56,9 @@ export function serveLive(options: {
       },
       // As in the original, logs are served whatever --enable-resource-proxy says.
       [targets.containerLog]: (event, context) => logs.handle(event, context),
+      [targets.redis]: (event, context) => redis.handle(event, context),
     },
+    ended: () => redis.disconnected(),
     overloaded: (event, context) => refuse(event, context, 429, 'the agent carries out too many requests already'),
     logger,
   });

@@ -53,6 +53,8 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = []): Pr
       `--healthz-port=${healthPort}`,
       `--redis-server-address=127.0.0.1:${hub.redisPort}`,
       '--auth=mtls:subject:CN=([^,]+)',
+      '--enable-resource-proxy=false',
+      '--disable-redis-proxy',
       ...args,
     ],
     {

@@ -201,6 +201,7 @@ export async function startHub(options: { principalArgs?: readonly string[] } = 
       '--auth=mtls:subject:CN=([^,]+)',
       // Several principals share this machine; a test of the proxy names a port.
       ...(args.some((arg) => arg.startsWith('--resource-proxy-listen')) ? [] : ['--enable-resource-proxy=false']),
+      ...(args.some((arg) => arg.startsWith('--redis-proxy-listen')) ? [] : ['--disable-redis-proxy']),
       ...args,
     ]);
     programs.push(program);

@@ -25,4 +25,15 @@ export {
   terminalRequest,
 } from './messages.ts';
 export { isDiscoveryPath, parseResourcePath, type ResourcePath, resourcePathOf } from './paths.ts';
+export {
+  bulk,
+  CommandReader,
+  encodeCommand,
+  errorReply,
+  noValue,
+  pushOf,
+  type ReplyPiece,
+  ReplySplitter,
+  RespError,
+} from './resp.ts';
 export { statusText } from './status.ts';

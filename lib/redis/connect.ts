@@ -1,3 +1,4 @@
+import type { ConnectionOptions } from 'node:tls';
 import type { Informer, Secret } from '../kube/index.ts';
 import { followFiles, followSecret, Live, type Logger, parseTrust } from '../ops/index.ts';
 import { RedisLink } from './link.ts';
@@ -11,19 +12,27 @@ export function redisLink(
   settings: RedisSettings,
   context: { secrets: Informer<Secret>; namespace: string; notify: boolean; logger: Logger; signal: AbortSignal },
 ): RedisLink {
-  const { tls, address, credentials } = settings;
+  const { address, credentials } = settings;
   const { notify, logger } = context;
-  const common = { address, credentials, notify, logger };
-  if (tls === 'off') return new RedisLink({ ...common, tls: () => undefined });
-  if (tls === 'insecure') return new RedisLink({ ...common, tls: () => ({ rejectUnauthorized: false }) });
+  return new RedisLink({ address, credentials, notify, logger, tls: redisTls(settings, context) });
+}
+
+/**
+ * How a connection to Redis is protected, to be asked for before every one; undefined for not at all. What is returned throws an
+ * Error while the CA is missing.
+ * @throws FatalError when the CA's file cannot be read
+ */
+export function redisTls(
+  { tls }: Pick<RedisSettings, 'tls'>,
+  context: { secrets: Informer<Secret>; namespace: string; logger: Logger; signal: AbortSignal },
+): () => ConnectionOptions | undefined {
+  if (tls === 'off') return () => undefined;
+  if (tls === 'insecure') return () => ({ rejectUnauthorized: false });
   const ca = trust(tls, context);
-  return new RedisLink({
-    ...common,
-    tls: () => {
-      if (ca.value === undefined) throw new Error(`${ca.origin}, the CA of Redis: ${ca.problem}`);
-      return { ca: ca.value };
-    },
-  });
+  return () => {
+    if (ca.value === undefined) throw new Error(`${ca.origin}, the CA of Redis: ${ca.problem}`);
+    return { ca: ca.value };
+  };
 }
 
 function trust(

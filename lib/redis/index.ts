@@ -6,6 +6,6 @@ export {
   decodeClusterInfo,
   encodeClusterInfo,
 } from './cluster-info.ts';
-export { redisLink } from './connect.ts';
+export { redisLink, redisTls } from './connect.ts';
 export { RedisLink, type RedisLinkOptions } from './link.ts';
 export { type RedisSettings, type RedisTlsFlags, redisSettings } from './settings.ts';

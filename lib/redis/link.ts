@@ -38,6 +38,7 @@ type Client = ReturnType<typeof open>;
 export class RedisLink {
   readonly #options: RedisLinkOptions;
   readonly #events = new EventEmitter<{ ready: []; changed: [] }>();
+  readonly #channels = new Map<string, Set<() => void>>();
   #client: Client | undefined;
   #problem: string | undefined = 'not connected yet';
   #canNotify: boolean;
@@ -82,6 +83,25 @@ export class RedisLink {
     await this.#connected().del(key);
   }
 
+  /**
+   * Hears of messages on a channel, on this connection and those that follow it; messages during a break are lost, and one call
+   * after it stands for them. Needs a link that is notified (RESP3).
+   *
+   * @returns ends it
+   */
+  subscribe(channel: string, listener: () => void): () => void {
+    const listeners = this.#channels.get(channel) ?? new Set();
+    const isFirst = listeners.size === 0;
+    this.#channels.set(channel, listeners.add(listener));
+    if (isFirst && this.#client !== undefined) this.#follow(this.#client, channel);
+    return () => {
+      if (!listeners.delete(listener) || listeners.size > 0) return;
+      this.#channels.delete(channel);
+      // A connection that breaks ends it as well.
+      this.#client?.unsubscribe(channel).catch(() => undefined);
+    };
+  }
+
   /** Keeps the connection until aborted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 500, maxMs: 30_000 };
@@ -95,6 +115,19 @@ export class RedisLink {
       await delay(wait * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
       wait = Math.min(wait * 2, maxMs);
     }
+  }
+
+  #follow(client: Client, channel: string): void {
+    client
+      .subscribe(channel, () => this.#heard(channel))
+      .catch((error: unknown) => {
+        // The next connection subscribes anew.
+        if (this.#client === client) this.#options.logger.warn({ error, channel }, 'Redis refuses a subscription');
+      });
+  }
+
+  #heard(channel: string): void {
+    for (const listener of [...(this.#channels.get(channel) ?? [])]) listener();
   }
 
   #connected(): Client {
@@ -125,6 +158,10 @@ export class RedisLink {
       this.#client = client;
       this.#problem = undefined;
       this.#options.logger.info({ redis: this.#options.address }, 'connected to Redis');
+      for (const channel of this.#channels.keys()) {
+        this.#follow(client, channel);
+        this.#heard(channel);
+      }
       this.#events.emit('ready');
       await ended.promise;
     } catch (error) {

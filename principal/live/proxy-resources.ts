@@ -5,6 +5,7 @@ import type { Blocklist } from '../blocklist.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
 import { parseListen } from '../flags.ts';
 import type { PrincipalOptions } from '../options.ts';
+import { firstMaterial } from './key-material.ts';
 import type { ResourceProxyOptions } from './resource-proxy.ts';
 import type { LiveAccess } from './serve.ts';
 
@@ -32,7 +33,13 @@ export async function proxyResources(options: {
     const allowed = settings.tls === 'plaintext' ? {} : settings.tls.settings;
     return pair === undefined || clientCa === undefined ? undefined : { ...pair, clientCa, ...allowed };
   };
-  const tls = await firstOf(material, [resourceProxy, resourceProxyTrust], logger, signal);
+  const tls = await firstMaterial(material, [resourceProxy, resourceProxyTrust], {
+    what: 'resource proxy',
+    flag: 'resource-proxy-secret-name',
+    off: 'enable-resource-proxy=false',
+    logger,
+    signal,
+  });
   if (tls === undefined) return;
   const proxy = await live.serveResources({
     address,
@@ -59,40 +66,4 @@ export async function proxyResources(options: {
     signal.addEventListener('abort', () => resolve());
   });
   await proxy.close();
-}
-
-/** Waits until there is a value; undefined when aborted before. */
-function firstOf<T>(
-  value: () => T | undefined,
-  sources: readonly {
-    readonly origin: string;
-    readonly problem: string | undefined;
-    subscribe(heard: () => void): () => void;
-  }[],
-  logger: Logger,
-  signal: AbortSignal,
-): Promise<T | undefined> {
-  const first = value();
-  if (first !== undefined) return Promise.resolve(first);
-  const missing = sources
-    .filter(({ problem }) => problem !== undefined)
-    .map(({ origin, problem }) => `${origin}: ${problem}`);
-  logger.warn(
-    {
-      missing,
-      hint: 'Create it, name another one with --resource-proxy-secret-name, or set --enable-resource-proxy=false',
-    },
-    'the resource proxy waits for its key material',
-  );
-  return new Promise((resolve) => {
-    const heard = () => {
-      const found = value();
-      if (found !== undefined || signal.aborted) {
-        for (const unsubscribe of unsubscribes) unsubscribe();
-        resolve(found);
-      }
-    };
-    const unsubscribes = sources.map((source) => source.subscribe(heard));
-    signal.addEventListener('abort', heard);
-  });
 }

@@ -1,11 +1,21 @@
 import type { X509Certificate } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
+import { redisResponse } from '../../lib/live/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
-import { grpcStatus, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
+import {
+  dataOf,
+  grpcStatus,
+  type LiveStreamService,
+  type ServerTls,
+  targets,
+  type WireEvent,
+} from '../../lib/wire/index.ts';
 import { Bodies } from './bodies.ts';
 import { CallerNames } from './callers.ts';
 import { Exchange } from './exchange.ts';
+import { AgentCache, type AgentCacheOptions } from './redis/agent-cache.ts';
+import { type RedisProxy, type RedisProxyOptions, serveRedisProxy } from './redis/proxy.ts';
 import { type ResourceProxy, type ResourceProxyOptions, serveResourceProxy } from './resource-proxy.ts';
 
 /** Live data of the agents' clusters: what is asked of agents, and what they answer. */
@@ -14,6 +24,7 @@ export class LiveAccess {
   readonly #bodies = new Bodies();
   readonly #send: (agent: string, event: WireEvent) => boolean;
 
+  #redisProxy: RedisProxy | undefined;
   readonly #arrivals = new EventEmitter<{ connected: [agent: string] }>().setMaxListeners(0);
   readonly #isConnected: (agent: string) => boolean;
 
@@ -37,14 +48,23 @@ export class LiveAccess {
     },
   };
 
-  /** Takes an event of an agent; false when it is no answer to anything that was asked. */
+  /**
+   * Takes an event of an agent; false when it is no answer to anything that was asked.
+   * @throws WireError when it cannot be read
+   */
   answered(agent: string, event: WireEvent): boolean {
-    return event.target === targets.resource && this.#exchange.answered(agent, event);
+    if (this.#exchange.answered(agent, event)) return true;
+    if (event.target !== targets.redis) return false;
+    const { connectionUuid, body } = dataOf(event, redisResponse);
+    if (!body.pushFromSubscribe) return false;
+    this.#redisProxy?.news(agent, connectionUuid, body.pushFromSubscribe.channelName);
+    return true;
   }
 
   /** The agent has a stream. */
   connected(agent: string): void {
     this.#arrivals.emit('connected', agent);
+    this.#redisProxy?.agentConnected(agent);
   }
 
   /** The agent's stream has ended. */
@@ -74,6 +94,16 @@ export class LiveAccess {
       metrics,
       logger,
     });
+  }
+
+  /** Serves the cache of the agents' Argo CDs. @throws FatalError when the port cannot be taken */
+  async serveRedis(
+    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'exchange' | 'logger'>,
+  ): Promise<RedisProxy> {
+    const { link, metrics, logger } = options;
+    const cache = new AgentCache({ exchange: this.#exchange, link, metrics, logger });
+    this.#redisProxy = await serveRedisProxy({ ...options, cache });
+    return this.#redisProxy;
   }
 
   #arrivalOf(agent: string, signal: AbortSignal): Promise<void> {

@@ -1,0 +1,70 @@
+import { createClient } from '@redis/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { namespaces } from '../../lib/kube/index.ts';
+import { freeLowPort, freePort, type Pair, type Redis, startPair, startRedis, until } from '../pair/index.ts';
+
+// The cache of an agent's Argo CD, as the hub's argocd-server reads it, with a real Redis on both sides.
+
+const tree = (instance: string) => `app|resources-tree|${instance}|1.8.3.gz`;
+const channel = (instance: string) => `app|managed-resources|${instance}|1.8.3`;
+const value = Buffer.from([0x1f, 0x8b, 0, 255, 13, 10]);
+
+let pair: Pair;
+let hubRedis: Redis;
+let localRedis: Redis;
+let proxyPort: number;
+const clients: ReturnType<typeof createClient>[] = [];
+
+beforeAll(async () => {
+  const [hub, local, proxy] = await Promise.all([freePort(), freePort(), freeLowPort()]);
+  proxyPort = proxy;
+  [hubRedis, localRedis] = await Promise.all([startRedis({ port: hub }), startRedis({ port: local })]);
+  pair = await startPair({
+    principalArgs: [`--redis-proxy-listen=127.0.0.1:${proxy}`, `--redis-server-address=127.0.0.1:${hub}`],
+    agentArgs: [`--redis-addr=127.0.0.1:${local}`],
+  });
+  await pair.hub.client.create(namespaces, { metadata: { name: pair.name } });
+  await Promise.all([pair.principal.says(/Redis proxy serves/), pair.agent.says(/connected to Redis/)]);
+});
+afterAll(async () => {
+  for (const client of clients) if (client.isOpen) client.destroy();
+  await pair?.stop();
+  await Promise.all([hubRedis?.stop(), localRedis?.stop()]);
+});
+
+async function client(port: number) {
+  const made = createClient({ RESP: 3, socket: { host: '127.0.0.1', port, reconnectStrategy: false } });
+  made.on('error', () => undefined);
+  clients.push(made as never);
+  await made.connect();
+  return made;
+}
+
+test("an Application's tree comes from its cluster, news of it too, and the last one stands while the agent is away", async () => {
+  const local = await client(localRedis.port);
+  const server = await client(proxyPort);
+  await local.set(tree('web'), value);
+  await server.set('mfst|a', 'a manifest');
+  const seen = await server.withTypeMapping({ 36: Buffer }).get(tree(`${pair.name}_web`));
+  expect(Buffer.from(seen as never)).toEqual(value);
+  expect(await server.get('mfst|a')).toBe('a manifest');
+  expect(await (await client(hubRedis.port)).get('mfst|a')).toBe('a manifest');
+  expect(await server.get(tree(`${pair.name}_nothing`))).toBeNull();
+
+  const follower = await client(proxyPort);
+  let news = 0;
+  await follower.subscribe(channel(`${pair.name}_web`), () => news++);
+  await local.publish(channel('web'), '');
+  await until('the news is here', async () => (news === 1 ? true : undefined));
+
+  await pair.agent.stop('SIGKILL');
+  await pair.principal.says(/An agent is disconnected/);
+  const stale = await server.withTypeMapping({ 36: Buffer }).get(tree(`${pair.name}_web`));
+  expect(Buffer.from(stale as never)).toEqual(value);
+  expect(await server.get(tree(`${pair.name}_never-seen`))).not.toBeNull();
+
+  pair.agent.start();
+  await until('what happened meanwhile is news', async () => (news >= 2 ? true : undefined), { timeoutMs: 60_000 });
+  await local.publish(channel('web'), '');
+  await until('news come again', async () => (news >= 3 ? true : undefined), { timeoutMs: 60_000 });
+});

@@ -1,0 +1,40 @@
+import type { Logger } from '../../lib/ops/index.ts';
+
+/** Something that key material is read from. */
+interface Source {
+  readonly origin: string;
+  readonly problem: string | undefined;
+  subscribe(heard: () => void): () => void;
+}
+
+/**
+ * Waits until a proxy's key material is there, and says once in the log what is missing. Nothing else waits for it: agents and
+ * what is kept in step do not need the proxies.
+ *
+ * @returns undefined when aborted before
+ */
+export function firstMaterial<T>(
+  value: () => T | undefined,
+  sources: readonly Source[],
+  options: { what: string; flag: string; off: string; logger: Logger; signal: AbortSignal },
+): Promise<T | undefined> {
+  const first = value();
+  if (first !== undefined) return Promise.resolve(first);
+  const { what, flag, off, logger, signal } = options;
+  const missing = sources
+    .filter(({ problem }) => problem !== undefined)
+    .map(({ origin, problem }) => `${origin}: ${problem}`);
+  const hint = `Create it, name another one with --${flag}, or set --${off}`;
+  logger.warn({ missing, hint }, `the ${what} waits for its key material`);
+  return new Promise((resolve) => {
+    const heard = () => {
+      const found = value();
+      if (found === undefined && !signal.aborted) return;
+      for (const unsubscribe of unsubscribes) unsubscribe();
+      signal.removeEventListener('abort', heard);
+      resolve(found);
+    };
+    const unsubscribes = sources.map((source) => source.subscribe(heard));
+    signal.addEventListener('abort', heard);
+  });
+}

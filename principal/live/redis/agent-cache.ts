@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { type RedisRequest, redisResponse } from '../../../lib/live/index.ts';
+import type { Logger } from '../../../lib/ops/index.ts';
+import type { RedisLink } from '../../../lib/redis/index.ts';
+import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
+import { type Exchange, NoAnswerError } from '../exchange.ts';
+import { emptyValue } from './keys.ts';
+
+/** What {@link AgentCache} works with. */
+export interface AgentCacheOptions {
+  readonly exchange: Exchange;
+  /** Where the last values are kept. */
+  readonly link: Pick<RedisLink, 'get' | 'set'>;
+  /** Counts requests and failures, by command; argocd-agent's. */
+  readonly metrics: {
+    request(agent: string, command: 'get' | 'subscribe'): void;
+    failed(agent: string, command: 'get' | 'subscribe'): void;
+  };
+  readonly logger: Logger;
+}
+
+/** Argo CD's client gives up after 5 s and comes again. */
+const answerTimeoutMs = 4_000;
+/** How long a value outlives the connection to its agent. */
+const staleMs = 24 * 3_600_000;
+
+/** The cache of agents' Argo CDs, as the hub's Argo CD reads it. While an agent is away, what it said last stands. */
+export class AgentCache {
+  readonly #options: AgentCacheOptions;
+
+  constructor(options: AgentCacheOptions) {
+    this.#options = options;
+  }
+
+  /** The value of a key; undefined when the agent's Argo CD has none. Never fails: what is not known is empty. */
+  async get(agent: string, connectionUuid: string, key: string, signal: AbortSignal): Promise<Buffer | undefined> {
+    const { metrics, link, logger } = this.#options;
+    metrics.request(agent, 'get');
+    try {
+      const { get } = await this.#ask(agent, connectionUuid, { get: { key } }, signal);
+      if (get?.error !== '') throw new Error(get?.error ?? 'the agent answers something else');
+      const value = get.cacheHit ? (get.bytes ?? Buffer.alloc(0)) : undefined;
+      // Whoever asked has the value; whether it can be kept for later is another matter.
+      if (value !== undefined) link.set(staleKey(agent, key), value, staleMs).catch(() => undefined);
+      return value;
+    } catch (error) {
+      signal.throwIfAborted();
+      metrics.failed(agent, 'get');
+      if (!(error instanceof NoAnswerError)) logger.warn({ agent, error }, "an agent's cache cannot be read");
+      return (await link.get(staleKey(agent, key)).catch(() => undefined)) ?? emptyValue(key);
+    }
+  }
+
+  /** Asks the agent for news on a channel; they come under the same connection. False when it could not be asked. */
+  async subscribe(agent: string, connectionUuid: string, channel: string, signal: AbortSignal): Promise<boolean> {
+    const { metrics, logger } = this.#options;
+    metrics.request(agent, 'subscribe');
+    try {
+      const { subscribeResponse } = await this.#ask(agent, connectionUuid, { subscribe: { channel } }, signal);
+      if (subscribeResponse?.error) throw new Error(subscribeResponse.error);
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      metrics.failed(agent, 'subscribe');
+      if (!(error instanceof NoAnswerError)) logger.warn({ agent, error }, 'an agent refuses a subscription');
+      return false;
+    }
+  }
+
+  /** Tells the agent that the connection is still there, so that it keeps its subscriptions. */
+  async ping(agent: string, connectionUuid: string, signal: AbortSignal): Promise<void> {
+    await this.#ask(agent, connectionUuid, { ping: {} }, signal);
+  }
+
+  async #ask(agent: string, connectionUuid: string, body: RedisRequest['body'], signal: AbortSignal) {
+    const uuid = randomUUID();
+    const payload = { uuid, connectionUuid, body };
+    const ids = { resourceId: uuid, eventId: uuid };
+    const request: WireEvent = messageEvent(
+      targets.redis,
+      eventTypes.redisRequest,
+      payload,
+      { source: principalSource },
+      ids,
+    );
+    const answer = await this.#options.exchange.ask(agent, request, { timeoutMs: answerTimeoutMs, signal });
+    return dataOf(answer, redisResponse).body;
+  }
+}
+
+function staleKey(agent: string, key: string): string {
+  return `argocd-agent|last|${agent}|${key}`;
+}

@@ -1,0 +1,335 @@
+import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
+import {
+  bulk,
+  CommandReader,
+  encodeCommand,
+  errorReply,
+  noValue,
+  pushOf,
+  type ReplyPiece,
+  ReplySplitter,
+} from '../../../lib/live/index.ts';
+import type { Logger } from '../../../lib/ops/index.ts';
+import type { AgentCache } from './agent-cache.ts';
+
+/** What a {@link ClientConnection} works with. */
+export interface ClientConnectionOptions {
+  readonly client: Socket;
+  /** The connection to the principal's own Redis that is this client's alone. */
+  readonly upstream: Socket;
+  readonly cache: Pick<AgentCache, 'get' | 'subscribe' | 'ping'>;
+  /** The agent whose Argo CD has the key or channel; undefined for the principal's own Redis. */
+  agentOf(key: string): string | undefined;
+  readonly logger: Logger;
+}
+
+/** Commands that wait for their replies; a client that sends more is made to wait. */
+const mostWaiting = 1_000;
+const pingIntervalMs = 60_000;
+/** Channels of agents that one connection may follow; argocd-server uses one connection for each. */
+const mostChannels = 1_000;
+
+/** What is owed to the client, in the order in which it asked. */
+type Owed =
+  /** The next reply of Redis: passed on, or looked at first. */
+  | { readonly from: 'redis'; readonly heard?: (isError: boolean) => 'pass' | 'drop' }
+  /** Made here; empty until it is known. */
+  | { readonly from: 'here'; bytes: Buffer | undefined };
+
+/**
+ * One client of the Redis proxy. Commands are answered in their order whoever answers them. What an agent's Argo CD has is given
+ * only to a client to whom Redis itself would give something: before the first time Redis is asked for the same key.
+ */
+export class ClientConnection {
+  readonly uuid = randomUUID();
+  readonly #options: ClientConnectionOptions;
+  readonly #reader = new CommandReader();
+  readonly #splitter = new ReplySplitter();
+  readonly #owed: Owed[] = [];
+  readonly #gone = new AbortController();
+  /** Agents' channels that the client follows. */
+  readonly #channels = new Map<string, string>();
+  #pushes: Buffer[] = [];
+  #protocol: 2 | 3 = 2;
+  #isAdmitted = false;
+  #isDropping = false;
+  /** What Redis has said and is not passed on yet. */
+  readonly #incoming: ReplyPiece[] = [];
+  /** Whether a reply of Redis has been passed on in part. */
+  #isAmid = false;
+  #pinging: NodeJS.Timeout | undefined;
+
+  constructor(options: ClientConnectionOptions) {
+    this.#options = options;
+    const { client, upstream } = options;
+    client.on('data', (chunk) => this.#fromClient(chunk));
+    upstream.on('data', (chunk) => this.#fromRedis(chunk));
+    for (const socket of [client, upstream]) socket.on('drain', () => this.#regulate());
+    for (const socket of [client, upstream]) {
+      socket.on('error', () => this.close());
+      socket.on('close', () => this.close());
+      socket.on('end', () => this.close());
+    }
+  }
+
+  /** Ends both sides. */
+  close(): void {
+    if (this.#gone.signal.aborted) return;
+    this.#gone.abort(new Error('the client of the Redis proxy has left'));
+    clearInterval(this.#pinging);
+    this.#options.client.destroy();
+    this.#options.upstream.destroy();
+  }
+
+  /** Whether the client follows a channel of the agent. */
+  follows(agent: string, channel: string): boolean {
+    return this.#channels.get(channel) === agent;
+  }
+
+  /** There is news on a channel of an agent. */
+  news(channel: string): void {
+    this.#push(pushOf(this.#protocol, ['message', channel, '']));
+  }
+
+  /** The agent is back: it is asked for news again, and what happened meanwhile is news. */
+  agentConnected(agent: string): void {
+    for (const [channel, of] of this.#channels) {
+      if (of !== agent) continue;
+      this.#detached(async () => {
+        if (await this.#options.cache.subscribe(agent, this.uuid, channel, this.#gone.signal)) this.news(channel);
+      });
+    }
+  }
+
+  #fromClient(chunk: Buffer): void {
+    let commands: Buffer[][];
+    try {
+      commands = this.#reader.push(chunk);
+    } catch (error) {
+      this.#options.logger.warn({ error }, 'a client of the Redis proxy does not speak the protocol of Redis');
+      this.close();
+      return;
+    }
+    for (const command of commands) this.#take(command);
+    this.#regulate();
+  }
+
+  #take(words: Buffer[]): void {
+    const [name = '', ...args] = words.map((word, index) =>
+      index === 0 ? word.toString('latin1').toLowerCase() : word.toString(),
+    );
+    switch (name) {
+      case 'get':
+        if (args.length === 1 && this.#get(args[0] ?? '')) return;
+        break;
+      case 'subscribe':
+        this.#subscribe(args);
+        return;
+      case 'unsubscribe':
+        this.#unsubscribe(args);
+        return;
+      case 'hello':
+        this.#owed.push({ from: 'redis', heard: (isError) => this.#greeted(args[0], isError) });
+        this.#options.upstream.write(encodeCommand(words));
+        return;
+      case 'monitor':
+      case 'sync':
+      case 'psync':
+        this.#owe(errorReply(`${name} is not served by the Redis proxy`));
+        return;
+      case 'client':
+        // Without replies nobody knows what belongs to what.
+        if (args[0]?.toLowerCase() === 'reply') {
+          this.#owe(errorReply('CLIENT REPLY is not served by the Redis proxy'));
+          return;
+        }
+        break;
+      case 'psubscribe':
+      case 'punsubscribe':
+      case 'ssubscribe':
+      case 'sunsubscribe':
+        // Their replies are pushes.
+        this.#options.upstream.write(encodeCommand(words));
+        return;
+    }
+    this.#owed.push({ from: 'redis' });
+    this.#options.upstream.write(encodeCommand(words));
+  }
+
+  #greeted(version: string | undefined, isError: boolean): 'pass' {
+    if (!isError && version === '3') this.#protocol = 3;
+    if (!isError && version === '2') this.#protocol = 2;
+    return 'pass';
+  }
+
+  /** Whether the key is of an agent. */
+  #get(key: string): boolean {
+    const agent = this.#options.agentOf(key);
+    if (agent === undefined) return false;
+    this.#admitted(key, () => {
+      const owed: Owed = { from: 'here', bytes: undefined };
+      this.#detached(async () => {
+        const value = await this.#options.cache.get(agent, this.uuid, key, this.#gone.signal);
+        owed.bytes = value === undefined ? noValue : bulk(value);
+        this.#pay();
+      });
+      return owed;
+    });
+    return true;
+  }
+
+  #subscribe(channels: readonly string[]): void {
+    const rest: string[] = [];
+    for (const channel of channels) {
+      const agent = this.#options.agentOf(channel);
+      if (agent === undefined) {
+        rest.push(channel);
+        continue;
+      }
+      this.#admitted(channel, () => {
+        if (this.#channels.size >= mostChannels) return { from: 'here', bytes: errorReply('too many channels') };
+        this.#channels.set(channel, agent);
+        this.#pinging ??= setInterval(() => this.#ping(), pingIntervalMs).unref();
+        const owed: Owed = { from: 'here', bytes: undefined };
+        this.#detached(async () => {
+          // An agent that is away is asked when it is back; until then there is no news.
+          await this.#options.cache.subscribe(agent, this.uuid, channel, this.#gone.signal);
+          owed.bytes = pushOf(this.#protocol, ['subscribe', channel, this.#channels.size]);
+          this.#pay();
+        });
+        return owed;
+      });
+    }
+    if (rest.length > 0) this.#options.upstream.write(encodeCommand(['subscribe', ...rest]));
+  }
+
+  #unsubscribe(channels: readonly string[]): void {
+    const own = channels.filter((channel) => this.#channels.delete(channel));
+    for (const channel of own) this.#push(pushOf(this.#protocol, ['unsubscribe', channel, this.#channels.size]));
+    if (channels.length === 0) this.#channels.clear();
+    const rest = channels.filter((channel) => !own.includes(channel));
+    if (rest.length > 0 || channels.length === 0) this.#options.upstream.write(encodeCommand(['unsubscribe', ...rest]));
+  }
+
+  /** Owes what `make` makes, once Redis has shown that it would answer the client. */
+  #admitted(key: string, make: () => Owed): void {
+    if (this.#isAdmitted) {
+      this.#owed.push(make());
+      this.#pay();
+      return;
+    }
+    const place: Owed = {
+      from: 'redis',
+      heard: (isError) => {
+        if (isError) return 'pass';
+        this.#isAdmitted = true;
+        this.#owed.splice(1, 0, make());
+        return 'drop';
+      },
+    };
+    this.#owed.push(place);
+    this.#options.upstream.write(encodeCommand(['exists', key]));
+  }
+
+  #owe(bytes: Buffer): void {
+    this.#owed.push({ from: 'here', bytes });
+    this.#pay();
+  }
+
+  #fromRedis(chunk: Buffer): void {
+    try {
+      this.#incoming.push(...this.#splitter.push(chunk));
+    } catch (error) {
+      this.#options.logger.warn({ error }, 'what Redis says cannot be understood');
+      this.close();
+      return;
+    }
+    this.#pay();
+  }
+
+  /** Passes on what Redis says, up to a reply whose turn it is not. */
+  #relay(): void {
+    for (let [piece] = this.#incoming; piece !== undefined; [piece] = this.#incoming) {
+      if (!this.#isAmid && piece.type !== '>' && this.#owed[0]?.from === 'here') return;
+      this.#incoming.shift();
+      this.#reply(piece);
+    }
+  }
+
+  #reply({ bytes, isEnd, type }: ReplyPiece): void {
+    const isFirst = !this.#isAmid;
+    this.#isAmid = !isEnd;
+    const [next] = this.#owed;
+    // News of Redis, or in RESP2, where it looks like a reply, what nobody asked for.
+    if (type === '>' || next?.from !== 'redis') {
+      this.#write(bytes);
+      return;
+    }
+    if (isFirst) {
+      const verdict = next.heard?.(type === '-' || type === '!') ?? 'pass';
+      this.#isDropping = verdict === 'drop';
+    }
+    if (!this.#isDropping) this.#write(bytes);
+    if (isEnd) {
+      this.#owed.shift();
+      this.#isDropping = false;
+    }
+  }
+
+  /** Sends what is known of what is owed, as far as it is in turn. */
+  #pay(): void {
+    for (;;) {
+      this.#relay();
+      const [next] = this.#owed;
+      if (this.#isAmid || next?.from !== 'here' || next.bytes === undefined) break;
+      this.#owed.shift();
+      this.#write(next.bytes);
+    }
+    if (!this.#isAmid) {
+      for (const bytes of this.#pushes) this.#write(bytes);
+      this.#pushes = [];
+    }
+    this.#regulate();
+  }
+
+  /** Sends what answers no command, between two replies. */
+  #push(bytes: Buffer): void {
+    this.#pushes.push(bytes);
+    this.#pay();
+  }
+
+  #write(bytes: Buffer): void {
+    this.#options.client.write(bytes);
+  }
+
+  #regulate(): void {
+    const { client, upstream } = this.#options;
+    if (this.#owed.length >= mostWaiting || upstream.writableNeedDrain) client.pause();
+    else client.resume();
+    // What waits for its turn here must not become more and more.
+    if (this.#incoming.length > 0 || client.writableNeedDrain) upstream.pause();
+    else upstream.resume();
+  }
+
+  #ping(): void {
+    for (const agent of new Set(this.#channels.values())) {
+      this.#detached(async () => {
+        try {
+          await this.#options.cache.ping(agent, this.uuid, this.#gone.signal);
+        } catch (error) {
+          // Away, or busy: when it is back it is asked anew.
+          this.#options.logger.debug({ agent, error }, 'an agent does not answer a ping of the Redis proxy');
+        }
+      });
+    }
+  }
+
+  #detached(work: () => Promise<void>): void {
+    work().catch((error: unknown) => {
+      if (this.#gone.signal.aborted) return;
+      this.#options.logger.error({ error }, 'serving a client of the Redis proxy failed');
+      this.close();
+    });
+  }
+}

@@ -1,0 +1,139 @@
+import { once } from 'node:events';
+import {
+  type AddressInfo,
+  connect as connectTcp,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from 'node:net';
+import {
+  type ConnectionOptions,
+  connect as connectTls,
+  createServer as createTlsServer,
+  type Server as TlsServer,
+} from 'node:tls';
+import { FatalError, type Logger } from '../../../lib/ops/index.ts';
+import { type ServerTls, secureContextOptions } from '../../../lib/wire/index.ts';
+import type { AgentCache } from './agent-cache.ts';
+import { ClientConnection } from './client-connection.ts';
+
+/** What the Redis proxy works with. */
+export interface RedisProxyOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Undefined for none, as in the original unless `--redis-tls-enabled` is given. */
+  readonly tls: ServerTls | undefined;
+  /** The principal's own Redis. */
+  readonly upstream: {
+    readonly host: string;
+    readonly port: number;
+    /** Asked for before every connection; undefined for none. @throws Error that says what is missing */
+    tls(): ConnectionOptions | undefined;
+  };
+  readonly cache: Pick<AgentCache, 'get' | 'subscribe' | 'ping'>;
+  agentOf(key: string): string | undefined;
+  readonly logger: Logger;
+}
+
+/** A running proxy. */
+export interface RedisProxy {
+  readonly port: number;
+  setTls(tls: ServerTls): void;
+  /** There is news on a channel of an agent, for the client whose connection has this UUID. */
+  news(agent: string, connectionUuid: string, channel: string): void;
+  /** The agent has a stream again. */
+  agentConnected(agent: string): void;
+  close(): Promise<void>;
+}
+
+/** argocd-server keeps some tens of connections, and one for each Application that is looked at. */
+const mostConnections = 10_000;
+const connectTimeoutMs = 30_000;
+
+/**
+ * Stands between the hub's Argo CD and its Redis: what Argo CD looks for in its cache about Applications of agents comes from the
+ * agents, everything else from Redis.
+ * @throws FatalError when the port cannot be taken
+ */
+export async function serveRedisProxy(options: RedisProxyOptions): Promise<RedisProxy> {
+  const { host, port, logger } = options;
+  const connections = new Map<string, ClientConnection>();
+  const sockets = new Set<Socket>();
+  const accept = (client: Socket) => {
+    client.setNoDelay(true);
+    client.on('error', () => undefined);
+    client.pause();
+    let upstream: Socket;
+    try {
+      upstream = openUpstream(options.upstream);
+    } catch (error) {
+      logger.error({ error }, 'Redis cannot be reached for a client of the Redis proxy');
+      client.destroy();
+      return;
+    }
+    sockets.add(client);
+    const connection = new ClientConnection({
+      client,
+      upstream,
+      cache: options.cache,
+      agentOf: (key) => options.agentOf(key),
+      logger,
+    });
+    connections.set(connection.uuid, connection);
+    upstream.setTimeout(connectTimeoutMs, () => {
+      if (upstream.connecting) upstream.destroy(new Error('no connection in time'));
+    });
+    upstream.once('error', (error) =>
+      logger.warn({ error }, 'the connection to Redis broke, its client has to come again'),
+    );
+    client.once('close', () => {
+      sockets.delete(client);
+      connections.delete(connection.uuid);
+    });
+    client.resume();
+  };
+  const server: Server | TlsServer =
+    options.tls === undefined
+      ? createTcpServer(accept)
+      : createTlsServer({ ...secureContextOptions(options.tls), handshakeTimeout: connectTimeoutMs }, accept);
+  server.on('tlsClientError', (error: Error, socket: Socket) => {
+    logger.debug({ error }, 'a TLS handshake with the Redis proxy failed');
+    socket.destroy();
+  });
+  server.maxConnections = mostConnections;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(new FatalError(`cannot serve the Redis proxy on port ${port}: ${cause.message}`, { cause })),
+    );
+    server.listen(port, host, resolve);
+  });
+  server.on('error', (error) => logger.error({ error }, 'the listener of the Redis proxy failed'));
+  return {
+    port: (server.address() as AddressInfo).port,
+    setTls: (tls) => {
+      if ('setSecureContext' in server) server.setSecureContext(secureContextOptions(tls));
+    },
+    news: (agent, connectionUuid, channel) => {
+      const connection = connections.get(connectionUuid);
+      if (connection?.follows(agent, channel)) connection.news(channel);
+    },
+    agentConnected: (agent) => {
+      for (const connection of connections.values()) connection.agentConnected(agent);
+    },
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      for (const connection of connections.values()) connection.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+function openUpstream({ host, port, tls }: RedisProxyOptions['upstream']): Socket {
+  const secure = tls();
+  const socket =
+    secure === undefined ? connectTcp({ host, port }) : connectTls({ host, port, servername: host, ...secure });
+  socket.setNoDelay(true);
+  return socket;
+}

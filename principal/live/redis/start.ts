@@ -1,0 +1,105 @@
+import type { Application } from '../../../lib/argocd/index.ts';
+import type { Logger } from '../../../lib/ops/index.ts';
+import { type RedisLink, redisTls } from '../../../lib/redis/index.ts';
+import type { ServerTls } from '../../../lib/wire/index.ts';
+import type { PrincipalCaches } from '../../caches.ts';
+import type { PrincipalCredentials } from '../../credentials.ts';
+import { parseListen } from '../../flags.ts';
+import type { RedisProxyMetrics } from '../../metrics.ts';
+import type { PrincipalOptions } from '../../options.ts';
+import { firstMaterial } from '../key-material.ts';
+import type { LiveAccess } from '../serve.ts';
+import { applicationOf } from './keys.ts';
+
+/** Who has an Application. */
+export interface ApplicationOwners {
+  /** Whether there is an agent of this name. */
+  isAgent(name: string): boolean;
+  /** The managed agent that has a hub Application, undefined when none has it. */
+  agentOf(application: Application): string | undefined;
+}
+
+/**
+ * Serves the Redis proxy until aborted; one with TLS from when its certificate is there.
+ * @throws FatalError when the port cannot be taken
+ */
+export async function proxyRedis(options: {
+  settings: PrincipalOptions;
+  credentials: PrincipalCredentials;
+  caches: PrincipalCaches;
+  owners: ApplicationOwners;
+  live: LiveAccess;
+  link: RedisLink;
+  metrics: RedisProxyMetrics;
+  logger: Logger;
+  signal: AbortSignal;
+}): Promise<void> {
+  const { settings, credentials, caches, live, link, metrics, logger, signal } = options;
+  const { flags, redis } = settings;
+  const address = parseListen(flags['redis-proxy-listen']);
+  const [, host = '', port = ''] = /^\[?([^[\]]+)\]?:(\d+)$/.exec(redis.address) ?? [];
+  const { redisProxy: pair } = credentials;
+  const allowed = settings.tls === 'plaintext' ? {} : settings.tls.settings;
+  const material = (): ServerTls | undefined => pair?.value && { ...pair.value, ...allowed };
+  const tls =
+    pair &&
+    (await firstMaterial(material, [pair], {
+      what: 'Redis proxy',
+      flag: 'redis-proxy-server-tls-secret-name',
+      off: 'disable-redis-proxy=true',
+      logger,
+      signal,
+    }));
+  if (address === undefined || signal.aborted) return;
+  const proxy = await live.serveRedis({
+    ...address,
+    tls,
+    upstream: {
+      host,
+      port: Number(port),
+      tls: redisTls(redis, { secrets: caches.Secrets, namespace: flags.namespace, logger, signal }),
+    },
+    link,
+    agentOf: (key) => agentOf(key, options),
+    metrics,
+    logger,
+  });
+  logger.info({ port: proxy.port, redis: redis.address }, 'Redis proxy serves');
+  if (tls === undefined) logger.debug({}, 'the Redis proxy serves without TLS, as Redis is reached');
+  pair?.subscribe(() => {
+    const next = material();
+    if (next === undefined) return;
+    try {
+      proxy.setTls(next);
+    } catch (error) {
+      logger.error({ error }, "the Redis proxy's new certificate cannot be used, the former one stays in use");
+    }
+  });
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve());
+  });
+  await proxy.close();
+}
+
+/**
+ * The agent whose Argo CD has a key: by namespace that of its Application, when there is such an agent; by destination the one that
+ * has the Application, or whose mirror it is.
+ */
+function agentOf(
+  key: string,
+  {
+    settings: { flags },
+    caches,
+    owners,
+  }: { settings: PrincipalOptions; caches: PrincipalCaches; owners: ApplicationOwners },
+): string | undefined {
+  const keyed = applicationOf(key);
+  if (keyed === undefined) return undefined;
+  if (flags['destination-based-mapping']) {
+    const found = caches.Applications.get({ namespace: keyed.namespace || flags.namespace, name: keyed.name });
+    const agent = found && owners.agentOf(found as unknown as Application);
+    if (agent !== undefined) return agent;
+  }
+  return keyed.namespace !== '' && owners.isAgent(keyed.namespace) ? keyed.namespace : undefined;
+}
