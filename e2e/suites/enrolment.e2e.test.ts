@@ -296,6 +296,36 @@ describe('an ApplicationSet over the Placement', () => {
   });
 });
 
+describe("a new version of the hub's Argo CD", () => {
+  const image = 'quay.io/argoproj/argocd:v3.2.99';
+  const imageOf = (spec: { template?: { spec?: PodSpec } } | undefined) => spec?.template?.spec?.containers[0]?.image;
+
+  test('reaches one cluster after the other, each when the one before runs it', async () => {
+    const { hub } = fleet;
+    const server = { namespace: argocd, name: 'argocd-server' };
+    const [container] = (await hub.client.get(deployments, server))?.spec?.template?.spec?.containers ?? [];
+    const containers = [{ ...container, image }];
+    await hub.client.apply(deployments, { metadata: server, spec: { template: { spec: { containers } } } } as never, {
+      fieldManager: 'user',
+      force: true,
+    });
+    await waitForObjects(hub.client, gitOpsClusters, generous, ([g]) => {
+      const said = g?.status?.conditions?.find(({ type }) => type === 'ClustersUpToDate');
+      return said?.status === 'True' && said.message.includes(image);
+    });
+    const since: string[] = [];
+    await each(async (name, { cluster }) => {
+      const controller = { namespace: argocd, name: 'argocd-application-controller' };
+      const found = await cluster.client.get(statefulSets, controller);
+      expect(imageOf(found?.spec), name).toBe(image);
+      const work = await hub.client.get(manifestWorks, { namespace: name, name: `${addOn}-argocd` });
+      since.push(work?.metadata.annotations?.['apps.open-cluster-management.io/updated-at'] ?? '');
+    });
+    expect(new Set(since).size).toBe(fleet.members.size);
+    expect(since).not.toContain('');
+  });
+});
+
 function first(): [string, Member] {
   const [entry] = fleet.members;
   if (!entry) throw new Error('the fleet has no managed cluster');
