@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { expect, describe as suite, test } from 'vitest';
 import { startCluster } from '../e2e/testbed/index.ts';
 import { crds, type Deployment, deployments, events, findCondition, type KubeObject } from '../lib/kube/index.ts';
@@ -11,7 +10,7 @@ import {
   manifestWorks,
 } from './resources.ts';
 import { eventually } from './testing/fixture.ts';
-import { hasShared, shared, useHub, workNames } from './testing/hub.ts';
+import { useHub, workNames } from './testing/hub.ts';
 
 const hub = useHub(startCluster);
 
@@ -78,7 +77,6 @@ test('argocd-operator needs its CRDs on the hub; with them it is delivered with 
     'False',
     /the hub has no CustomResourceDefinition argocds\.argoproj\.io, .* install argocd-operator's CRDs on the hub or,/,
   );
-  if (hasShared) await hub.cluster.applyCrds(join(shared, 'argocd/argocds.yaml'));
   for (const name of operatorKinds) {
     if ((await hub.client.get(crds, { name })) === undefined) await hub.fixture.put(crds, smallCrd(name));
   }
@@ -227,7 +225,7 @@ function smallCrd(name: string) {
     spec: {
       group: group.join('.'),
       scope: 'Namespaced',
-      names: { kind, plural, singular: plural.slice(0, -1), listKind: `${kind}List` },
+      names: { kind, plural },
       versions: [{ name: 'v1alpha1', served: true, storage: true, schema }],
     },
   };
