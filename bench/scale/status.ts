@@ -42,12 +42,14 @@ export async function benchStatus(args: string[]): Promise<void> {
     await hub.map(names);
     await hub.fill(names, perAgent);
     const delays: number[] = [];
+    let lastSeenAt = 0;
     const hubView = new Informer<ArgoObject>({ client: hub.cluster.client, type: applicationType });
     hubView.subscribe({
       updated(old, now) {
         const changedAt = timeOfChange(now);
         if (changedAt === undefined || changedAt === timeOfChange(old)) return;
-        delays.push(performance.timeOrigin + performance.now() - changedAt);
+        lastSeenAt = performance.now();
+        delays.push(performance.timeOrigin + lastSeenAt - changedAt);
       },
     });
     const watching = hubView.run(ended.signal);
@@ -61,10 +63,12 @@ export async function benchStatus(args: string[]): Promise<void> {
     delays.length = 0;
     const apiServer = hub.cluster.apiServer.pid;
     const before = await Promise.all([hub.requests('applications'), principal.usage(), usageOf(apiServer)]);
+    const began = performance.now();
     const changes = await generator.change(options['per-second'], seconds);
     await quiet(delays);
     const after = await Promise.all([hub.requests('applications'), principal.usage(), usageOf(apiServer)]);
     const writes = writesOf(after[0]) - writesOf(before[0]);
+    const written = writes / ((lastSeenAt - began) / 1000);
     const skipped = changes.sent - writes;
     const perChange = (cpu: number) => milliseconds((1000 * cpu) / changes.made);
     print(
@@ -94,6 +98,10 @@ export async function benchStatus(args: string[]): Promise<void> {
     print(
       `\n Floor: a bare client writes ${floor.perSecond.toFixed(0)} statuses a second, each of which costs the hub's API server ` +
         `${milliseconds(floor.cpuMs)} of CPU`,
+    );
+    print(
+      ` Written: ${written.toFixed(0)} a second, so that each of the ${applications} Applications, if it changes without pause, ` +
+        `has its turn every ${(applications / written).toFixed(1)} s`,
     );
     print(
       ` CPU for each change: principal ${perChange(after[1].cpuSeconds - before[1].cpuSeconds)}, ` +
