@@ -93,7 +93,7 @@ function typeOf({ apiVersion = '', kind = '', metadata }: KubeObject): ResourceT
 
 async function isAvailable(namespace: string, name: string): Promise<void> {
   const done = (d: { status?: { availableReplicas?: number } } | undefined) => d?.status?.availableReplicas === 1;
-  await waitForObject(cluster.client, deployments, { namespace, name }, done, { timeoutMs: 90_000 });
+  await waitForObject(cluster.client, deployments, { namespace, name }, done, { timeoutMs: 240_000 });
 }
 
 /** The end of what every pod has logged. */
@@ -111,7 +111,8 @@ const edgeA = { namespace: 'edge-a', name: 'edge-agent-helm' };
 const edgeB = { namespace: 'edge-b', name: 'argocd-agent-agent' };
 const server = { host: `argocd-agent-principal.${hubNamespace}.svc`, port: process.getuid?.() === 0 ? '443' : '8443' };
 
-describe('without Open Cluster Management', () => {
+// Programs start one after the other, and the machine may be busy.
+describe('without Open Cluster Management', { timeout: 400_000 }, () => {
   it('the principal runs from the manifests', async () => {
     await putPair(hubNamespace, 'argocd-agent-ca', authority);
     const hosts = [server.host, 'argocd-agent-resource-proxy'];
@@ -139,7 +140,7 @@ describe('without Open Cluster Management', () => {
     expect(notes).toContain('Secret argocd-agent-client-tls with the agent');
     await agentSecrets(edgeA.namespace, 'agent-a');
     await isAvailable(edgeA.namespace, edgeA.name);
-    expect(await release('test', '--timeout', '2m')).toContain('Succeeded');
+    expect(await release('test', '--timeout', '4m')).toContain('Succeeded');
   });
 
   it('another one runs from the manifests, in a namespace of its own', async () => {
@@ -165,7 +166,8 @@ describe('without Open Cluster Management', () => {
     };
     await mapAgent(agent);
     await cluster.client.create(applications, { metadata: { namespace, name: 'shop' }, spec });
-    await waitForObject(cluster.client, applications, { namespace: agent, name: 'shop' }, (a) => a !== undefined);
+    const shown = { namespace: agent, name: 'shop' };
+    await waitForObject(cluster.client, applications, shown, (a) => a !== undefined, { timeoutMs: 120_000 });
   });
 
   it('nobody was refused anything', async () => {

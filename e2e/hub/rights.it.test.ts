@@ -83,7 +83,7 @@ async function until<T extends KubeObject>(type: ReturnType<typeof resourceType<
       informer.subscribe({ added: look, updated: look, deleted: look });
       look();
       const said = () => programs.map(({ output }) => output.slice(-3000)).join('\n---\n');
-      setTimeout(() => reject(new Error(`${type.kind}: not in time:\n${said()}`)), 45_000).unref();
+      setTimeout(() => reject(new Error(`${type.kind}: not in time:\n${said()}`)), 200_000).unref();
     });
   } finally {
     ended.abort();
@@ -125,7 +125,7 @@ afterAll(async () => {
   await hub?.stop();
 });
 
-describe("the chart's rights", () => {
+describe("the chart's rights", { timeout: 600_000 }, () => {
   it('are enough for controller and principal to enroll a cluster and to let it go', async () => {
     const principal = await start('argocd', 'argocd-agent-principal', 'argocd-agent.ts', ['principal']);
     const controller = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts');
@@ -144,7 +144,7 @@ describe("the chart's rights", () => {
       'uninstall',
       '--namespace=argocd',
       '--name=gitops-cluster',
-      '--timeout=40s',
+      '--timeout=200s',
     ]);
     // The cluster does not exist: what its work agent would report of the clean-up Job is written here.
     const cleanUp = { namespace: 'cluster1', name: 'addon-argocd-agent-addon-pre-delete' };

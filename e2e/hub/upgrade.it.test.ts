@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,19 +14,25 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { waitForObject } from '../fleet/index.ts';
-import { type Node, startNode } from '../node/index.ts';
+import { type ImageRecipe, type Node, projectImage, projectImageOf, standardImages, startNode } from '../node/index.ts';
 import { type Ocm, startOcm } from '../ocm/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
+import { toolPath } from '../tools/index.ts';
 import { addonChart, argoCdCrds, helm, installCrds, ocmCrds, readCrds } from './index.ts';
 
-// The chart as it once was, upgraded to what it is now, on a hub whose node runs what the charts deliver.
+// The chart and the programs as they once were, upgraded to what they are now, on a hub whose node runs what the charts
+// deliver.
 
 const release = 'argocd-agent-addon';
 const releaseNamespace = 'open-cluster-management-agent-addon';
 const project = new URL('../..', import.meta.url).pathname;
 /** The last commit before the chart brought its CRD up to date by itself. */
-const earlier = '2143f33';
+const earlier = '2adbb1e';
+const earlierParts =
+  'package.json bin controller principal agent lib proto templates e2e/node charts/argocd-agent-addon';
 const hasHistory = has(earlier);
+/** Programs start several times, and the machine may be busy. */
+const slow = 420_000;
 const crdName = 'gitopsclusters.apps.open-cluster-management.io';
 
 const jobs = resourceType({ group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true });
@@ -57,17 +63,21 @@ const given = (more: object = {}) =>
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'upgrade-'));
   hub = await startCluster({ name: 'hub' });
-  node = await startNode({ cluster: hub, dir: folder });
   await installCrds(hub.client, [...(await ocmCrds('hub')), ...(await argoCdCrds())]);
   ocm = await startOcm(hub);
+  const before = join(folder, 'before');
   if (hasHistory) {
-    execFileSync('sh', ['-c', `git archive ${earlier} charts/argocd-agent-addon | tar -x -C ${folder}`], {
-      cwd: project,
-    });
-    earlierChart = join(folder, 'charts/argocd-agent-addon');
+    await mkdir(join(before, 'node_modules'), { recursive: true });
+    execFileSync('sh', ['-c', `git archive ${earlier} ${earlierParts} | tar -x -C ${before}`], { cwd: project });
+    earlierChart = join(before, 'charts/argocd-agent-addon');
   }
-  await onHub('install', earlierChart, '--create-namespace', '--wait', '--timeout', '3m', ...given());
-});
+  const then = projectImageOf(before);
+  const own: ImageRecipe = (use) => (use.name.tag === 'earlier' ? then(use) : projectImage(use));
+  const images = { ...standardImages(toolPath), 'quay.io/open-cluster-management/argocd-fleet': own };
+  node = await startNode({ cluster: hub, dir: folder, images });
+  const tag = hasHistory ? { tag: 'earlier' } : {};
+  await onHub('install', earlierChart, '--create-namespace', '--wait', '--timeout', '5m', ...given(tag));
+}, slow);
 afterAll(async () => {
   await ocm?.stop();
   await node?.stop();
@@ -75,38 +85,40 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-describe(`helm upgrade of ${hasHistory ? `the chart at ${earlier}` : 'the chart itself, for lack of history'}`, () => {
+describe(`helm upgrade of ${hasHistory ? `the chart at ${earlier}` : 'the chart itself, for lack of history'}`, {
+  timeout: slow,
+}, () => {
   it('brings everything up to date, the CRD too, and keeps what is the same', async () => {
     const one = { namespace: 'argocd', name: 'gitops-cluster' };
     const isReady = (found: { status?: { conditions?: { type: string; status: string }[] } } | undefined) =>
       found?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
-    await waitForObject(hub.client, gitOpsClusters, one, isReady);
+    await waitForObject(hub.client, gitOpsClusters, one, isReady, { timeoutMs: 180_000 });
     const before = await lasting();
     // As an older version might have left it.
     const crd = await hub.client.get(crds, { name: crdName });
     const versions = crd?.spec?.versions.map((version) => ({ ...version, additionalPrinterColumns: [] }));
     await hub.client.mergePatch(crds, { name: crdName }, { spec: { versions } });
 
-    await onHub('upgrade', addonChart, '--wait', '--timeout', '3m', ...given({ 'test.timeoutSeconds': 30 }));
+    await onHub('upgrade', addonChart, '--wait', '--timeout', '5m', ...given({ 'test.timeoutSeconds': 30 }));
 
     const [desired] = await readCrds(join(addonChart, 'crds'));
     const upgraded = await hub.client.get(crds, { name: crdName });
     expect(columns(upgraded?.spec)).toEqual(columns(desired?.spec));
     expect(await lasting()).toEqual(before);
-    await waitForObject(hub.client, gitOpsClusters, one, isReady);
+    await waitForObject(hub.client, gitOpsClusters, one, isReady, { timeoutMs: 180_000 });
     expect(await hub.client.list(jobs, { namespace: releaseNamespace })).toEqual([]);
     expect(await hub.client.get(clusterRoles, { name: `${release}-crds` })).toBeUndefined();
   });
 
   it('can be rolled back', async () => {
-    await onHub('rollback', '1', '--wait', '--timeout', '3m');
-    await onHub('rollback', '2', '--wait', '--timeout', '3m');
+    await onHub('rollback', '1', '--wait', '--timeout', '5m');
+    await onHub('rollback', '2', '--wait', '--timeout', '5m');
   });
 });
 
-describe('helm test', () => {
+describe('helm test', { timeout: slow }, () => {
   it('says that controller and principal do their work', async () => {
-    expect(await onHub('test', '--timeout', '2m')).toMatch(/TEST SUITE:\s+argocd-agent-addon-test[\s\S]*Succeeded/);
+    expect(await onHub('test', '--timeout', '4m')).toMatch(/TEST SUITE:\s+argocd-agent-addon-test[\s\S]*Succeeded/);
   });
 
   it('fails when one of them does not, and says which', async () => {
@@ -121,8 +133,10 @@ describe('helm test', () => {
     );
     const controller = { namespace: releaseNamespace, name: 'argocd-agent-addon-controller' };
     await hub.client.mergePatch(deployments, controller, { spec: { replicas: 0 } });
-    await waitForObject(hub.client, deployments, controller, (d) => !d?.status?.readyReplicas);
-    await expect(onHub('test', '--timeout', '2m')).rejects.toThrow(/argocd-agent-addon-test.*failed/i);
+    await waitForObject(hub.client, deployments, controller, (d) => !d?.status?.readyReplicas, {
+      timeoutMs: 120_000,
+    });
+    await expect(onHub('test', '--timeout', '4m')).rejects.toThrow(/argocd-agent-addon-test.*failed/i);
     const { body } = await hub.client.request('/api/v1/namespaces/argocd/pods/argocd-agent-addon-test/log');
     expect(await body.text()).toMatch(/failed: the controller is ready/);
   });

@@ -52,22 +52,29 @@ const app = '/opt/app';
 const nodeCommand = (address: string) =>
   `POD_BIND_ADDRESS=${address} exec /usr/local/bin/node --disable-warning=ExperimentalWarning --import ${app}/e2e/node/bind-address.ts`;
 
-const nodeFiles = (): Record<string, ImageFile> => ({
+const nodeFiles = (project = projectFolder): Record<string, ImageFile> => ({
   '/usr/local/bin/node': { from: process.execPath },
-  [app]: { from: projectFolder },
+  [app]: { from: project },
+  // Another state of the project comes without what it depends on.
+  ...(project === projectFolder ? {} : { [`${app}/node_modules`]: { from: resolve(projectFolder, 'node_modules') } }),
 });
 
+/** The image of a state of this project in a folder, which has the programs, `e2e/node` and an empty `node_modules`. */
+export const projectImageOf =
+  (project: string): ImageRecipe =>
+  ({ address }) => ({
+    user: { name: 'nonroot', uid: 65532, gid: 65532 },
+    workingDir: '/',
+    env: { NODE_ENV: 'production' },
+    files: {
+      ...nodeFiles(project),
+      '/usr/local/bin/argocd-agent': { script: `${nodeCommand(address)} ${app}/bin/argocd-agent.ts "$@"` },
+      '/usr/local/bin/gitops-controller': { script: `${nodeCommand(address)} ${app}/bin/gitops-controller.ts "$@"` },
+    },
+  });
+
 /** This project's own image: `argocd-agent` and `gitops-controller` on the PATH, run from source. */
-export const projectImage: ImageRecipe = ({ address }) => ({
-  user: { name: 'nonroot', uid: 65532, gid: 65532 },
-  workingDir: '/',
-  env: { NODE_ENV: 'production' },
-  files: {
-    ...nodeFiles(),
-    '/usr/local/bin/argocd-agent': { script: `${nodeCommand(address)} ${app}/bin/argocd-agent.ts "$@"` },
-    '/usr/local/bin/gitops-controller': { script: `${nodeCommand(address)} ${app}/bin/gitops-controller.ts "$@"` },
-  },
-});
+export const projectImage: ImageRecipe = projectImageOf(projectFolder);
 
 /** This project's image as it was built from the Dockerfile, in podman's storage. */
 export function builtImage(podman: string): ImageRecipe {

@@ -9,6 +9,7 @@ export {
   type ImageUse,
   pauseImage,
   projectImage,
+  projectImageOf,
   redisImage,
   shellImage,
   standardImages,
