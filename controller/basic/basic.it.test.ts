@@ -5,7 +5,7 @@ import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
 import { managedClusters } from '../resources.ts';
-import { eventually } from '../testing/fixture.ts';
+import { eventually as within } from '../testing/fixture.ts';
 import { hasShared, shared } from '../testing/hub.ts';
 import { keys } from './names.ts';
 import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
@@ -49,6 +49,9 @@ afterAll(async () => {
   await ocm?.stop();
   await testbed?.stop();
 });
+
+/** Generous: the machine may be slow. */
+const eventually = <T>(what: string, probe: () => Promise<T | undefined | false>) => within(what, probe, 60_000);
 
 const condition = (one: Application | undefined) =>
   one?.status?.conditions?.find(({ type }) => type === 'PullModelError')?.message;
@@ -223,14 +226,10 @@ test('8.3 M: no work is left when an Application loses its label or moves to ano
     Object.fromEntries(
       (await fleet.works()).map((work) => [work.metadata.annotations?.[keys.hubName], work.metadata.namespace]),
     );
-  await eventually(
-    'the works',
-    async () => {
-      const found = await clustersOf();
-      return Object.keys(found).length === 2 && found.kept === 'cluster1' && found.moved === 'other';
-    },
-    60_000,
-  );
+  await eventually('the works', async () => {
+    const found = await clustersOf();
+    return Object.keys(found).length === 2 && found.kept === 'cluster1' && found.moved === 'other';
+  });
   await fleet.change('moved', { metadata: { annotations: { [keys.cluster]: 'cluster1' } } });
   await fleet.onCluster('it to come back', 'moved', Boolean);
   await fleet.worksAre('one work', 'argocd/moved', (works) => works.length === 1);
@@ -316,7 +315,7 @@ test('a change of one Application, or of a cluster’s labels, is no work on the
   await Promise.all(
     names.map((name) => fleet.create(name, { metadata: { annotations: { [keys.cluster]: 'other' } } })),
   );
-  await eventually('the works', async () => (await fleet.works()).length === names.length, 60_000);
+  await eventually('the works', async () => (await fleet.works()).length === names.length);
   await fleet.settled();
   const looks = () => fleet.controller.stats.applications.done;
   let before = looks();
