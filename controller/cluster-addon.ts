@@ -39,7 +39,10 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
     );
     return;
   }
-  const desired: ManagedClusterAddOn = { metadata: { ...key, ...base, finalizers: [finalizer] }, spec: {} };
+  const held = context.foundation.retains
+    ? { annotations: { ...base.annotations, [keys.retain]: 'true' } }
+    : { finalizers: [finalizer] };
+  const desired: ManagedClusterAddOn = { metadata: { ...key, ...base, ...held }, spec: {} };
   await applier.ensure(managedClusterAddOns, desired, cached, { signal });
 }
 

@@ -2,7 +2,7 @@ import { isConflict, parseKey, secrets } from '../lib/kube/index.ts';
 import { ensureCluster } from './cluster.ts';
 import { type ClusterContext, ownerMetadataOf } from './cluster-context.ts';
 import { type ClusterNews, tellOfCluster } from './cluster-events.ts';
-import { healthOf, isDetaching } from './cluster-health.ts';
+import { healthOf, isDetaching, isRetaining } from './cluster-health.ts';
 import { troubleOf } from './cluster-trouble.ts';
 import type { ClusterReport } from './fleet-state.ts';
 import { currentOwnerOf, leaveCluster } from './leave.ts';
@@ -25,6 +25,10 @@ export class ClusterReconciler {
     const isGoing = managed?.metadata.deletionTimestamp !== undefined;
     const isSelected = owner !== undefined && managed !== undefined && !isGoing;
     const grace = this.#world.fleets.graceOf(cluster, isSelected, this.#world.now().getTime());
+    if (!isSelected && !isGoing && this.#isRetained(cluster)) {
+      this.#report(cluster, undefined);
+      return undefined;
+    }
     if (!isSelected && currentOwnerOf(cluster, this.#world.caches) !== undefined) {
       if (grace > 0 && !isGoing && !this.#isOwnerGoing(cluster)) return { requeueAfterMs: grace };
       return this.#leave(cluster, signal);
@@ -72,6 +76,11 @@ export class ClusterReconciler {
     if (gitOpsCluster === undefined) return;
     const firstLook = fleets.hasReport(news.cluster, owner) ? undefined : { startedAt, patience };
     tellOfCluster(events, gitOpsCluster, { ...news, firstLook });
+  }
+
+  /** Whether the cluster keeps what it has, because its GitOpsCluster said so before it was deleted. */
+  #isRetained(cluster: string): boolean {
+    return isRetaining(this.#world.caches.addOns.list(cluster)[0]) && this.#isOwnerGoing(cluster);
   }
 
   /** A GitOpsCluster that is deleted says clearly that its clusters shall go: there is nothing to wait for. */

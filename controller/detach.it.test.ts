@@ -282,3 +282,41 @@ test('a GitOpsCluster that another one cannot take over from can be forced to go
   await hub.idle();
   expect(await uidsOf(a)).toEqual(uids);
 });
+
+test('clusters that shall keep what they have do, and nothing of theirs waits for a controller', async () => {
+  const { ns, a, b } = hub;
+  await hub.enroll();
+  const key = { namespace: ns, name: 'fleet' };
+  const uids = await Promise.all([a, b].map(uidsOf));
+  const annotate = (retain: 'true' | null) =>
+    hub.client.mergePatch(gitOpsClusters, key, {
+      metadata: { annotations: { 'apps.open-cluster-management.io/retain-clusters': retain } },
+    });
+  const held = async () => {
+    const objects = [await hub.client.get(gitOpsClusters, key), await hub.addOn(a), await hub.addOn(b)];
+    return objects.filter((one) => one?.metadata.finalizers?.length).length;
+  };
+  await annotate('true');
+  await eventually('everything to be let go', async () => (await held()) === 0);
+  await annotate(null);
+  await eventually('everything to be held again', async () => (await held()) === 3);
+  await annotate('true');
+  await eventually('everything to be let go again', async () => (await held()) === 0);
+  await hub.idle();
+  await hub.client.delete(gitOpsClusters, key);
+  await hub.restart();
+  await hub.idle();
+  expect(await isGone(ns, 'fleet')).toBe(true);
+  expect(await Promise.all([a, b].map(uidsOf))).toEqual(uids);
+  for (const cluster of [a, b]) {
+    expect((await hub.addOn(cluster))?.metadata.deletionTimestamp).toBeUndefined();
+    expect((await hub.addOn(cluster))?.metadata.annotations).not.toHaveProperty([
+      'apps.open-cluster-management.io/detaching',
+    ]);
+    expect(await hub.secret(`cluster-${cluster}`)).toBeDefined();
+  }
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
+  await eventually('everything to be held', async () => (await held()) === 3);
+  expect(await Promise.all([a, b].map(uidsOf))).toEqual(uids);
+});

@@ -106,6 +106,10 @@ export const uninstallFlags = {
   ...kube,
   namespace: stringFlag({ usage: 'namespace of the GitOpsCluster', short: 'n', default: 'argocd' }),
   name: stringFlag({ usage: 'name of the GitOpsCluster', default: 'gitops-cluster' }),
+  'keep-clusters': boolFlag({
+    usage:
+      'delete nothing: let the GitOpsCluster be deleted without its controller, and its clusters keep what they have',
+  }),
   timeout: durationFlag({ usage: 'how long to wait until its clusters are cleaned up', default: 300_000 }),
 };
 

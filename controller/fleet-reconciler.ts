@@ -1,5 +1,5 @@
 import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../lib/kube/index.ts';
-import { isForced } from './cluster-health.ts';
+import { isForced, isRetaining } from './cluster-health.ts';
 import { foundationSteps, type Outcome, remainingSteps, runSteps } from './fleet.ts';
 import { FleetEvents } from './fleet-events.ts';
 import type { Foundation } from './fleet-state.ts';
@@ -41,7 +41,7 @@ export class FleetReconciler {
       return undefined;
     }
     if (gitOpsCluster.metadata.deletionTimestamp) return this.#finalize(gitOpsCluster, signal);
-    if (await this.#addFinalizer(gitOpsCluster, signal)) return undefined; // comes again with the change
+    if (await this.#ensureFinalizer(gitOpsCluster, signal)) return undefined; // comes again with the change
     const context = this.#stepContext(gitOpsCluster, signal);
     const foundation = await runSteps(foundationSteps, context);
     this.#publish(context);
@@ -104,6 +104,7 @@ export class FleetReconciler {
       addOn: spec.addOn.value,
       release: releaseOf(this.#world, namespace, spec.addOn.value),
       endpoint,
+      retains: isRetaining(gitOpsCluster),
     };
     const { gitOpsCluster: _, release, ...content } = foundation;
     const digest = JSON.stringify([content, release.version]);
@@ -135,8 +136,9 @@ export class FleetReconciler {
     if (written) this.#told.tell(gitOpsCluster, status, context.clusters, context.now);
   }
 
-  async #addFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {
-    const patch = finalizerPatch(gitOpsCluster, { add: finalizer });
+  async #ensureFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {
+    const change = isRetaining(gitOpsCluster) ? { remove: finalizer } : { add: finalizer };
+    const patch = finalizerPatch(gitOpsCluster, change);
     if (patch === undefined) return false;
     await this.#world.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
     return true;
@@ -147,6 +149,10 @@ export class FleetReconciler {
     if (!hasFinalizer(gitOpsCluster, finalizer)) return undefined;
     const { client } = this.#world;
     const key = keyOf(gitOpsCluster);
+    if (isRetaining(gitOpsCluster)) {
+      await this.#ensureFinalizer(gitOpsCluster, signal);
+      return undefined;
+    }
     if (this.#world.fleets.hasRemains(key, isForced(gitOpsCluster))) {
       const context = this.#stepContext(gitOpsCluster, signal);
       await this.#writeStatus(context, gitOpsCluster, await runSteps(remainingSteps.slice(-1), context));

@@ -18,6 +18,8 @@ export interface Foundation {
   readonly addOn: AddOnSettings;
   /** What the clusters are to run. */
   readonly release: Release;
+  /** Whether clusters keep what they have when the GitOpsCluster is deleted. */
+  readonly retains: boolean;
   /** Undefined until the server is discovered: nothing can be delivered before. */
   readonly endpoint: Endpoint | undefined;
 }

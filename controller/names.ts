@@ -35,6 +35,11 @@ export const keys = {
   decisionGroupName: 'cluster.open-cluster-management.io/decision-group-name',
   /** On a GitOpsCluster or ManagedClusterAddOn: `true` no longer waits for clusters that do not answer when they leave. */
   forceDetach: 'apps.open-cluster-management.io/force-detach',
+  /**
+   * On a GitOpsCluster: `true` takes our finalizers off it and off its clusters' add-ons; when it is deleted, its clusters
+   * keep what they have. The add-ons carry it too.
+   */
+  retain: 'apps.open-cluster-management.io/retain-clusters',
   /** On a ManagedClusterAddOn: the cluster is being left. */
   detaching: 'apps.open-cluster-management.io/detaching',
   /** On a ManagedClusterAddOn that is being left: until when (RFC 3339) the agent stays to carry out deletions. */

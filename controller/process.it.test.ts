@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { type Cluster, freePort, type SupervisedProcess, spawnSupervised, startCluster } from '../e2e/testbed/index.ts';
 import { leases, type Secret } from '../lib/kube/index.ts';
-import { type GitOpsCluster, type ManifestWork, manifestWorks } from './resources.ts';
+import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from './resources.ts';
 import { eventually, HubFixture } from './testing/fixture.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -120,6 +120,23 @@ test('render shows what the works hold, without what is secret', async () => {
   const draft = await program('draft', ['render', '--cluster=c1', '-f', file]);
   expect(await draft.exited).toMatchObject({ code: 0 });
   expect(await draft.log()).toMatch(/agent\.server\.address: other[\s\S]*agent\.namespace: gitops/);
+});
+
+test('uninstall leaves no GitOpsCluster without a controller', async () => {
+  const uninstall = await program('uninstall-one', ['uninstall', '--namespace=argocd', '--name=another']);
+  expect(await uninstall.exited).toMatchObject({ code: 1 });
+  expect(await uninstall.log()).toContain('GitOpsCluster argocd/fleet would be left without a controller');
+  const keep = await program('keep', ['uninstall', '--namespace=argocd', '--name=fleet', '--keep-clusters']);
+  expect(await keep.exited).toMatchObject({ code: 0 });
+  expect(await keep.log()).toContain('its clusters keep what they have');
+  const key = { namespace: 'argocd', name: 'fleet' };
+  expect((await hub.client.get(gitOpsClusters, key))?.metadata.finalizers ?? []).toEqual([]);
+  const annotations = { 'apps.open-cluster-management.io/retain-clusters': null };
+  await hub.client.mergePatch(gitOpsClusters, key, { metadata: { annotations } });
+  await eventually(
+    'it to be held',
+    async () => (await hub.client.get(gitOpsClusters, key))?.metadata.finalizers?.length,
+  );
 });
 
 test('uninstall waits until the controller has cleaned up', async () => {
