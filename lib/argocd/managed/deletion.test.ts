@@ -333,3 +333,28 @@ test('an agent that names things without end, and deletes none, is remembered wi
   await lab.run(600_000);
   expect(told(principal, 'create'), 'what it should have is told all the same').not.toEqual([]);
 });
+
+test('what an agent made of the word of an earlier principal is deleted, though this one has not sent it yet', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication({ name: 'first' }));
+  const { metadata } = lab.hub.objects.create(hubApplication());
+  const principal = lab.principal({ maxInFlight: 1 });
+  const send = (message: Message) => principal.said.push(message) > 0;
+  principal.parts.connected('a', 'managed', { send, acknowledge: () => undefined });
+  for (const introduction of principal.said.splice(0)) principal.parts.acknowledged('a', introduction);
+  await lab.run(3_000);
+  expect(told(principal, 'create').map(({ object }) => object.metadata.name)).toEqual(['first']);
+  const copy = hubApplication({ uid: 'copy', annotations: { [annotations.sourceUid]: metadata.uid ?? '' } });
+  principal.parts.receive('a', {
+    ...{ target: 'application', type: 'status-update', resourceId: 'shop_copy', eventId: 'shop_copy_1' },
+    object: copy,
+  });
+  await lab.run();
+  lab.hub.objects.delete({ namespace: 'a', name: 'shop' }, { propagation: 'Background' });
+  await lab.run();
+  for (const message of principal.said.splice(0)) principal.parts.acknowledged('a', message);
+  await lab.run();
+  expect(told(principal, 'delete').map(({ object }) => object.metadata)).toMatchObject([
+    { name: 'shop', uid: metadata.uid },
+  ]);
+});
