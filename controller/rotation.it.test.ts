@@ -1,3 +1,4 @@
+import { createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { startCluster } from '../e2e/testbed/index.ts';
 import { secrets } from '../lib/kube/index.ts';
@@ -142,4 +143,35 @@ test('to delete what is trusted ends the trust in a former authority at once', a
   await hub.client.delete(secrets, { namespace: ns, name: 'argocd-agent-ca-trust' });
   await eventually('servers of the new authority', () => serversAre(now));
   await eventually('one authority', async () => (await trusted()).length === 1);
+});
+
+test('a key for tokens is renewed when it is due or asked for; what the former one signed counts for a day', async () => {
+  const { ns } = hub;
+  let now = Date.now();
+  const clock = () => new Date(now);
+  const restart = async () => {
+    await hub.stop();
+    hub.start({ clock });
+  };
+  await hub.enroll({ clock });
+  const key = () => textIn('argocd-agent-jwt', 'jwt.key');
+  const former = () => textIn('argocd-agent-jwt', 'jwt.previous.pub');
+  const first = await key();
+  expect(await former()).toBe('');
+  await hub.client.mergePatch(
+    secrets,
+    { namespace: ns, name: 'argocd-agent-jwt' },
+    { metadata: { annotations: { [rotate]: 'now' } } },
+  );
+  await eventually('another key', async () => (await key()) !== first);
+  expect(createPublicKey(await former()).equals(createPublicKey(first))).toBe(true);
+  const second = await key();
+  now += 25 * 3600_000;
+  await restart();
+  await eventually('the end of the former key', async () => (await former()) === '');
+  expect(await key()).toBe(second);
+  now += 250 * 24 * 3600_000;
+  await restart();
+  await eventually('a third key', async () => (await key()) !== second);
+  expect(createPublicKey(await former()).equals(createPublicKey(second))).toBe(true);
 });

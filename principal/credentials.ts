@@ -6,12 +6,19 @@ import {
   type KeyPair,
   Live,
   type Logger,
+  parseFormerKeys,
   parseKeyPair,
   parseSigningKey,
   parseTrust,
 } from '../lib/ops/index.ts';
 import { generatedCertificate } from './generated.ts';
 import type { PrincipalOptions } from './options.ts';
+
+/** The key of tokens, PKCS#8 PEM, and the public halves of keys whose tokens still count. */
+export interface SigningKey {
+  readonly key: string;
+  readonly former: readonly string[];
+}
 
 /** The principal's key material, reloaded while it runs. A part that is not needed is undefined. */
 export interface PrincipalCredentials {
@@ -27,8 +34,8 @@ export interface PrincipalCredentials {
   readonly resourceProxyTrust: Live<string> | undefined;
   /** Certificate of the Redis proxy; undefined when it needs none. */
   readonly redisProxy: Live<KeyPair> | undefined;
-  /** PKCS#8 PEM; undefined when a key is made at every start. */
-  readonly signingKey: Live<string> | undefined;
+  /** Undefined when a key is made at every start. */
+  readonly signingKey: Live<SigningKey> | undefined;
 }
 
 /**
@@ -66,10 +73,12 @@ export function principalCredentials(
     'tls.crt': flags['redis-proxy-server-tls-cert'],
     'tls.key': flags['redis-proxy-server-tls-key'],
   };
-  const caFile = flags['root-ca-path'];
-  const caSecret = flags['tls-ca-secret-name'];
-  const trust = `${caSecret}-trust`;
-  const authorities = ['ca.crt', 'tls.crt', `${trust}/ca.crt`];
+  const trusted = (file: string, secretName: string) => {
+    const second = `${secretName}-trust`;
+    const parse = (fields: Readonly<Record<string, string>>) =>
+      parseTrust(fields, ['ca.crt', 'tls.crt', `${second}/ca.crt`]);
+    return live(file === '' ? undefined : { 'ca.crt': file }, secretName, parse, second);
+  };
   const keyFile = flags['jwt-key'];
   return {
     server:
@@ -85,12 +94,7 @@ export function principalCredentials(
     clientTrust:
       tls === 'plaintext' || !tls.requireClientCertificate
         ? undefined
-        : live(
-            caFile === '' ? undefined : { 'ca.crt': caFile },
-            caSecret,
-            (fields) => parseTrust(fields, authorities),
-            trust,
-          ),
+        : trusted(flags['root-ca-path'], flags['tls-ca-secret-name']),
     resourceProxy: isProxied
       ? live(
           hasProxyFiles ? { 'tls.crt': proxyFiles.certificate, 'tls.key': proxyFiles.key } : undefined,
@@ -99,11 +103,7 @@ export function principalCredentials(
         )
       : undefined,
     resourceProxyTrust: isProxied
-      ? live(
-          hasProxyFiles ? { 'ca.crt': proxyFiles.ca } : undefined,
-          flags['resource-proxy-ca-secret-name'],
-          (fields) => parseTrust(fields, ['ca.crt', 'tls.crt']),
-        )
+      ? trusted(hasProxyFiles ? proxyFiles.ca : '', flags['resource-proxy-ca-secret-name'])
       : undefined,
     redisProxy:
       flags['disable-redis-proxy'] || !flags['redis-tls-enabled']
@@ -116,6 +116,9 @@ export function principalCredentials(
     signingKey:
       keyFile === '' && flags['insecure-jwt-generate']
         ? undefined
-        : live(keyFile === '' ? undefined : { 'jwt.key': keyFile }, flags['jwt-secret-name'], parseSigningKey),
+        : live(keyFile === '' ? undefined : { 'jwt.key': keyFile }, flags['jwt-secret-name'], (fields) => ({
+            key: parseSigningKey(fields),
+            former: parseFormerKeys(fields),
+          })),
   };
 }

@@ -61,7 +61,8 @@ export async function serveAgents(options: {
     logger.warn('serving with a certificate made at this start: agents cannot know that this is the principal');
   }
   if (tls === 'plaintext') logger.warn('serving without TLS: everything, tokens included, can be read on the way');
-  const tokens = TokenAuthority.fromPem(credentials.signingKey?.value ?? generateKey());
+  const signing = credentials.signingKey?.value ?? { key: generateKey(), former: [] };
+  const tokens = TokenAuthority.fromPem(signing.key, { former: signing.former });
   const server = await serveWire({
     address: flags['listen-host'] || '0.0.0.0',
     port: flags['listen-port'],
@@ -110,8 +111,8 @@ export async function serveAgents(options: {
   credentials.server?.subscribe(reload);
   credentials.clientTrust?.subscribe(reload);
   credentials.signingKey?.subscribe(() => {
-    const key = credentials.signingKey?.value;
-    if (key === undefined || !tokens.rotate(key)) return;
+    const value = credentials.signingKey?.value;
+    if (value === undefined || !tokens.rotate(value.key, value.former)) return;
     logger.info('the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
     server.renewLogins(renewLoginsMs);
   });

@@ -515,6 +515,29 @@ describe('tokens', () => {
     await own.refresh(after.refreshToken);
   });
 
+  test('what a former key signed counts until it expires, as long as that key is named', async () => {
+    at('2026-08-21T00:00:00Z');
+    const pairs = Array.from({ length: 2 }, () => generateKeyPairSync('rsa', { modulusLength: 2048 }));
+    const [first = '', second = ''] = pairs.map(({ privateKey }) =>
+      privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    );
+    const former = [pairs[0]?.publicKey.export({ type: 'spki', format: 'pem' }).toString() ?? ''];
+    const own = TokenAuthority.fromPem(first, { now: () => now });
+    const before = await own.issue(identity);
+    // Nobody has to log in anew.
+    expect(own.rotate(second, former)).toBe(false);
+    at('2026-08-21T12:00:00Z');
+    const renewed = await own.refresh(before.refreshToken);
+    const startedAnew = TokenAuthority.fromPem(second, { now: () => now, former });
+    for (const one of [own, startedAnew]) {
+      expect(await one.verifyAccess(renewed.accessToken)).toEqual(identity);
+      await one.refresh(before.refreshToken);
+      await expect(one.verifyAccess(before.accessToken)).rejects.toThrow('it has expired');
+    }
+    expect(own.rotate(second)).toBe(false);
+    await expect(own.refresh(before.refreshToken)).rejects.toThrow('its signature is not of this principal');
+  });
+
   test('a key that cannot sign is refused at once, without being quoted', () => {
     const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).privateKey.export({
       type: 'pkcs8',

@@ -40,6 +40,8 @@ export class TokenAuthority {
   #publicKey: KeyObject;
   /** Keys that were replaced, and until when, in seconds, what they signed counts. */
   #former: { readonly publicKey: KeyObject; readonly until: number }[] = [];
+  /** Public keys that are named as former ones: what they signed counts until it expires. */
+  #named: readonly KeyObject[] = [];
   readonly #now: () => Date;
 
   private constructor(privateKey: KeyObject, now: () => Date) {
@@ -53,22 +55,35 @@ export class TokenAuthority {
    *
    * @throws AuthError `configuration` when the text is no RSA private key of at least 2048 bits
    */
-  static fromPem(pem: string, options: { readonly now?: () => Date } = {}): TokenAuthority {
-    return new TokenAuthority(parseKey(pem), options.now ?? (() => new Date()));
+  static fromPem(
+    pem: string,
+    options: { readonly now?: () => Date; readonly former?: readonly string[] } = {},
+  ): TokenAuthority {
+    const authority = new TokenAuthority(parseKey(pem), options.now ?? (() => new Date()));
+    authority.#named = (options.former ?? []).map((key) => createPublicKey(key));
+    return authority;
   }
 
   /**
-   * Signs with another key from now on. What the former key signed counts for 5 more minutes, the life of an access token, so
-   * that agents in the midst of something notice nothing; within that time they should be made to log in anew. A key that
-   * leaked is better replaced by a restart, after which its tokens are worth nothing.
+   * Signs with another key from now on. What the keys named as former signed counts until it expires, or until they are no
+   * longer named. If the key that was in use is not among them, what it signed counts for 5 more minutes, the life of an
+   * access token, so that agents in the midst of something notice nothing; within that time they should be made to log in
+   * anew. A key that leaked is better replaced by a restart, after which its tokens are worth nothing.
    *
-   * @returns whether it is another key
+   * @param former public keys, PEM
+   * @returns whether agents should log in anew
    * @throws AuthError `configuration` when the key cannot be used; the present one stays
    */
-  rotate(pem: string): boolean {
+  rotate(pem: string, former: readonly string[] = []): boolean {
     const key = parseKey(pem);
     const publicKey = createPublicKey(key);
+    this.#named = former.map((one) => createPublicKey(one));
     if (publicKey.equals(this.#publicKey)) return false;
+    if (this.#named.some((one) => one.equals(this.#publicKey))) {
+      this.#privateKey = key;
+      this.#publicKey = publicKey;
+      return false;
+    }
     const until = this.#seconds() + accessSeconds;
     // A key that comes back is no former one.
     this.#former = [...this.#formerKeys(), { publicKey: this.#publicKey, until }]
@@ -135,7 +150,8 @@ export class TokenAuthority {
   async #check(audience: string, token: string) {
     const rules = { algorithms: [algorithm], issuer: tokenIssuer, audience, currentDate: this.#now() };
     let problem: unknown;
-    for (const key of [this.#publicKey, ...this.#formerKeys().map((former) => former.publicKey)]) {
+    const former = this.#formerKeys().map(({ publicKey }) => publicKey);
+    for (const key of [this.#publicKey, ...this.#named, ...former]) {
       try {
         return await jwtVerify(token, key, rules);
       } catch (error) {

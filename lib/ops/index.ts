@@ -40,7 +40,7 @@ export {
 } from './log.ts';
 export { runMain } from './main.ts';
 export { createRegistry, kubeRequestMetrics } from './metrics.ts';
-export { type KeyPair, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
+export { type KeyPair, parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
 export { serveProfiles } from './profiling.ts';
 export { queueMetrics } from './queue-metrics.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { createAuthority, issueCertificate, type KeyCertificate } from '../pki/index.ts';
-import { parseKeyPair, parseSigningKey, parseTrust } from './index.ts';
+import { parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust } from './index.ts';
 
 let authority: KeyCertificate;
 let leaf: KeyCertificate;
@@ -46,4 +46,17 @@ test('tokens are signed with an RSA key in PKCS#8', () => {
   expect(() => parseSigningKey({ 'jwt.key': ec.export({ type: 'pkcs8', format: 'pem' }).toString() })).toThrow(
     'jwt.key is a key of type ec, tokens are signed with RSA',
   );
+});
+
+test('the former signing key, by its public half', () => {
+  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+  expect(parseFormerKeys({ 'jwt.previous.pub': pem })).toEqual([pem]);
+  expect(parseFormerKeys({})).toEqual([]);
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ type: 'spki', format: 'pem' });
+  for (const wrong of ['x', ec.toString()]) {
+    expect(() => parseFormerKeys({ 'jwt.previous.pub': wrong })).toThrow(
+      'jwt.previous.pub is no public RSA key in PEM',
+    );
+  }
 });

@@ -61,6 +61,22 @@ export function parseSigningKey(fields: TextFields): string {
   return pem;
 }
 
+/**
+ * The former signing key's public half in `jwt.previous.pub`, if there is one: what it signed still counts.
+ * @throws Error that says what is wrong
+ */
+export function parseFormerKeys(fields: TextFields): string[] {
+  const pem = fields['jwt.previous.pub'];
+  if (pem === undefined || pem.trim() === '') return [];
+  try {
+    const { asymmetricKeyType: type } = createPublicKey(pem);
+    if (type !== 'rsa') throw new Error(`it is a key of type ${type}`);
+  } catch (error) {
+    throw new Error(`jwt.previous.pub is no public RSA key in PEM: ${(error as Error).message}`);
+  }
+  return [pem];
+}
+
 function required(fields: TextFields, name: string): string {
   const value = fields[name];
   if (value === undefined || value.trim() === '') throw new Error(`has no field ${name}`);
