@@ -186,4 +186,5 @@ test.each(['goes on running', 'is another one by then'])(
     await Promise.all(ends);
     for (const cluster of clusters) expect(await works(cluster)).toEqual([]);
   },
+  300_000,
 );

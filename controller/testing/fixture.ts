@@ -27,7 +27,7 @@ import {
 export async function eventually<T>(
   what: string,
   probe: () => Promise<T | undefined | false>,
-  ms = 20_000,
+  ms = 60_000,
 ): Promise<T> {
   const deadline = Date.now() + ms;
   let last: unknown;
