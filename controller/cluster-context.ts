@@ -6,6 +6,7 @@ import type { DeliverySettings } from './delivery.ts';
 import type { Foundation } from './fleet-state.ts';
 import { keys, labelValue, managedBy } from './names.ts';
 import type { Templates } from './render/templates.ts';
+import type { Renderings } from './renderings.ts';
 import type { Rollouts } from './rollout/rollouts.ts';
 
 /** What the reconcile of one cluster works with. */
@@ -16,6 +17,7 @@ export interface ClusterContext {
   readonly client: KubeClient;
   readonly applier: Applier;
   readonly templates: Templates;
+  readonly renderings: Renderings;
   readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
   readonly logger: KubeLogger;

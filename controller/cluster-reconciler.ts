@@ -40,6 +40,7 @@ export class ClusterReconciler {
     const skipped = this.#world.fleets.reasonToSkip(cluster);
     if (skipped !== undefined) {
       this.#world.rollouts.forget(cluster);
+      this.#world.renderings.forget(cluster);
       this.#report(cluster, { cluster, owner, skipped, problems: {}, health: healthOf([]) });
       return undefined;
     }

@@ -39,11 +39,19 @@ export async function ensureCluster(context: ClusterContext): Promise<{
     attempt('works', () => ensureDelivered(context)),
     attempt('addOn', () => ensureAddOn(context)),
   ]);
-  const { cluster, foundation, rollouts } = context;
+  const { cluster, foundation, rollouts, renderings, delivery } = context;
   // Asked for whatever became of the rest: a cluster that cannot be given anything must not keep its place in the queue.
   const turn = await attempt('works', () => rollouts.turnOf(foundation, cluster, context.signal));
-  const target = () => ({ ...context, config: configOf(context), release: turn ?? foundation.release });
-  const rendered = turn && delivered && (await attempt('works', async () => renderCluster(target(), delivered)));
+  const rendered =
+    turn &&
+    delivered &&
+    (await attempt('works', async () => {
+      const config = configOf(context);
+      const { key, addOn, endpoint, authorities } = foundation;
+      // The version holds a hash of the CRDs, which are much longer.
+      const input = [key, addOn, endpoint, authorities, delivery.pullPolicy, config, turn.version, delivered];
+      return renderings.of(cluster, input, () => renderCluster({ ...context, config, release: turn }, delivered));
+    }));
   const written = rendered && (await attempt('works', () => ensureWorks(context, rendered, turn)));
   const { phase, until } = rollouts.report(foundation, cluster, written !== false);
   if (until !== undefined) context.renewAt = Math.min(context.renewAt, until);

@@ -20,6 +20,7 @@ import { FleetReconciler } from './fleet-reconciler.ts';
 import { Fleets } from './fleets.ts';
 import { addOnName, keys } from './names.ts';
 import { Templates } from './render/templates.ts';
+import { Renderings } from './renderings.ts';
 import { Rollouts } from './rollout/rollouts.ts';
 import { Signer } from './signer.ts';
 import { parseGitOpsCluster } from './spec.ts';
@@ -89,6 +90,7 @@ export class Controller {
         changed: (key) => this.#statusChanged(key),
       }),
       templates: new Templates(),
+      renderings: new Renderings(),
       delivery: options.delivery,
       now: options.clock ?? (() => new Date()),
       drainMs: options.drainMs ?? 60_000,

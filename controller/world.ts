@@ -6,6 +6,7 @@ import type { DeliverySettings } from './delivery.ts';
 import type { Foundation } from './fleet-state.ts';
 import type { Fleets } from './fleets.ts';
 import type { Templates } from './render/templates.ts';
+import type { Renderings } from './renderings.ts';
 import type { Rollouts } from './rollout/rollouts.ts';
 
 /** What the reconciles of GitOpsClusters and of clusters share. */
@@ -18,6 +19,7 @@ export interface World {
   readonly rollouts: Rollouts;
   readonly applier: Applier;
   readonly templates: Templates;
+  readonly renderings: Renderings;
   readonly delivery: DeliverySettings;
   readonly now: () => Date;
   /** How long the agent of a cluster that leaves may take to carry out deletions, in milliseconds. */
