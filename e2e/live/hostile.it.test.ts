@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { configMaps, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { application, applications, freeLowPort, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { Random } from '../suites/random.ts';
 import { ProxyClient } from './proxy-client.ts';
 
 // Whoever has the certificate of one agent tries to reach another one's cluster, or what is nobody's, or to break the proxy.
@@ -46,17 +47,6 @@ beforeAll(async () => {
 afterAll(() => pair?.stop());
 
 const settings = '/api/v1/namespaces/shop/configmaps/settings';
-
-/** A sequence of numbers in [0, 1) that depends on the seed alone (mulberry32). */
-function randomOf(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let bits = Math.imul(state ^ (state >>> 15), 1 | state);
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 async function open(): Promise<TLSSocket> {
   const socket = connectTls({
@@ -143,7 +133,8 @@ test('a body that no object needs is refused', async () => {
 });
 
 test(`10,000 spoilt requests, seed ${seed}`, async () => {
-  const random = randomOf(seed);
+  const dice = new Random(seed);
+  const random = () => dice.next();
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const methods = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE', 'get', ''];
   const pieces = [
