@@ -15,9 +15,9 @@ export const principalUid = 'principal';
 /** Where Argo CD and the agent are on every managed cluster. */
 export const agentNamespace = 'argocd';
 
-/** What the hub's Argo CD calls the cluster of an autonomous agent: it may be what another agent is called. */
+/** What the hub's Argo CD calls the cluster of an autonomous agent. */
 export function clusterOf(agent: string): string {
-  return agent === 'agent0' ? 'agent1' : `cluster-of-${agent}`;
+  return `cluster-of-${agent}`;
 }
 
 /** How Applications of the hub are given to agents, and where they live. */
@@ -61,7 +61,7 @@ const same = sameNamespaces(principalNamespace, agentNamespace);
 export const byDestination: Layout = {
   agentOf: applicationRouter({
     namespace: principalNamespace,
-    allowedNamespaces: ['team-*', 'agent*'],
+    allowedNamespaces: ['team-*'],
     mapping: 'destination',
   }),
   mapping: (principal) => sameNamespaces(principal, agentNamespace),
