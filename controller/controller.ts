@@ -269,9 +269,9 @@ export class Controller {
     }
   }
 
-  /** Status is summed up a little later, so that a hundred clusters' news make one write. */
+  /** Status is summed up a little later, so that the news of many clusters make one write; of a large fleet once a second. */
   #statusChanged(key: string | undefined): void {
-    if (key !== undefined) this.#fleetQueue.addAfter(key, 100);
+    if (key !== undefined) this.#fleetQueue.addAfter(key, Math.min(1_000, 100 + 2 * this.#caches.managedClusters.size));
   }
 
   /** What was another's until now: that one may be waiting for it. */
