@@ -27,7 +27,7 @@ const limits = '--max-old-space-size=768 --max-semi-space-size=32';
  */
 export async function startController(hub: Cluster, args: readonly string[] = []): Promise<ControllerProcess> {
   const [health, metrics] = await Promise.all([freeLowPort(), freeLowPort()]);
-  const logFile = join(hub.dir, 'controller.log');
+  const logFile = join(hub.dir, `controller-${health}.log`);
   const began = performance.now();
   const child = await spawnSupervised(
     process.execPath,
