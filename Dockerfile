@@ -47,3 +47,5 @@ RUN ln -s /opt/argocd-fleet/bin/argocd-agent.js /usr/local/bin/argocd-agent \
  && ln -s /opt/argocd-fleet/bin/gitops-controller.js /usr/local/bin/gitops-controller
 # Needs no rights and writes nothing: runs with a read-only root file system.
 USER 999:999
+# As in the image of argocd-agent: whoever gives arguments alone means this program.
+ENTRYPOINT ["argocd-agent"]
