@@ -36,7 +36,10 @@ async function allowAllBut(resource: string | undefined): Promise<void> {
   const group = { managedclusters: 'cluster', placements: 'cluster', placementdecisions: 'cluster' }[resource ?? ''];
   const restricted = `${group ?? 'work'}.open-cluster-management.io`;
   const known = ['apps', 'cluster', 'addon', 'work'].map((name) => `${name}.open-cluster-management.io`);
-  const groups = ['', 'apps', 'argoproj.io', 'apiextensions.k8s.io', 'coordination.k8s.io', 'events.k8s.io', ...known];
+  const builtIn = ['apiextensions', 'apiregistration', 'certificates', 'coordination', 'events', 'networking'].map(
+    (name) => `${name}.k8s.io`,
+  );
+  const groups = ['', 'apps', 'argoproj.io', ...builtIn, ...known];
   const inGroup = ['managedclusters', 'placements', 'placements/status', 'placementdecisions', 'manifestworks'];
   const rules =
     resource === undefined
