@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 const everywhere = ['bin', 'controller', 'principal', 'agent', 'cli', 'lib', 'proto', 'e2e', 'bench', 'charts'];
+const setupFiles = ['vitest.setup.ts'];
 const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
 
 /**
@@ -14,6 +15,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           sequence: { groupOrder: 0 },
+          setupFiles,
           include: files('test'),
           exclude: [...files('it.test'), ...files('e2e.test')],
           testTimeout: 20_000,
@@ -23,6 +25,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           sequence: { groupOrder: 1 },
+          setupFiles,
           include: files('it.test'),
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -33,6 +36,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           sequence: { groupOrder: 2 },
+          setupFiles,
           include: files('e2e.test'),
           testTimeout: 300_000,
           hookTimeout: 600_000,
