@@ -1,12 +1,10 @@
 import {
   EventRecorder,
   type Informer,
-  isForbidden,
   type KubeClient,
   type KubeLogger,
   type KubeObject,
   keyOf,
-  namespaces,
   parseKey,
   WorkQueue,
 } from '../lib/kube/index.ts';
@@ -18,6 +16,7 @@ import type { DeliverySettings } from './delivery.ts';
 import { clustersOf } from './drain.ts';
 import { FleetReconciler } from './fleet-reconciler.ts';
 import { Fleets } from './fleets.ts';
+import { identifyHub } from './hub-identity.ts';
 import { addOnName, keys } from './names.ts';
 import { Templates } from './render/templates.ts';
 import { Renderings } from './renderings.ts';
@@ -151,7 +150,7 @@ export class Controller {
     const caches = this.#caches.run(stopping);
     try {
       await this.#caches.synced(stopping);
-      this.#fleets.hubId = await this.#identifyHub(stopping);
+      this.#fleets.hubId = await identifyHub(this.#options.client, this.#options.logger, stopping);
       this.#subscribe();
       this.#options.logger.info({ gitOpsClusters: this.#caches.gitOpsClusters.size }, 'caches are complete');
       this.#allClusters();
@@ -163,17 +162,6 @@ export class Controller {
       stop.abort();
       await caches;
       await this.#events.close();
-    }
-  }
-
-  /** Without the right to read its identity, the hub is recognised as a managed cluster by name and label only. */
-  async #identifyHub(signal: AbortSignal): Promise<string | undefined> {
-    try {
-      return (await this.#options.client.get(namespaces, { name: 'kube-system' }, signal))?.metadata.uid;
-    } catch (error) {
-      if (!isForbidden(error)) throw error;
-      this.#options.logger.warn({ err: error }, 'the identity of the hub cannot be read');
-      return undefined;
     }
   }
 

@@ -27,18 +27,6 @@ export interface PrincipalState {
   isRedisConnected(): boolean;
 }
 
-/** Requests through the resource proxy, and those that failed; reasons are the original's. */
-export interface ResourceProxyMetrics {
-  request(agent: string): void;
-  failed(agent: string, reason: 'agent_disconnected' | 'timeout' | 'agent_error' | 'queue_missing'): void;
-}
-
-/** Commands of Argo CD that agents had to answer, and those that failed; the original's. */
-export interface RedisProxyMetrics {
-  request(agent: string, command: 'get' | 'subscribe'): void;
-  failed(agent: string, command: 'get' | 'subscribe'): void;
-}
-
 /**
  * The principal's metrics, under the original's names where it has them. Labels `agent_name` are of agents with a cluster
  * Secret and go when the agent does.
@@ -60,8 +48,6 @@ export interface PrincipalMetrics {
   refusedEvent(agent: string, resourceType: string): void;
   /** Changes of kinds seen on the hub. */
   changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;
-  readonly resourceProxy: ResourceProxyMetrics;
-  readonly redisProxy: RedisProxyMetrics;
   /** The agent has left the fleet. */
   forgetAgent(agent: string): void;
 }
@@ -176,40 +162,8 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     registers,
   });
   const unsent = new Map<string, Map<string, UnsendableEvent>>();
-  const proxied = new Counter({
-    name: 'argocd_principal_resource_proxy_requests_total',
-    help: "Requests to the API of agents' clusters",
-    labelNames: ['agent_name'],
-    registers,
-  });
-  const notProxied = new Counter({
-    name: 'argocd_principal_resource_proxy_errors_total',
-    help: "Requests to the API of agents' clusters that failed, by reason",
-    labelNames: ['agent_name', 'reason'],
-    registers,
-  });
-  const cached = new Counter({
-    name: 'argocd_principal_redis_proxy_requests_total',
-    help: "Commands of Argo CD to agents' caches",
-    labelNames: ['agent_name', 'command'],
-    registers,
-  });
-  const notCached = new Counter({
-    name: 'argocd_principal_redis_proxy_errors_total',
-    help: "Commands of Argo CD to agents' caches that failed",
-    labelNames: ['agent_name', 'command'],
-    registers,
-  });
   const processedBy = new Map<string, Set<string>>();
   return {
-    redisProxy: {
-      request: (agent, command) => cached.inc({ agent_name: agent, command }),
-      failed: (agent, command) => notCached.inc({ agent_name: agent, command }),
-    },
-    resourceProxy: {
-      request: (agent) => proxied.inc({ agent_name: agent }),
-      failed: (agent, reason) => notProxied.inc({ agent_name: agent, reason }),
-    },
     connected: (agent) => connections.inc({ agent_name: agent }),
     eventReceived: () => received.inc(),
     eventSent: () => sent.inc(),
@@ -235,14 +189,6 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     changed: (kind, change) => changes.get(`${kind}_${change}`)?.inc(),
     forgetAgent: (agent) => {
       connections.remove({ agent_name: agent });
-      proxied.remove({ agent_name: agent });
-      for (const command of ['get', 'subscribe']) {
-        cached.remove({ agent_name: agent, command });
-        notCached.remove({ agent_name: agent, command });
-      }
-      for (const reason of ['agent_disconnected', 'timeout', 'agent_error', 'queue_missing']) {
-        notProxied.remove({ agent_name: agent, reason });
-      }
       for (const { eventType, resourceType, reason } of unsent.get(agent)?.values() ?? []) {
         unsendable.remove({ agent_name: agent, reason });
         discarded.remove({ agent_name: agent, event_type: eventType, resource_type: resourceType });

@@ -27,6 +27,7 @@ import { ConnectionRecords } from './connections.ts';
 import { principalCredentials } from './credentials.ts';
 import type { PrincipalFlags, principalFlags } from './flags.ts';
 import { ensurePrincipalUid } from './identity.ts';
+import { liveMetrics } from './live/metrics.ts';
 import { proxyResources } from './live/proxy-resources.ts';
 import { proxyRedis } from './live/redis/start.ts';
 import { LiveAccess } from './live/serve.ts';
@@ -138,6 +139,8 @@ export async function runPrincipal(
     isRedisConnected: () => link.problem === undefined,
   });
   countChanges(caches, metrics);
+  const counts = liveMetrics(registry, (agent) => agents.has(agent));
+  agents.subscribe({ unmapped: (agent) => counts.forgetAgent(agent) });
   const live = new LiveAccess({
     send: (agent, event) => sessions.send(agent, event),
     isConnected: (agent) => sessions.isConnected(agent),
@@ -198,7 +201,7 @@ export async function runPrincipal(
         owners: { isAgent: (name) => agents.has(name), agentOf },
         live,
         link,
-        metrics: metrics.redisProxy,
+        metrics: counts.redisProxy,
         logger: loggers.component('redis-proxy'),
         signal,
       }).catch(shared.failed);
@@ -209,7 +212,7 @@ export async function runPrincipal(
         live,
         tokens,
         blocklist,
-        metrics: metrics.resourceProxy,
+        metrics: counts.resourceProxy,
         logger: loggers.component('resource-proxy'),
         signal,
       }).catch(shared.failed)

@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import {
-  EventRecorder,
-  isForbidden,
-  type KubeClient,
-  type KubeLogger,
-  keyOf,
-  namespaces,
-  WorkQueue,
-} from '../../lib/kube/index.ts';
+import { EventRecorder, type KubeClient, type KubeLogger, keyOf, WorkQueue } from '../../lib/kube/index.ts';
 import { Applier } from '../applier.ts';
+import { identifyHub } from '../hub-identity.ts';
 import { ApplicationReconciler } from './application-reconciler.ts';
 import { BasicCaches, placeOfWork, textOf } from './caches.ts';
 import { keys } from './names.ts';
@@ -116,7 +109,7 @@ export class BasicController {
     const caches = this.#caches.run(stopping);
     try {
       await this.#caches.synced(stopping);
-      this.#hubId = await this.#identifyHub(stopping);
+      this.#hubId = await identifyHub(this.#options.client, this.#options.logger, stopping);
       this.#options.logger.info({ applications: this.#caches.applications.size }, 'caches are complete');
       this.#subscribe();
       await Promise.all([this.#applications.run(stopping), this.#clusters.run(stopping)]);
@@ -126,17 +119,6 @@ export class BasicController {
       stop.abort();
       await caches;
       await this.#events.close();
-    }
-  }
-
-  /** Without the right to read its identity, the hub is recognised as a managed cluster by name and label only. */
-  async #identifyHub(signal: AbortSignal): Promise<string | undefined> {
-    try {
-      return (await this.#options.client.get(namespaces, { name: 'kube-system' }, signal))?.metadata.uid;
-    } catch (error) {
-      if (!isForbidden(error)) throw error;
-      this.#options.logger.warn({ err: error }, 'the identity of the hub cannot be read');
-      return undefined;
     }
   }
 

@@ -6,7 +6,7 @@ import type { PrincipalCredentials } from '../credentials.ts';
 import { parseListen } from '../flags.ts';
 import type { PrincipalOptions } from '../options.ts';
 import { firstMaterial } from './key-material.ts';
-import type { ResourceProxyOptions } from './resource-proxy.ts';
+import type { ResourceProxyMetrics } from './metrics.ts';
 import type { LiveAccess } from './serve.ts';
 
 /**
@@ -20,7 +20,7 @@ export async function proxyResources(options: {
   live: LiveAccess;
   tokens: TokenAuthority;
   blocklist: Blocklist;
-  metrics: ResourceProxyOptions['metrics'];
+  metrics: ResourceProxyMetrics;
   logger: Logger;
   signal: AbortSignal;
 }): Promise<void> {

@@ -26,6 +26,7 @@ import type { Bodies, BodyReader, ExpectedBody } from './bodies.ts';
 import { type CallerNames, CallerRefusedError } from './callers.ts';
 import { type Exchange, NoAnswerError } from './exchange.ts';
 import { streamLog } from './logs.ts';
+import type { ResourceProxyMetrics } from './metrics.ts';
 
 /** What the resource proxy works with. */
 export interface ResourceProxyOptions {
@@ -41,11 +42,7 @@ export interface ResourceProxyOptions {
   isConnected(agent: string): boolean;
   /** Resolves when the agent has a stream, at once if it has one; rejects when aborted. */
   connected(agent: string, signal: AbortSignal): Promise<void>;
-  /** Counts requests and what became of them; reasons are argocd-agent's. */
-  readonly metrics: {
-    request(agent: string): void;
-    failed(agent: string, reason: 'agent_disconnected' | 'timeout' | 'agent_error' | 'queue_missing'): void;
-  };
+  readonly metrics: ResourceProxyMetrics;
   readonly logger: Logger;
 }
 
@@ -78,6 +75,7 @@ const passedHeaders = ['accept', 'content-type'] as const;
  */
 export async function serveResourceProxy(options: ResourceProxyOptions): Promise<ResourceProxy> {
   const { logger, host, port } = options;
+  const context: Context = { ...options, understands: new Set() };
   const server: Server = createServer(
     {
       ...secureContextOptions(options.tls),
@@ -91,7 +89,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       // Requests with two meanings are nobody's.
       insecureHTTPParser: false,
     },
-    (request, response) => void serve(options, request, response),
+    (request, response) => void serve(context, request, response),
   );
   server.maxConnections = mostConnections;
   server.on('tlsClientError', (error, socket) => {
@@ -128,7 +126,13 @@ class Refusal extends Error {
   }
 }
 
-async function serve(options: ResourceProxyOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+/** What all requests share. */
+interface Context extends ResourceProxyOptions {
+  /** Agents whose last answer showed that they are of ours, and understand a `cancel`. */
+  readonly understands: Set<string>;
+}
+
+async function serve(options: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const gone = new AbortController();
   response.on('close', () => gone.abort(new Error('the client has left')));
   response.on('error', () => undefined);
@@ -148,7 +152,7 @@ async function serve(options: ResourceProxyOptions, request: IncomingMessage, re
 }
 
 async function forward(
-  options: ResourceProxyOptions,
+  options: Context,
   agent: string,
   request: IncomingMessage,
   response: ServerResponse,
@@ -215,8 +219,8 @@ async function forward(
     answer = dataOf(await exchange.ask(agent, event, { timeoutMs: answerTimeoutMs, signal }), resourceResponse);
   } catch (error) {
     expected.cancel();
-    // An agent of the original does not know this event, and carries the request out to its end.
-    options.send(agent, cancellationOf(uuid));
+    // Agents of the original know no such event, and carry the request out to its end.
+    if (options.understands.has(agent)) options.send(agent, cancellationOf(uuid));
     const reasons = { disconnected: 'agent_disconnected', timeout: 'timeout', busy: 'queue_missing' } as const;
     if (error instanceof NoAnswerError) options.metrics.failed(agent, reasons[error.reason]);
     throw error;
@@ -224,6 +228,7 @@ async function forward(
   if (answer.status >= 400) options.metrics.failed(agent, 'agent_error');
   const { status, contentType = json, streamed = false } = answer;
   if (streamed) {
+    options.understands.add(agent);
     signal.addEventListener('abort', () => expected.cancel());
     response.writeHead(status, { 'content-type': contentType });
     response.flushHeaders();
@@ -232,6 +237,8 @@ async function forward(
   }
   expected.cancel();
   const isOurs = answer.contentType !== undefined;
+  if (isOurs) options.understands.add(agent);
+  else options.understands.delete(agent);
   if (!isOurs && status < 300) {
     if (path === '/version') return send(response, 200, json, unknownVersion);
     if (isBeyondOriginal(path, query)) {

@@ -14,9 +14,10 @@ import {
 import { Bodies } from './bodies.ts';
 import { CallerNames } from './callers.ts';
 import { Exchange } from './exchange.ts';
+import type { ResourceProxyMetrics } from './metrics.ts';
 import { AgentCache, type AgentCacheOptions } from './redis/agent-cache.ts';
 import { type RedisProxy, type RedisProxyOptions, serveRedisProxy } from './redis/proxy.ts';
-import { type ResourceProxy, type ResourceProxyOptions, serveResourceProxy } from './resource-proxy.ts';
+import { type ResourceProxy, serveResourceProxy } from './resource-proxy.ts';
 
 /** Live data of the agents' clusters: what is asked of agents, and what they answer. */
 export class LiveAccess {
@@ -78,7 +79,7 @@ export class LiveAccess {
     tls: ServerTls;
     tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
     isBlocked: (certificate: X509Certificate) => boolean;
-    metrics: ResourceProxyOptions['metrics'];
+    metrics: ResourceProxyMetrics;
     logger: Logger;
   }): Promise<ResourceProxy> {
     const { address, tls, tokens, isBlocked, metrics, logger } = options;

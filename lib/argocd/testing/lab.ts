@@ -12,17 +12,10 @@ import {
   PrincipalSync,
   type PrincipalSyncOptions,
 } from '../index.ts';
+import { joinParts, nameOf, type Talk } from './join.ts';
 
 /** When everything in a laboratory happens, so that condition times can be foretold. */
 export const today = new Date('2026-01-02T03:04:05Z');
-
-/** What one side said over a connection, and the means to answer it. */
-export interface Talk {
-  /** Everything sent, acknowledgements apart. */
-  readonly said: Message[];
-  /** `type resourceId eventId` of everything acknowledged. */
-  readonly acknowledged: string[];
-}
 
 /** A cluster's Applications: a store without delay whose calls can be made to fail, and whose objects nobody may change. */
 export class LabCluster implements Store<Application> {
@@ -114,37 +107,7 @@ export class Lab {
 
   /** Joins the two by a connection that loses nothing, until the returned function is called. */
   join(principal: LabPrincipal, agent: LabAgent, name = 'a'): () => void {
-    let isOpen = true;
-    const later = (run: () => void) => this.time.after(0, () => (isOpen ? run() : undefined));
-    const down: PeerConnection = {
-      send: (message) => {
-        principal.said.push(message);
-        later(() => agent.parts.receive(message));
-        return true;
-      },
-      acknowledge: (message) => {
-        principal.acknowledged.push(nameOf(message));
-        later(() => agent.parts.acknowledged(message));
-      },
-    };
-    const up: PeerConnection = {
-      send: (message) => {
-        agent.said.push(message);
-        later(() => principal.parts.receive(name, message));
-        return true;
-      },
-      acknowledge: (message) => {
-        agent.acknowledged.push(nameOf(message));
-        later(() => principal.parts.acknowledged(name, message));
-      },
-    };
-    principal.parts.connected(name, 'managed', down);
-    agent.parts.connected(up, { agent: name, principalNamespace: 'argocd' });
-    return () => {
-      isOpen = false;
-      principal.parts.disconnected(name, down);
-      agent.parts.disconnected(up);
-    };
+    return joinParts(this.time, principal, agent, { name, mode: 'managed' });
   }
 
   /** What both kinds of programs need. */
@@ -263,8 +226,4 @@ function frozen<T>(value: T): T {
     for (const item of Object.values(value)) frozen(item);
   }
   return value;
-}
-
-function nameOf(message: Message): string {
-  return `${message.type} ${message.resourceId} ${message.eventId}`;
 }

@@ -4,6 +4,7 @@ import type { Logger } from '../../../lib/ops/index.ts';
 import type { RedisLink } from '../../../lib/redis/index.ts';
 import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
 import { type Exchange, NoAnswerError } from '../exchange.ts';
+import type { RedisProxyMetrics } from '../metrics.ts';
 import { emptyValue } from './keys.ts';
 
 /** What {@link AgentCache} works with. */
@@ -11,11 +12,7 @@ export interface AgentCacheOptions {
   readonly exchange: Exchange;
   /** Where the last values are kept. */
   readonly link: Pick<RedisLink, 'get' | 'set'>;
-  /** Counts requests and failures, by command; argocd-agent's. */
-  readonly metrics: {
-    request(agent: string, command: 'get' | 'subscribe'): void;
-    failed(agent: string, command: 'get' | 'subscribe'): void;
-  };
+  readonly metrics: RedisProxyMetrics;
   readonly logger: Logger;
 }
 

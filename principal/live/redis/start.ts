@@ -5,9 +5,9 @@ import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../../caches.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import { parseListen } from '../../flags.ts';
-import type { RedisProxyMetrics } from '../../metrics.ts';
 import type { PrincipalOptions } from '../../options.ts';
 import { firstMaterial } from '../key-material.ts';
+import type { RedisProxyMetrics } from '../metrics.ts';
 import type { LiveAccess } from '../serve.ts';
 import { applicationOf } from './keys.ts';
 
@@ -65,7 +65,6 @@ export async function proxyRedis(options: {
     logger,
   });
   logger.info({ port: proxy.port, redis: redis.address }, 'Redis proxy serves');
-  if (tls === undefined) logger.debug({}, 'the Redis proxy serves without TLS, as Redis is reached');
   pair?.subscribe(() => {
     const next = material();
     if (next === undefined) return;

@@ -9,7 +9,8 @@ import {
   type PeerConnection,
   PrincipalParts,
 } from '../../index.ts';
-import { Lab, LabCluster, type Talk } from '../../testing/lab.ts';
+import { joinParts, nameOf, type Talk } from '../../testing/join.ts';
+import { Lab, LabCluster } from '../../testing/lab.ts';
 
 /** A principal with the mirrors of an autonomous agent, alone or joined with it. */
 export class StagePrincipal implements Talk {
@@ -99,37 +100,7 @@ export class StageAgent implements Talk {
 
 /** Joins the two by a connection that loses nothing, until the returned function is called. */
 export function join(lab: Lab, principal: StagePrincipal, agent: StageAgent): () => void {
-  let isOpen = true;
-  const later = (run: () => void) => lab.time.after(0, () => (isOpen ? run() : undefined));
-  const down: PeerConnection = {
-    send: (message) => {
-      principal.said.push(message);
-      later(() => agent.parts.receive(message));
-      return true;
-    },
-    acknowledge: (message) => {
-      principal.acknowledged.push(nameOf(message));
-      later(() => agent.parts.acknowledged(message));
-    },
-  };
-  const up: PeerConnection = {
-    send: (message) => {
-      agent.said.push(message);
-      later(() => principal.parts.receive('a', message));
-      return true;
-    },
-    acknowledge: (message) => {
-      agent.acknowledged.push(nameOf(message));
-      later(() => principal.parts.acknowledged('a', message));
-    },
-  };
-  principal.parts.connected('a', 'autonomous', down);
-  agent.parts.connected(up, { agent: 'a', principalNamespace: 'argocd' });
-  return () => {
-    isOpen = false;
-    principal.parts.disconnected('a', down);
-    agent.parts.disconnected(up);
-  };
+  return joinParts(lab.time, principal, agent, { name: 'a', mode: 'autonomous' });
 }
 
 /** A laboratory with both sides, joined. */
@@ -164,8 +135,4 @@ function dice(): () => number {
     state = (state * 16_807) % 2_147_483_647;
     return state / 2_147_483_647;
   };
-}
-
-function nameOf(message: Message): string {
-  return `${message.type} ${message.resourceId} ${message.eventId}`;
 }

@@ -1,0 +1,72 @@
+import { Counter, type Registry } from 'prom-client';
+
+const failures = ['agent_disconnected', 'timeout', 'agent_error', 'queue_missing'] as const;
+const commands = ['get', 'subscribe'] as const;
+
+/** Why a request through the resource proxy failed; the original's words. */
+export type ProxyFailure = (typeof failures)[number];
+/** A command of Argo CD that an agent has to answer. */
+export type CacheCommand = (typeof commands)[number];
+
+/** Requests through the resource proxy, and those that failed. */
+export interface ResourceProxyMetrics {
+  request(agent: string): void;
+  failed(agent: string, reason: ProxyFailure): void;
+}
+
+/** Commands of Argo CD that agents had to answer, and those that failed. */
+export interface RedisProxyMetrics {
+  request(agent: string, command: CacheCommand): void;
+  failed(agent: string, command: CacheCommand): void;
+}
+
+/** The metrics of live access, under the original's names. */
+export interface LiveMetrics {
+  readonly resourceProxy: ResourceProxyMetrics;
+  readonly redisProxy: RedisProxyMetrics;
+  /** The agent has left the fleet. */
+  forgetAgent(agent: string): void;
+}
+
+/**
+ * Registers the metrics. Only agents of the fleet are labels (`isMapped`): a certificate may name anybody, and a label costs memory
+ * until it is forgotten.
+ */
+export function liveMetrics(registry: Registry, isMapped: (agent: string) => boolean): LiveMetrics {
+  const counter = <L extends string>(name: string, help: string, second?: L) =>
+    new Counter({
+      name: `argocd_principal_${name}`,
+      help,
+      labelNames: second === undefined ? ['agent_name'] : ['agent_name', second],
+      registers: [registry],
+    });
+  const proxied = counter('resource_proxy_requests_total', "Requests to the API of agents' clusters");
+  const notProxied = counter(
+    'resource_proxy_errors_total',
+    "Requests to the API of agents' clusters that failed, by reason",
+    'reason',
+  );
+  const cached = counter('redis_proxy_requests_total', "Commands of Argo CD to agents' caches", 'command');
+  const notCached = counter('redis_proxy_errors_total', "Commands of Argo CD to agents' caches that failed", 'command');
+  const count = (metric: Counter, agent: string, rest: Record<string, string> = {}) => {
+    if (isMapped(agent)) metric.inc({ agent_name: agent, ...rest });
+  };
+  return {
+    resourceProxy: {
+      request: (agent) => count(proxied, agent),
+      failed: (agent, reason) => count(notProxied, agent, { reason }),
+    },
+    redisProxy: {
+      request: (agent, command) => count(cached, agent, { command }),
+      failed: (agent, command) => count(notCached, agent, { command }),
+    },
+    forgetAgent: (agent) => {
+      proxied.remove({ agent_name: agent });
+      for (const reason of failures) notProxied.remove({ agent_name: agent, reason });
+      for (const command of commands) {
+        cached.remove({ agent_name: agent, command });
+        notCached.remove({ agent_name: agent, command });
+      }
+    },
+  };
+}
