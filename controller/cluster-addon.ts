@@ -91,7 +91,7 @@ export async function writeAddOnStatus(
   const before = addOn?.status?.conditions;
   const verdicts: Verdict[] = [
     configured(context, works),
-    manifestApplied(works, problem),
+    manifestApplied(works, problem, findCondition(before, 'ManifestApplied')),
     availability(works, caches.managedClusters.get({ name: cluster }), findCondition(before, 'Available')),
     problem === undefined
       ? (progressOfRollout(phase, foundation) ?? progress(works, problem))
@@ -101,7 +101,8 @@ export async function writeAddOnStatus(
   // Of an earlier departure.
   let conditions: Condition[] = (before ?? []).filter(({ type }) => type !== hookCondition);
   for (const verdict of verdicts) conditions = setCondition(conditions, verdict, now);
-  if (addOn === undefined) return { before: [], conditions };
+  // Nothing is news before it is written.
+  if (addOn === undefined) return { before: conditions, conditions };
   const completed = verdicts.some(({ type, reason }) => type === 'Progressing' && reason === 'Completed');
   const status: ManagedClusterAddOn['status'] = {
     ...addOn.status,

@@ -34,9 +34,12 @@ export function tellOfCluster(
 ): void {
   const connectedBefore = findCondition(before, 'AgentConnected');
   const wasNeverConnected = connectedBefore === undefined || connectedBefore.reason === 'NeverConnected';
+  const appliedBefore = findCondition(before, 'ManifestApplied');
+  // The agent may be heard of before the work that it came with is. After a refusal nothing else tells whether it was the first time.
+  const wasNeverApplied =
+    appliedBefore?.status === 'False' ? wasNeverConnected : (appliedBefore?.reason ?? 'Progressing') === 'Progressing';
   const turned = (type: string) => isConditionTrue(conditions, type) && !isConditionTrue(before, type);
-  // A cluster whose agent has been connected was enrolled before; that it applies works again is no news.
-  if (wasNeverConnected && turned('ManifestApplied')) {
+  if (wasNeverApplied && turned('ManifestApplied')) {
     events.normal(gitOpsCluster, 'ClusterEnrolled', `cluster ${cluster} has applied everything that was delivered`);
   }
   if (wasNeverConnected && turned('AgentConnected')) {

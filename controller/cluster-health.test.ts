@@ -87,7 +87,7 @@ test('what the cluster refuses is named', () => {
   const refused = work({ applied: 'False', refused: 'namespaces "argocd" not found' });
   const message = 'ManifestWork w: Deployment argocd/agent: namespaces "argocd" not found';
   expect(availability([refused], up, undefined)).toMatchObject({ status: 'False', reason: 'WorkNotApplied', message });
-  expect(manifestApplied([refused], undefined)).toMatchObject({
+  expect(manifestApplied([refused], undefined, undefined)).toMatchObject({
     status: 'False',
     reason: 'AddonManifestAppliedFailed',
     message,
@@ -115,7 +115,20 @@ test('progress ends when every work is applied in its newest form', () => {
     reason: 'Failed',
     message: 'too large',
   });
-  expect(manifestApplied([], 'too large')).toMatchObject({ status: 'False', reason: 'ManifestWorkApplyFailed' });
+  expect(manifestApplied([], 'too large', undefined)).toMatchObject({
+    status: 'False',
+    reason: 'ManifestWorkApplyFailed',
+  });
+});
+
+test('a cluster that applied before is updating', () => {
+  const applied = manifestApplied([work()], undefined, undefined);
+  expect(applied.status).toBe('True');
+  const at = { lastTransitionTime: '2030-01-01T00:00:00Z' };
+  const updating = manifestApplied([], undefined, { ...applied, ...at });
+  expect(updating).toMatchObject({ status: 'Unknown', reason: 'Updating' });
+  expect(manifestApplied([], undefined, { ...updating, ...at })).toMatchObject({ reason: 'Updating' });
+  expect(manifestApplied([], undefined, undefined)).toMatchObject({ reason: 'Progressing' });
 });
 
 test('the connection is what the principal records', () => {

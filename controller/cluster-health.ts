@@ -72,14 +72,21 @@ export function progress(works: readonly ManifestWork[], problem: string | undef
   return { type, status: 'False', reason: 'Completed', message: 'completed with no errors.' };
 }
 
-/** Whether the works were written and taken by the cluster. */
-export function manifestApplied(works: readonly ManifestWork[], problem: string | undefined): Verdict {
+/** Whether the works were written and taken by the cluster. Its reason keeps apart who applies for the first time. */
+export function manifestApplied(
+  works: readonly ManifestWork[],
+  problem: string | undefined,
+  before: Condition | undefined,
+): Verdict {
   const type = 'ManifestApplied';
   if (problem !== undefined) return { type, status: 'False', reason: 'ManifestWorkApplyFailed', message: problem };
   const refused = works.map(refusal).find((text) => text !== undefined);
   if (refused !== undefined) return { type, status: 'False', reason: 'AddonManifestAppliedFailed', message: refused };
   const isApplied = works.length > 0 && works.every((work) => isConditionTrue(work.status?.conditions, 'Applied'));
-  if (!isApplied) return { type, status: 'Unknown', reason: 'Progressing', message: 'the works are being applied' };
+  if (!isApplied) {
+    const reason = before?.status === 'True' || before?.reason === 'Updating' ? 'Updating' : 'Progressing';
+    return { type, status: 'Unknown', reason, message: 'the works are being applied' };
+  }
   return {
     type,
     status: 'True',

@@ -57,10 +57,13 @@ export class ClusterReconciler {
     };
     const { report, before, conditions, errors } = await ensureCluster(context);
     await this.#removeStrays(cluster, foundation.namespace, signal);
-    // Somebody else wrote at the same time. That is no news for anybody: what became of it is found out right away.
-    const conflict = errors.find(isConflict);
-    if (conflict) throw conflict;
     const known = this.#world.fleets.troubleOf(cluster, owner);
+    const conflict = errors.find(isConflict);
+    if (conflict) {
+      // Somebody else wrote at the same time. That is no trouble: what became of it is found out right away.
+      this.#tell(owner, { cluster, before, conditions, known, trouble: known });
+      throw conflict;
+    }
     const { patience } = this.#world;
     const { problems } = report;
     const { trouble, lookAgainMs } = troubleOf({ problems, conditions, known, patience, now: context.now });

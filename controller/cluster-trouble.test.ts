@@ -69,7 +69,14 @@ test('enrolment and the first connection are told once', () => {
   expect(told({ before: but(never), conditions: well })).toEqual(['Normal ClusterConnected']);
   // It was connected before: that it comes back, or applies again what was changed, is no news by itself.
   expect(told({ before: but(lost), conditions: well })).toEqual([]);
-  expect(told({ before: but(condition('ManifestApplied', 'Unknown')), conditions: well })).toEqual([]);
+  expect(told({ before: but(condition('ManifestApplied', 'Unknown', 'Updating')), conditions: well })).toEqual([]);
+  expect(told({ before: but(condition('ManifestApplied', 'False', 'Refused')), conditions: well })).toEqual([]);
+});
+
+test('enrolment is told also when the agent is heard of before the works', () => {
+  const pending = condition('ManifestApplied', 'Unknown', 'Progressing');
+  expect(told({ before: but(never, pending), conditions: but(pending) })).toEqual(['Normal ClusterConnected']);
+  expect(told({ before: but(pending), conditions: well })).toEqual(['Normal ClusterEnrolled']);
 });
 
 const trouble: Trouble = {
