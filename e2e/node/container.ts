@@ -1,8 +1,7 @@
 import { rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { removeFolder, type SupervisedProcess, spawnSupervised } from '../testbed/index.ts';
+import { freePort, removeFolder, type SupervisedProcess, spawnSupervised } from '../testbed/index.ts';
 import { buildEnvironment, type ClusterObjects } from './environment.ts';
 import { ContainerError } from './errors.ts';
 import { expand } from './expand.ts';
@@ -157,9 +156,13 @@ export class ContainerRun {
     void this.#process.kill();
   }
 
-  /** A command of this machine that runs `command` inside the container, with its user and environment. */
-  inside(command: string[]): { command: string; args: string[] } {
-    if (this.#real) return this.#real.inside(command);
+  /**
+   * A command of this machine that runs `command` inside the container, with its user and environment.
+   *
+   * @param input whether it reads what it is given, and whether that is a terminal. Default: it reads nothing
+   */
+  inside(command: readonly string[], input?: 'stream' | 'terminal'): { command: string; args: string[] } {
+    if (this.#real) return this.#real.inside(command, input);
     const { uid, gid, groups } = this.#user;
     const drop =
       process.getuid?.() === 0
@@ -212,15 +215,4 @@ function mountsOf(container: Container, around: ContainerSurroundings): Mount[] 
     readOnly: mount.readOnly === true || around.isReadOnlyVolume(mount.name),
   }));
   return [{ from: around.hostsFile, to: '/etc/hosts', readOnly: true }, ...mounts];
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen({ port: 0, host: '0.0.0.0' }, () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0));
-    });
-  });
 }

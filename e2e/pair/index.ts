@@ -7,11 +7,12 @@ import { giveAgentCredentials, mapAgent, namespace, put, putTls } from './materi
 import { freeLowPort } from './ports.ts';
 import { Program } from './program.ts';
 
+export { freePort } from '../testbed/index.ts';
 export { type CollectedSpan, type Collector, startCollector } from './collector.ts';
 export { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
 export { freeLowPort } from './ports.ts';
 export { Program } from './program.ts';
-export { freePort, type Redis, startRedis } from './redis.ts';
+export { type Redis, startRedis } from './redis.ts';
 
 /** An Application or AppProject, loosely typed. */
 export interface ArgoObject extends KubeObject {
@@ -260,7 +261,7 @@ export async function until<T>(
   ask: () => Promise<T | undefined>,
   options: { timeoutMs?: number; details?: () => string } = {},
 ): Promise<T> {
-  const deadline = Date.now() + (options.timeoutMs ?? 20_000);
+  const deadline = Date.now() + (options.timeoutMs ?? 60_000);
   let last: unknown;
   for (;;) {
     try {

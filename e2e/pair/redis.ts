@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../testbed/index.ts';
 import { buildTool } from '../tools/index.ts';
 
 /** A Redis process. */
@@ -12,16 +12,6 @@ export interface Redis {
   /** False for the stand-in where no redis-server is installed: it has no TLS and notifies of nothing. */
   readonly isReal: boolean;
   stop(): Promise<void>;
-}
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Starts a Redis on 127.0.0.1 that keeps nothing; resolves when it takes connections. */

@@ -12,8 +12,8 @@ const highest = 29_999;
 const reserved = new Set<number>();
 
 /**
- * A TCP port that is free on 127.0.0.1 and stays reserved for this process, among all that use this function on this
- * machine, until this process ends.
+ * A TCP port that is free on every address of this machine and stays reserved for this process, among all that use this
+ * function here, until this process ends. It is below 32768, as the ports of the programs' metrics must be.
  */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt++) {
@@ -22,7 +22,7 @@ export async function freePort(): Promise<number> {
     if (await canListen(port)) return port;
     releasePort(port);
   }
-  throw new Error(`no free port found between ${lowest} and ${highest}`);
+  throw new Error(`no free port was found between ${lowest} and ${highest}`);
 }
 
 /** Gives a reserved port back. */
@@ -56,7 +56,7 @@ function canListen(port: number): Promise<boolean> {
   const server = createServer();
   return new Promise((resolve) => {
     server.once('error', () => resolve(false));
-    server.listen({ port, host: '127.0.0.1', exclusive: true }, () => server.close(() => resolve(true)));
+    server.listen({ port, host: '0.0.0.0', exclusive: true }, () => server.close(() => resolve(true)));
   });
 }
 
