@@ -23,7 +23,7 @@ async function recorder(name: string): Promise<() => Promise<string>> {
   await chmod(join(folder, name), 0o755);
   return () =>
     expect
-      .poll(() => readFile(calls, 'utf8').catch(() => ''), { timeout: 10_000 })
+      .poll(() => readFile(calls, 'utf8').catch(() => ''), { timeout: 60_000 })
       .not.toBe('')
       .then(() => readFile(calls, 'utf8'));
 }

@@ -43,8 +43,8 @@ export class Component {
     this.#process = await spawnSupervised(command, args, { logFile });
   }
 
-  /** Resolves when it does its work; fails when it ends instead, or after `timeoutMs` (60,000). */
-  async ready(signal?: AbortSignal, timeoutMs = 60_000): Promise<void> {
+  /** Resolves when it does its work; fails when it ends instead, or after `timeoutMs` (120,000). */
+  async ready(signal?: AbortSignal, timeoutMs = 120_000): Promise<void> {
     const started = this.#process;
     if (!started) throw new Error(`${this.name} was never started`);
     const deadline = AbortSignal.timeout(timeoutMs);
@@ -77,7 +77,7 @@ export class Component {
   async #isReady(signal: AbortSignal): Promise<boolean> {
     try {
       // An answer that never comes must not keep the next question from being asked.
-      return await this.#options.isReady(AbortSignal.any([signal, AbortSignal.timeout(3000)]));
+      return await this.#options.isReady(AbortSignal.any([signal, AbortSignal.timeout(10_000)]));
     } catch {
       // Refused connections and half-made state are what "not yet" looks like; the deadline tells what is wrong.
       return false;

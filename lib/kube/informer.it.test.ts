@@ -141,7 +141,7 @@ test('an informer that is stopped by what its first list shows ends at once', as
   } finally {
     await fresh.close();
   }
-}, 20_000);
+});
 
 test('a connection that dies silently is noticed within seconds', async () => {
   const proxy = await startTcpProxy(Number(new URL(cluster.server).port));
