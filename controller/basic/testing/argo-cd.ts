@@ -64,15 +64,15 @@ export class ArgoCdStandIn {
     const { finalizers = [], annotations, resourceVersion, deletionTimestamp } = one.metadata;
     if (deletionTimestamp) {
       if (!finalizers.some(isArgoCdFinalizer)) return;
-      this.cascaded.push(key);
-      await this.#patch(key, {
-        metadata: { resourceVersion, finalizers: finalizers.filter((f) => !isArgoCdFinalizer(f)) },
-      });
+      await this.#patch(
+        key,
+        { metadata: { resourceVersion, finalizers: finalizers.filter((f) => !isArgoCdFinalizer(f)) } },
+        this.cascaded,
+      );
       return;
     }
     if (annotations?.[keys.refresh]) {
-      await this.#patch(key, { metadata: { resourceVersion, annotations: { [keys.refresh]: null } } });
-      this.refreshed.push(key);
+      await this.#patch(key, { metadata: { resourceVersion, annotations: { [keys.refresh]: null } } }, this.refreshed);
       return;
     }
     const now = rfc3339(new Date());
@@ -90,27 +90,34 @@ export class ArgoCdStandIn {
       return;
     }
     if (this.isHolding) return;
-    await this.#patch(key, {
-      metadata: { resourceVersion },
-      operation: null,
-      status: {
-        health: { status: 'Healthy' },
-        sync: { status: 'Synced', revision: 'abc' },
-        operationState: {
-          phase: 'Succeeded',
-          finishedAt: now,
-          message: 'successfully synced',
-          syncResult: { revision: 'abc' },
+    await this.#patch(
+      key,
+      {
+        metadata: { resourceVersion },
+        operation: null,
+        status: {
+          health: { status: 'Healthy' },
+          sync: { status: 'Synced', revision: 'abc' },
+          operationState: {
+            phase: 'Succeeded',
+            finishedAt: now,
+            message: 'successfully synced',
+            syncResult: { revision: 'abc' },
+          },
         },
       },
-    });
-    this.ended.push(key);
+      this.ended,
+    );
   }
 
-  async #patch(key: string, patch: object): Promise<void> {
+  /** Writes, and notes in `done` whose it was; what somebody else's write keeps from happening did not happen. */
+  async #patch(key: string, patch: object, done: string[] = []): Promise<void> {
+    // Noted first: others see what is written before its answer is here.
+    done.push(key);
     try {
       await this.#client.mergePatch(applications, parseKey(key), patch);
     } catch (error) {
+      done.splice(done.lastIndexOf(key), 1);
       if (!isConflict(error)) throw error;
       this.#queue.add(key);
     }
