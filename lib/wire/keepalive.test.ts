@@ -67,7 +67,7 @@ describe('a connection that goes silent', () => {
         opened++;
         return { event: () => undefined, closed: (error) => closed.push(error) };
       },
-      keepalive: { intervalMs: 30, timeoutMs: 100 },
+      keepalive: { intervalMs: 30, timeoutMs: 300 },
       webSocket: true,
       logger: silent,
     });
@@ -102,15 +102,15 @@ describe('a connection that goes silent', () => {
   });
 
   test.each([
-    ['by regular pings', { intervalMs: 30, timeoutMs: 100 }],
-    ['by a ping when what we sent finds no echo', { intervalMs: 30, timeoutMs: 100, onSuspicionEveryMs: 60_000 }],
+    ['by regular pings', { intervalMs: 30, timeoutMs: 300 }],
+    ['by a ping when what we sent finds no echo', { intervalMs: 30, timeoutMs: 300, onSuspicionEveryMs: 60_000 }],
   ])('is noticed by the agent: %s', async (_, keepalive) => {
     const { signal } = abort.controller;
     const transport = await connectGrpc({
       host: '127.0.0.1',
       port: proxy.port,
       tls: 'plaintext',
-      timeoutMs: 1000,
+      timeoutMs: 3000,
       maxMessageBytes: 1000,
       compression: false,
       keepalive,
@@ -130,10 +130,10 @@ describe('a connection that goes silent', () => {
       host: '127.0.0.1',
       port: proxy.port,
       tls: 'plaintext',
-      timeoutMs: 1000,
+      timeoutMs: 3000,
       maxMessageBytes: 1000,
       compression: false,
-      keepalive: { intervalMs: 30, timeoutMs: 100 },
+      keepalive: { intervalMs: 30, timeoutMs: 300 },
       signal,
     });
     await callUnary(transport.call(paths.version), Buffer.alloc(0), signal);
@@ -176,10 +176,10 @@ test('pings get rarer with every complaint of the principal', async () => {
     host: '127.0.0.1',
     port: (principal.address() as AddressInfo).port,
     tls: 'plaintext',
-    timeoutMs: 1000,
+    timeoutMs: 3000,
     maxMessageBytes: 1000,
     compression: false,
-    keepalive: { intervalMs: 10_000, timeoutMs: 1000 },
+    keepalive: { intervalMs: 10_000, timeoutMs: 3000 },
     signal: new AbortController().signal,
   });
   await callUnary(transport.call(paths.version), Buffer.alloc(0), new AbortController().signal).catch(() => undefined);

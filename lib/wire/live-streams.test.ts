@@ -102,7 +102,7 @@ test.each(['grpc', 'websocket'] as const)(
     stream.send(LogStreamData.fromPartial({ requestUuid: 'u', data: Buffer.from('a line\n') }));
     stream.send(LogStreamData.fromPartial({ requestUuid: 'u', eof: true }));
     stream.halfClose();
-    await vi.waitUntil(() => heard.length === 2, wait);
+    await vi.waitUntil(() => heard.length === 2 && received.length === 3, wait);
     expect(heard).toEqual([200, undefined]);
     expect(received).toEqual(['one: a line\n', 'one: ', 'closed']);
   },
