@@ -44,10 +44,17 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
   const { signal, logger, server } = options;
   const backoff = new Backoff(options.backoff ?? defaultBackoff);
   const learned: Learned = { pingFactor: 1, patience: new Patience() };
+  let successor: LogIn | undefined;
   while (!signal.aborted) {
     const began = performance.now();
-    const error = await runConnection(options, learned);
+    const ended = await runConnection(options, learned, successor);
     if (signal.aborted) break;
+    if ('transport' in ended) {
+      successor = ended;
+      continue;
+    }
+    successor = undefined;
+    const error = ended;
     if (performance.now() - began >= goodAfterMs) backoff.reset();
     const retryInMs = backoff.next();
     const hint = error.hint === undefined ? undefined : { hint: error.hint };
@@ -55,6 +62,13 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
     options.onDisconnected?.(error, retryInMs);
     await sleep(retryInMs, undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** A connection on which we have logged in, and whose event stream is still to be opened. */
+interface LogIn {
+  readonly transport: GrpcTransport;
+  readonly tls: ClientTls | 'plaintext';
+  readonly login: LoggedIn;
 }
 
 /** What former connections have taught about the principal. */
@@ -67,17 +81,24 @@ interface Learned {
   readonly patience: Patience;
 }
 
-/** One connection, from start to end. Never throws: how it ended is the result. */
-async function runConnection(options: WireClientOptions, learned: Learned): Promise<WireError> {
+/**
+ * One connection, from start to end, or from the login on when that was done before. Never throws: how it ended is the
+ * result, or the connection that takes its place.
+ */
+async function runConnection(
+  options: WireClientOptions,
+  learned: Learned,
+  begun: LogIn | undefined,
+): Promise<WireError | LogIn> {
   const { server } = options;
   const began = performance.now();
-  let transport: GrpcTransport | undefined;
+  let transport = begun?.transport;
   try {
-    const tls = options.tls();
-    transport = await connect(options, tls, learned);
-    const opened = await openStream(transport, options, learned);
+    const tls = begun?.tls ?? options.tls();
+    transport ??= await connect(options, tls, learned);
+    const opened = await openStream(transport, options, learned, begun?.login);
     learned.patience.rewarded();
-    return await followStream(opened, transport, options, tls);
+    return await followStream(opened, { transport, tls }, options, learned);
   } catch (error) {
     learned.patience.failedAfter(performance.now() - began);
     return await explain(error, transport, server);
@@ -94,29 +115,64 @@ interface OpenedStream {
   readonly live: LiveCalls;
 }
 
-/** Logs in and asks for the event stream. */
+/** Asks for the event stream, after logging in unless that is done. */
 async function openStream(
   transport: GrpcTransport,
   options: WireClientOptions,
   learned: Learned,
+  done: LoggedIn | undefined,
 ): Promise<OpenedStream> {
-  const { loginMs } = learned.patience;
+  return inTimeForLogin(transport, options, learned, async () => {
+    const login = done ?? (await logIn(transport, options, learned));
+    const { agent, principalNamespace, version } = login;
+    const principal = { agent, principalNamespace, version };
+    return { call: await login.call(paths.subscribe), principal, live: liveCalls(login) };
+  });
+}
+
+/** Breaks the connection when the principal takes longer for what is done than for a login. */
+async function inTimeForLogin<T>(
+  transport: GrpcTransport,
+  options: WireClientOptions,
+  { patience: { loginMs } }: Learned,
+  what: () => Promise<T>,
+): Promise<T> {
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
     transport.destroy();
   }, loginMs);
   try {
-    const login = await logIn(transport, options, learned);
-    const { agent, principalNamespace, version } = login;
-    const principal = { agent, principalNamespace, version };
-    return { call: await login.call(paths.subscribe), principal, live: liveCalls(login) };
+    return await what();
   } catch (error) {
     if (!isLate) throw error;
     const message = `The principal at ${options.server} did not answer the login within ${loginMs / 1000} s`;
     throw new WireError('unreachable', message, { cause: error });
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/**
+ * Connects and logs in with our renewed certificate, beside the connection that still stands.
+ * @returns undefined when that does not work now; why is logged
+ */
+async function prepareSuccessor(options: WireClientOptions, learned: Learned): Promise<LogIn | undefined> {
+  const { server, logger } = options;
+  let transport: GrpcTransport | undefined;
+  try {
+    const tls = options.tls();
+    const connected = await connect(options, tls, learned);
+    transport = connected;
+    const login = await inTimeForLogin(connected, options, learned, () => logIn(connected, options, learned));
+    return { transport, tls, login };
+  } catch (error) {
+    const { code, message } = await explain(error, transport, server);
+    transport?.destroy();
+    if (!options.signal.aborted) {
+      logger.warn({ server, code }, `No connection with our renewed client certificate yet: ${message}`);
+    }
+    return undefined;
   }
 }
 
@@ -137,16 +193,20 @@ function liveCalls(login: LoggedIn): LiveCalls {
   };
 }
 
-/** Hands the stream to the user once the principal has taken it; resolves with how it ended. */
+/**
+ * Hands the stream to the user once the principal has taken it; resolves with how it ended. When our certificate was
+ * renewed, the next connection is made first, and this one ended when we are logged in there: all that is lost is the time
+ * that it takes to open a stream.
+ */
 function followStream(
   { call, principal, live }: OpenedStream,
-  transport: GrpcTransport,
+  { transport, tls }: Omit<LogIn, 'login'>,
   options: WireClientOptions,
-  tls: ClientTls | 'plaintext',
-): Promise<WireError> {
+  learned: Learned,
+): Promise<WireError | LogIn> {
   const { signal, logger, server } = options;
   const maxMessageBytes = Math.min(options.maxMessageBytes ?? defaultMaxMessageBytes, call.maxMessageBytes);
-  return new Promise<WireError>((resolve, reject) => {
+  return new Promise<WireError | LogIn>((resolve, reject) => {
     const stream = new CallEventStream(call, {
       maxMessageBytes,
       logger,
@@ -165,10 +225,23 @@ function followStream(
       }
     };
     let timer: NodeJS.Timeout | undefined;
-    let isRenewed = false;
-    const certificate = new CertificateWatch(tls, options.tls, () => {
-      isRenewed = true;
+    let successor: LogIn | undefined;
+    let isPreparing = false;
+    const changeOver = async () => {
+      isPreparing = true;
+      const prepared = await prepareSuccessor(options, learned);
+      isPreparing = false;
+      if (prepared === undefined) return;
+      if (call.isOver) {
+        prepared.transport.destroy();
+        return;
+      }
+      successor = prepared;
+      logger.info({ server }, 'Our client certificate was renewed: a new connection takes the place of this one');
       stream.close();
+    };
+    const certificate = new CertificateWatch(tls, options.tls, () => {
+      if (!isPreparing && successor === undefined) void changeOver();
     });
     const onAbort = () => stream.close();
     signal.addEventListener('abort', onAbort, { once: true });
@@ -182,18 +255,18 @@ function followStream(
         clearTimeout(timer);
         certificate.stop();
         signal.removeEventListener('abort', onAbort);
-        const ended = isRenewed ? Promise.resolve(renewed()) : endOf(status, transport, server);
-        void ended.then((error) => {
+        if (successor !== undefined) {
+          stream.finished(undefined);
+          resolve(successor);
+          return;
+        }
+        void endOf(status, transport, server).then((error) => {
           stream.finished(status === undefined || signal.aborted ? undefined : error);
           resolve(error);
         });
       },
     });
   });
-}
-
-function renewed(): WireError {
-  return new WireError('closed', 'Our client certificate was renewed and is used from the next connection on');
 }
 
 async function connect(

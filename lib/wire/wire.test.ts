@@ -313,6 +313,62 @@ describe.each([
     });
   });
 
+  describe('an agent whose certificate was renewed', () => {
+    const lookMs = 60_000;
+    let current: Material;
+    let renewed: Material;
+    beforeEach(async () => {
+      // In the last tenth of its life.
+      current = await ca.issue({ subject: 'CN=cluster1', notAfter: new Date(Date.now() + 3_600_000) });
+      renewed = await ca.issue({ subject: 'CN=cluster1' });
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    });
+    afterEach(() => {
+      vi.useRealTimers();
+    });
+
+    test('is logged in on its next connection before it leaves the one that it has', async () => {
+      const endedAtLogin: number[] = [];
+      let principal: TestPrincipal | undefined;
+      principal = await startPrincipal({
+        authenticate: async () => {
+          endedAtLogin.push(principal?.closed.length ?? -1);
+          return 'cluster1';
+        },
+      });
+      const agent = startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...current }) });
+      await until(() => expect(agent.streams).toHaveLength(1));
+      vi.advanceTimersByTime(lookMs);
+      expect(agent.streams).toHaveLength(1);
+      current = renewed;
+      vi.advanceTimersByTime(lookMs);
+      await until(() => expect(agent.streams).toHaveLength(2));
+      expect(endedAtLogin).toEqual([0, 0]);
+      expect(agent.closed).toEqual([undefined]);
+      expect(agent.failures).toEqual([]);
+      expect(principal.server.connectedAgents()).toEqual(['cluster1']);
+      principal.sessions.at(-1)?.stream.send(created);
+      await until(() => expect(agent.received).toHaveLength(1));
+    });
+
+    test('keeps the connection that it has as long as there is no other one', async () => {
+      const principal = await startPrincipal();
+      const agent = startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...current }) });
+      await until(() => expect(agent.streams).toHaveLength(1));
+      current = await otherCa.issue({ subject: 'CN=cluster1' });
+      vi.advanceTimersByTime(lookMs);
+      const complaints = () => agent.log.entries.filter(({ message }) => message.startsWith('No connection with our'));
+      await until(() => expect(complaints()).toHaveLength(1));
+      expect(agent.closed).toEqual([]);
+      principal.sessions[0]?.stream.send(created);
+      await until(() => expect(agent.received).toHaveLength(1));
+      current = renewed;
+      vi.advanceTimersByTime(lookMs);
+      await until(() => expect(agent.streams).toHaveLength(2));
+      expect(agent.failures).toEqual([]);
+    });
+  });
+
   describe('what an operator reads when an agent cannot connect', () => {
     let principal: TestPrincipal;
     beforeEach(async () => {
