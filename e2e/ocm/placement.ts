@@ -9,6 +9,7 @@ import {
   WorkQueue,
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
+import { type DecisionGroup, decisionGroups } from './decision-groups.ts';
 import { schedule } from './schedule.ts';
 import {
   managedClusterSetBindings,
@@ -53,38 +54,48 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
       return;
     const existing = decisionsOf(placement);
     const current = new Set(existing.flatMap((d) => d.status?.decisions ?? []).map((d) => d.clusterName));
+    const clusters = watched.clusters.list();
     const result = schedule(placement, {
-      clusters: watched.clusters.list(),
+      clusters,
       sets: watched.sets.list(),
       bindings: watched.bindings.list(),
       current,
     });
-    const pages = Math.max(1, Math.ceil(result.clusters.length / decisionsPerObject));
-    for (let page = 0; page < pages; page++) {
-      const clusters = result.clusters.slice(page * decisionsPerObject, (page + 1) * decisionsPerObject);
-      await writeDecision(placement, page + 1, clusters, existing);
+    const groups = decisionGroups(placement, result.clusters, clusters);
+    const written: { group: DecisionGroup; decisions: string[] }[] = [];
+    const wanted = new Set<string>();
+    for (const [index, group] of groups.entries()) {
+      const decisions: string[] = [];
+      for (let from = 0; from === 0 || from < group.clusters.length; from += decisionsPerObject) {
+        const name = `${placement.metadata.name}-decision-${wanted.size + 1}`;
+        const labels = { [groupIndexLabel]: String(index), [groupNameLabel]: group.name };
+        await writeDecision(placement, name, labels, group.clusters.slice(from, from + decisionsPerObject), existing);
+        decisions.push(name);
+        wanted.add(name);
+      }
+      written.push({ group, decisions });
     }
-    const wanted = new Set(Array.from({ length: pages }, (_, i) => decisionName(placement, i + 1)));
     for (const stale of existing.filter((d) => !wanted.has(d.metadata.name)))
       await hub.delete(placementDecisions, stale.metadata);
-    await writeStatus(placement, result, [...wanted]);
+    await writeStatus(placement, result, written);
   }
 
   async function writeDecision(
     placement: Placement,
-    index: number,
+    name: string,
+    group: Record<string, string>,
     clusters: string[],
     existing: PlacementDecision[],
   ): Promise<void> {
     const { namespace } = placement.metadata;
-    const name = decisionName(placement, index);
+    const labels = { [placementLabel]: placement.metadata.name, ...group };
     const before = existing.find((d) => d.metadata.name === name);
     const key = { name, ...(namespace !== undefined && { namespace }) };
     if (!before)
       await hub.create(placementDecisions, {
         metadata: {
           ...key,
-          labels: { [placementLabel]: placement.metadata.name, [groupIndexLabel]: '0', [groupNameLabel]: '' },
+          labels,
           ownerReferences: [
             {
               apiVersion: 'cluster.open-cluster-management.io/v1beta1',
@@ -97,6 +108,8 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
           ],
         },
       });
+    else if (Object.entries(labels).some(([label, value]) => before.metadata.labels?.[label] !== value))
+      await hub.mergePatch(placementDecisions, key, { metadata: { labels } });
     const decisions = clusters.map((clusterName) => ({ clusterName, reason: '' }));
     if (!isDeepStrictEqual(before?.status?.decisions, decisions))
       await hub.mergePatch(placementDecisions, key, { status: { decisions } }, { subresource: 'status' });
@@ -105,7 +118,7 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
   async function writeStatus(
     placement: Placement,
     { satisfied, reason, message, clusters }: ReturnType<typeof schedule>,
-    decisions: string[],
+    groups: { group: DecisionGroup; decisions: string[] }[],
   ): Promise<void> {
     let conditions = withCondition(placement.status?.conditions, {
       type: 'PlacementMisconfigured',
@@ -118,9 +131,9 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
     const desired = {
       conditions,
       numberOfSelectedClusters: clusters.length,
-      decisionGroups: [
-        { clusterCount: clusters.length, decisionGroupIndex: 0, decisionGroupName: '', decisions: decisions.sort() },
-      ],
+      decisionGroups: groups.map(({ group, decisions }, decisionGroupIndex) => {
+        return { clusterCount: group.clusters.length, decisionGroupIndex, decisionGroupName: group.name, decisions };
+      }),
     };
     if (isDeepStrictEqual(placement.status, desired)) return;
     await hub.mergePatch(placements, placement.metadata, { status: desired }, { subresource: 'status' });
@@ -153,8 +166,4 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
   await Promise.all(informers.map((i) => i.synced(signal)));
   everyPlacement();
   await Promise.all([...running, queue.run(signal)]);
-}
-
-function decisionName(placement: Placement, index: number): string {
-  return `${placement.metadata.name}-decision-${index}`;
 }

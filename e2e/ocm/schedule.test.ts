@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { decisionGroups } from './decision-groups.ts';
 import { type Candidates, schedule } from './schedule.ts';
 import type { ManagedCluster, Placement } from './types.ts';
 
@@ -55,5 +56,58 @@ describe('schedule', () => {
   it('reports fewer clusters than wanted', () => {
     const result = schedule(placement({ numberOfClusters: 2 }), world([cluster('a')]));
     expect(result).toMatchObject({ clusters: ['a'], satisfied: false, reason: 'NotAllDecisionsScheduled' });
+  });
+});
+
+describe('decision groups', () => {
+  const ring = (value: string) => ({
+    groupName: value,
+    groupClusterSelector: { labelSelector: { matchLabels: { ring: value } } },
+  });
+  const clusters = [
+    cluster('d'),
+    cluster('b', { ring: 'canary' }),
+    cluster('a', { ring: 'canary' }),
+    cluster('c', { ring: 'early' }),
+    cluster('e', { ring: 'early' }),
+    cluster('unselected', { ring: 'canary' }),
+  ];
+  const selected = ['a', 'b', 'c', 'd', 'e'];
+  const groups = (groupStrategy: object, of = selected) =>
+    decisionGroups(placement({ decisionStrategy: { groupStrategy } }), of, clusters).map(
+      ({ name, clusters: members }) => [name, ...members],
+    );
+
+  it('are one without name when nothing is said, also when nothing is selected', () => {
+    expect(groups({})).toEqual([['', ...selected]]);
+    expect(groups({}, [])).toEqual([['']]);
+  });
+
+  it('take what they ask for, the first that does, and leave the others to one without name', () => {
+    const everything = { groupName: 'rest', groupClusterSelector: {} };
+    expect(groups({ decisionGroups: [ring('canary'), ring('early')] })).toEqual([
+      ['canary', 'a', 'b'],
+      ['early', 'c', 'e'],
+      ['', 'd'],
+    ]);
+    expect(groups({ decisionGroups: [ring('canary'), everything, ring('early')] })).toEqual([
+      ['canary', 'a', 'b'],
+      ['rest', 'c', 'd', 'e'],
+    ]);
+  });
+
+  it('are cut to their size: a number, or a share of all that are selected', () => {
+    expect(groups({ decisionGroups: [ring('canary')], clustersPerDecisionGroup: 1 })).toEqual([
+      ['canary', 'a'],
+      ['canary', 'b'],
+      ['', 'c'],
+      ['', 'd'],
+      ['', 'e'],
+    ]);
+    expect(groups({ clustersPerDecisionGroup: '30%' })).toEqual([
+      ['', 'a', 'b'],
+      ['', 'c', 'd'],
+      ['', 'e'],
+    ]);
   });
 });

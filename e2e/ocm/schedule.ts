@@ -1,5 +1,5 @@
 import type {
-  ClusterPredicate,
+  ClusterSelector,
   LabelSelector,
   ManagedCluster,
   ManagedClusterSet,
@@ -46,9 +46,10 @@ function inSet(cluster: ManagedCluster, set: ManagedClusterSet): boolean {
   return cluster.metadata.labels?.[clusterSetLabel] === set.metadata.name;
 }
 
-function satisfiesPredicate(cluster: ManagedCluster, { requiredClusterSelector: required }: ClusterPredicate): boolean {
+/** Whether a cluster has the labels and claims that are asked for; nothing asked for matches everything. */
+export function isSelected(cluster: ManagedCluster, by: ClusterSelector | undefined): boolean {
   const claims = Object.fromEntries((cluster.status?.clusterClaims ?? []).map(({ name, value }) => [name, value]));
-  return matches(required?.labelSelector, cluster.metadata.labels) && matches(required?.claimSelector, claims);
+  return matches(by?.labelSelector, cluster.metadata.labels) && matches(by?.claimSelector, claims);
 }
 
 function tolerates(toleration: Toleration, taint: Taint): boolean {
@@ -67,7 +68,7 @@ function isKeptOut(cluster: ManagedCluster, tolerations: Toleration[], current: 
 
 /**
  * Selects clusters by the rules of OCM's placement controller: bound cluster sets, predicates, taints,
- * `numberOfClusters`; sorted by name. Left out: scoring, spread policies, CEL selectors and decision groups.
+ * `numberOfClusters`; sorted by name. Left out: scoring, spread policies and CEL selectors.
  */
 export function schedule(placement: Placement, { clusters, sets, bindings, current }: Candidates): Schedule {
   const none = (reason: string, message: string): Schedule => ({ clusters: [], satisfied: false, reason, message });
@@ -93,7 +94,7 @@ export function schedule(placement: Placement, { clusters, sets, bindings, curre
   const predicates = placement.spec?.predicates ?? [];
   const tolerations = placement.spec?.tolerations ?? [];
   const fitting = members
-    .filter((c) => predicates.length === 0 || predicates.some((p) => satisfiesPredicate(c, p)))
+    .filter((c) => predicates.length === 0 || predicates.some((p) => isSelected(c, p.requiredClusterSelector)))
     .filter((c) => !isKeptOut(c, tolerations, current))
     .map((c) => c.metadata.name)
     .sort();

@@ -45,9 +45,15 @@ export interface ManagedClusterSetBinding extends KubeObject {
   spec?: { clusterSet?: string };
 }
 
+/** Selects clusters by their labels and their claims. */
+export interface ClusterSelector {
+  labelSelector?: LabelSelector;
+  claimSelector?: LabelSelector;
+}
+
 /** One term of a Placement. */
 export interface ClusterPredicate {
-  requiredClusterSelector?: { labelSelector?: LabelSelector; claimSelector?: LabelSelector; celSelector?: unknown };
+  requiredClusterSelector?: ClusterSelector & { celSelector?: unknown };
 }
 
 /** A toleration of a Placement. */
@@ -59,6 +65,13 @@ export interface Toleration {
   tolerationSeconds?: number;
 }
 
+/** How the decisions of a Placement are grouped. */
+export interface GroupStrategy {
+  decisionGroups?: { groupName: string; groupClusterSelector: ClusterSelector }[];
+  /** A number or a percentage of all that are selected; everything in one group when not given. */
+  clustersPerDecisionGroup?: number | string;
+}
+
 /** cluster.open-cluster-management.io/v1beta1 Placement. */
 export interface Placement extends KubeObject {
   spec?: {
@@ -66,6 +79,7 @@ export interface Placement extends KubeObject {
     numberOfClusters?: number;
     predicates?: ClusterPredicate[];
     tolerations?: Toleration[];
+    decisionStrategy?: { groupStrategy?: GroupStrategy };
   };
   status?: { conditions?: Condition[]; numberOfSelectedClusters?: number; decisionGroups?: unknown[] };
 }
