@@ -82,9 +82,12 @@ test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => 
   expect(ours.env).toBe(env);
 });
 
-test('one is ours alone', () => {
+test('two are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
-  expect(Object.keys(agentFlags).filter((name) => !known.includes(name))).toEqual(['live-access']);
+  expect(Object.keys(agentFlags).filter((name) => !known.includes(name))).toEqual([
+    'live-access',
+    'terminal-idle-timeout',
+  ]);
 });
 
 test('values are read from the environment as the originals read them', () => {

@@ -158,6 +158,12 @@ export const agentFlags = {
     ...env('LIVE_ACCESS'),
     check: oneOf('managed', 'all'),
   }),
+  'terminal-idle-timeout': durationFlag({
+    usage: 'close a web terminal that nothing comes from or goes to for so long; 0 for never',
+    default: 30 * 60_000,
+    ...env('TERMINAL_IDLE_TIMEOUT'),
+    check: notNegative,
+  }),
 };
 
 /** What `argocd-agent agent` was started with. */

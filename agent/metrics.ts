@@ -20,6 +20,8 @@ export interface AgentMetrics {
   processed(resourceType: string, status: EventOutcome, seconds: number): void;
   /** Commands to Argo CD's cache, and those that failed; `get` or `subscribe`. */
   readonly redisProxy: { request(command: string): void; failed(command: string): void };
+  /** Web terminals in this cluster. */
+  readonly terminals: { opened(): void; closed(): void };
 }
 
 /** Registers the metrics; `state` is asked at every scrape. */
@@ -88,6 +90,7 @@ export function agentMetrics(
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
     registers,
   });
+  const terminals = gauge('argocd_agent_terminals', 'Web terminals that are open in this cluster');
   const cached = new Counter({
     name: 'argocd_agent_redis_proxy_requests_total',
     help: "Commands of the principal to Argo CD's cache",
@@ -105,6 +108,7 @@ export function agentMetrics(
       request: (command) => cached.inc({ command }),
       failed: (command) => notCached.inc({ command }),
     },
+    terminals: { opened: () => terminals.inc(), closed: () => terminals.dec() },
     connected: () => {
       connections.inc();
       connectionStatus.set(1);

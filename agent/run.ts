@@ -90,6 +90,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     isEnabled: flags['enable-resource-proxy'],
     access: flags['live-access'] as 'managed' | 'all',
     redis: { link, hasSameKeys: flags['destination-based-mapping'], metrics: metrics.redisProxy },
+    terminals: { idleMs: flags['terminal-idle-timeout'], metrics: metrics.terminals },
     logger: loggers.component('resource-proxy'),
   });
 

@@ -103,11 +103,11 @@ test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => 
   expect(ours.env).toBe(env);
 });
 
-test('two are ours alone', () => {
+test('three are ours alone', () => {
   const known = rows.map(({ flag }) => flag);
   expect(
     [...Object.keys(principalFlags), ...Object.keys(unsupportedPrincipalFlags)].filter((name) => !known.includes(name)),
-  ).toEqual(['resource-proxy-listen', 'redis-proxy-listen']);
+  ).toEqual(['resource-proxy-listen', 'terminal-idle-timeout', 'redis-proxy-listen']);
 });
 
 test('values are read from the environment as the originals read them', () => {

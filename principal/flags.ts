@@ -173,6 +173,12 @@ export const principalFlags = {
     usage: "file with the CA of the resource proxy's clients; used when certificate and key are files too",
     ...env('RESOURCE_PROXY_TLS_CA_PATH'),
   }),
+  'terminal-idle-timeout': durationFlag({
+    usage: 'close a web terminal that nothing comes from or goes to for so long; 0 for never',
+    default: 30 * 60_000,
+    ...env('TERMINAL_IDLE_TIMEOUT'),
+    check: notNegative,
+  }),
   'disable-redis-proxy': boolFlag({
     usage: 'do not serve the Redis proxy, through which Argo CD sees the resource trees of agents',
     ...env('DISABLE_REDIS_PROXY'),

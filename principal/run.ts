@@ -139,7 +139,11 @@ export async function runPrincipal(
     isRedisConnected: () => link.problem === undefined,
   });
   countChanges(caches, metrics);
-  const counts = liveMetrics(registry, (agent) => agents.has(agent));
+  const counts = liveMetrics(
+    registry,
+    (agent) => agents.has(agent),
+    () => live.terminals,
+  );
   agents.subscribe({ unmapped: (agent) => counts.forgetAgent(agent) });
   const live = new LiveAccess({
     send: (agent, event) => sessions.send(agent, event),

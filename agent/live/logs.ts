@@ -1,10 +1,11 @@
-import type { KubeClient, KubeObject } from '../../lib/kube/index.ts';
-import { type LogRequest, logRequest, resourcePathOf } from '../../lib/live/index.ts';
+import type { KubeClient } from '../../lib/kube/index.ts';
+import { type LogRequest, logRequest } from '../../lib/live/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
 import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from './body-writer.ts';
 import type { ManagedObjects } from './managed.ts';
-import { Refusal, statusOf } from './refusal.ts';
+import { podPath, requireManagedPod } from './managed-pod.ts';
+import { statusOf } from './refusal.ts';
 import type { RequestContext } from './requests.ts';
 
 /** What {@link Logs} works with. */
@@ -36,8 +37,8 @@ export class Logs {
     const { live, signal, abandon } = context;
     const writer = await BodyWriter.open(live, request.uuid, signal, abandon);
     try {
-      await this.#require(request, signal);
-      const response = await this.#options.client.request(`${pathOf(request, 'log')}?${queryOf(request)}`, {
+      await requireManagedPod(request, this.#options, signal);
+      const response = await this.#options.client.request(`${podPath(request, 'log')}?${queryOf(request)}`, {
         headers: { accept: '*/*' },
         signal,
         timeoutMs: request.follow ? 0 : openTimeoutMs,
@@ -50,25 +51,6 @@ export class Logs {
       if (code >= 500) this.#options.logger.warn({ error }, 'a log could not be read');
       writer.end(text);
     }
-  }
-
-  /** @throws Refusal when the pod belongs to no Application */
-  async #require(request: LogRequest, signal: AbortSignal): Promise<void> {
-    if (this.#options.access === 'all') return;
-    const response = await this.#options.client.request(pathOf(request, ''), { signal });
-    const pod = JSON.parse(await response.body.text()) as KubeObject;
-    const { isManaged } = await this.#options.managed.verdictOn(pod, signal);
-    if (isManaged) return;
-    const { namespace, podName } = request;
-    throw new Refusal(403, `pod "${namespace}/${podName}" belongs to no Application of this cluster`);
-  }
-}
-
-function pathOf({ namespace, podName }: LogRequest, subresource: string): string {
-  try {
-    return resourcePathOf({ group: '', version: 'v1', namespace, resource: 'pods', name: podName, subresource });
-  } catch (error) {
-    throw new Refusal(400, (error as Error).message);
   }
 }
 

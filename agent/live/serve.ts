@@ -7,6 +7,7 @@ import { ManagedObjects, type OwningApplication } from './managed.ts';
 import { RedisRequests, type RedisRequestsOptions } from './redis.ts';
 import { LiveRequests, type RequestContext } from './requests.ts';
 import { Resources } from './resources.ts';
+import { type TerminalMetrics, Terminals } from './terminal.ts';
 
 const settingsName = 'argocd-cm';
 const statefulSets = resourceType<KubeObject>({
@@ -30,6 +31,7 @@ export function serveLive(options: {
   access: 'managed' | 'all';
   /** The Redis of this cluster's Argo CD. */
   redis: Omit<RedisRequestsOptions, 'logger'>;
+  terminals: { readonly idleMs: number; readonly metrics: TerminalMetrics };
   logger: Logger;
 }): LiveRequests {
   const { client, applications, settings, namespace, access, logger } = options;
@@ -47,6 +49,7 @@ export function serveLive(options: {
   });
   const resources = new Resources({ client, managed, access, logger });
   const logs = new Logs({ client, managed, access, logger });
+  const terminals = new Terminals({ client, managed, access, ...options.terminals, logger });
   const requests = new LiveRequests({
     handlers: {
       [targets.resource]: async (event, context) => {
@@ -54,8 +57,9 @@ export function serveLive(options: {
         else if (options.isEnabled) await resources.handle(event, context);
         else refuse(event, context, 501, 'live resources are switched off on this agent (--enable-resource-proxy)');
       },
-      // As in the original, logs are served whatever --enable-resource-proxy says.
+      // As in the original, logs and terminals are served whatever --enable-resource-proxy says.
       [targets.containerLog]: (event, context) => logs.handle(event, context),
+      [targets.terminal]: (event, context) => terminals.handle(event, context),
       [targets.redis]: (event, context) => redis.handle(event, context),
     },
     ended: () => redis.disconnected(),

@@ -49,12 +49,14 @@ export class ContainerRun {
   readonly #real: PodmanContainer | undefined;
   readonly #user: ProcessUser;
   readonly #environment: ReadonlyMap<string, string>;
+  readonly #workingDir: string;
 
   private constructor(options: {
     process: SupervisedProcess;
     real: PodmanContainer | undefined;
     user: ProcessUser;
     environment: ReadonlyMap<string, string>;
+    workingDir: string;
     log: ContainerLog;
     image: Image;
     substitutes: ReadonlyMap<number, number>;
@@ -64,6 +66,7 @@ export class ContainerRun {
     this.#real = options.real;
     this.#user = options.user;
     this.#environment = options.environment;
+    this.#workingDir = options.workingDir;
     this.log = options.log;
     this.image = options.image;
     this.substitutes = options.substitutes;
@@ -138,7 +141,8 @@ export class ContainerRun {
       await removeFolder(root);
       await rm(`${root}.sh`, { force: true });
     };
-    return new ContainerRun({ process: supervised, real, user, environment, log, image, substitutes, cleanUp });
+    const parts = { process: supervised, real, user, environment, workingDir, log, image, substitutes };
+    return new ContainerRun({ ...parts, cleanUp });
   }
 
   /** The id of the container's first process on this machine. */
@@ -168,11 +172,12 @@ export class ContainerRun {
       process.getuid?.() === 0
         ? [`--reuid=${uid}`, `--regid=${gid}`, groups.length > 0 ? `--groups=${groups.join(',')}` : '--clear-groups']
         : [];
-    const environment = [...this.#environment].map(([name, value]) => `${name}=${value}`);
+    const variables = [...this.#environment].map(([name, value]) => `${name}=${value}`);
+    const environment = ['env', '-i', `--chdir=${this.#workingDir}`, ...variables];
     const enter = [`--target=${this.pid}`, '--mount', '--uts', '--root', ...(drop.length > 0 ? [] : ['--user'])];
     return {
       command: 'nsenter',
-      args: [...enter, '--', '/usr/bin/setpriv', ...drop, '--pdeathsig=KILL', 'env', '-i', ...environment, ...command],
+      args: [...enter, '--', '/usr/bin/setpriv', ...drop, '--pdeathsig=KILL', ...environment, ...command],
     };
   }
 

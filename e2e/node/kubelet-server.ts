@@ -1,5 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
+import type { Socket } from 'node:net';
+import { serveExec } from './exec.ts';
 import type { LogQuery } from './logs.ts';
 import type { PodRunner } from './pod-runner.ts';
 
@@ -7,9 +9,9 @@ import type { PodRunner } from './pod-runner.ts';
 export const kubeletPort = 10250;
 
 /**
- * The kubelet's own HTTPS server, which the API server calls for `kubectl logs`. Whoever calls
- * must have a client certificate of the cluster's authority. The server's own certificate comes later, by
- * `setSecureContext`, because its address is found by listening.
+ * The kubelet's own HTTPS server, which the API server calls for `kubectl logs` and `kubectl exec`. Whoever calls must have a client
+ * certificate of the cluster's authority. The server's own certificate comes later, by `setSecureContext`, because its address is
+ * found by listening.
  *
  * @param ca the cluster's authority, PEM
  */
@@ -36,6 +38,14 @@ export function createKubeletServer(
     const stop = new AbortController();
     response.on('close', () => stop.abort());
     void send(response, log.read(queryOf(url.searchParams), stop.signal));
+  });
+  server.on('upgrade', (request, socket, head) => {
+    const url = new URL(request.url ?? '/', 'https://kubelet');
+    const [what, namespace = '', name = '', container] = url.pathname.slice(1).split('/').map(decodeURIComponent);
+    const run = find(namespace, name)?.container(container)?.run;
+    socket.on('error', () => undefined);
+    if (what === 'exec' && run !== undefined) serveExec(request, socket as Socket, head, run, url.searchParams);
+    else socket.end(`HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\ncontainer not found ("${container}")`);
   });
   return server;
 }

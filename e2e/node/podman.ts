@@ -28,7 +28,7 @@ export interface PodmanContainer {
   command: string;
   args: string[];
   /** A command that runs another one inside the container. */
-  inside(command: readonly string[]): { command: string; args: string[] };
+  inside(command: readonly string[], input?: 'stream' | 'terminal'): { command: string; args: string[] };
   /** Removes what is left of it when podman could not do so itself. */
   remove(): Promise<void>;
 }
@@ -72,7 +72,10 @@ export function podmanContainer(options: PodmanOptions): PodmanContainer {
   return {
     command: 'podman',
     args: [...podmanFlags, ...run, '--entrypoint', JSON.stringify([entrypoint]), options.image, ...rest],
-    inside: (command) => ({ command: 'podman', args: [...podmanFlags, 'exec', name, ...command] }),
+    inside: (command, input) => {
+      const flags = input === undefined ? [] : input === 'terminal' ? ['--interactive', '--tty'] : ['--interactive'];
+      return { command: 'podman', args: [...podmanFlags, 'exec', ...flags, name, ...command] };
+    },
     remove: () =>
       new Promise((done) => {
         execFile('podman', [...podmanFlags, 'rm', '--force', '--ignore', '--time', '0', name], () => done());

@@ -109,6 +109,8 @@ function nodeStatus(identity: NodeIdentity): object {
       { type: 'InternalIP', address: identity.address },
       { type: 'Hostname', address: identity.name },
     ],
+    // The API server passes WebSockets of `kubectl exec` on as they are, instead of speaking SPDY.
+    declaredFeatures: ['ExtendWebSocketsToKubelet'],
     daemonEndpoints: { kubeletEndpoint: { Port: identity.kubeletPort } },
     capacity: resources,
     allocatable: resources,

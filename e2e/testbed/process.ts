@@ -14,6 +14,11 @@ export interface SpawnOptions {
   logFile?: string;
   /** Gets standard output and error as streams instead, and must read both to their end. */
   onOutput?: (stdout: Readable, stderr: Readable) => void;
+  /**
+   * Gives the command an input, {@link SupervisedProcess.input}; with `terminal` it gets a terminal, whose output comes as standard
+   * output. Default: an empty input.
+   */
+  input?: 'stream' | 'terminal';
   /** Called once when the process and everything that it started has ended. */
   onExit?: (exit: ProcessExit) => void;
 }
@@ -29,6 +34,10 @@ export interface SupervisedProcess {
   /** The command's own process id; also its process group. */
   readonly pid: number;
   readonly running: boolean;
+  /** What the command reads, when it was given an input. */
+  readonly input: Writable | undefined;
+  /** Sets the size of the command's terminal. */
+  resize(rows: number, columns: number): void;
   /** Resolves when the process and everything that it started has ended. */
   readonly exited: Promise<ProcessExit>;
   /** Sends a signal to the command alone, as a container runtime does to a container's first process. */
@@ -54,7 +63,7 @@ export class SpawnError extends Error {
  * Starts a command in a process group of its own under a small supervisor (`e2e/tools/supervise`) that holds a pipe to
  * this process. When the pipe closes, which the kernel does however this process ends, SIGKILL included, the supervisor
  * kills the command and all its descendants; so it does with what is left behind when the command ends.
- * The command's standard input is empty.
+ * The command's standard input is empty unless asked for.
  * @throws SpawnError when the command cannot be started.
  */
 export async function spawnSupervised(
@@ -66,10 +75,12 @@ export async function spawnSupervised(
   const log = options.logFile === undefined ? undefined : await open(options.logFile, 'a');
   try {
     const output = options.onOutput ? 'pipe' : (log?.fd ?? 'ignore');
-    const child = spawn(supervisor, [command, ...args], {
+    const { input } = options;
+    const mode = input === undefined ? [] : [input === 'terminal' ? '-terminal' : '-input'];
+    const child = spawn(supervisor, [...mode, command, ...args], {
       env: options.env ?? process.env,
       ...(options.cwd !== undefined && { cwd: options.cwd }),
-      stdio: ['pipe', output, output, 'pipe'],
+      stdio: ['pipe', output, output, 'pipe', ...(input === undefined ? [] : (['pipe'] as const))],
     });
     if (options.onOutput && child.stdout && child.stderr) options.onOutput(child.stdout, child.stderr);
     return await Supervised.started(command, child, options);
@@ -81,11 +92,13 @@ export async function spawnSupervised(
 class Supervised implements SupervisedProcess {
   readonly pid: number;
   readonly exited: Promise<ProcessExit>;
+  readonly input: Writable | undefined;
   readonly #control: Writable;
   #running = true;
 
-  private constructor(pid: number, control: Writable, exited: Promise<ProcessExit>) {
+  private constructor(pid: number, control: Writable, input: Writable | undefined, exited: Promise<ProcessExit>) {
     this.pid = pid;
+    this.input = input;
     this.#control = control;
     this.exited = exited.then((exit) => {
       this.#running = false;
@@ -98,6 +111,8 @@ class Supervised implements SupervisedProcess {
     const control = child.stdin as Writable;
     // Writing to a supervisor that has just ended is no error: what was asked for has happened.
     control.on('error', () => undefined);
+    const input = (child.stdio[4] ?? undefined) as Writable | undefined;
+    input?.on('error', () => undefined);
     return new Promise((resolve, reject) => {
       // Killed by name or by the kernel: the supervisor's death takes the command with it.
       let exit: ProcessExit = { code: null, signal: 'SIGKILL' };
@@ -116,7 +131,7 @@ class Supervised implements SupervisedProcess {
           const exited = new Promise<ProcessExit>((resolve) => {
             ended = resolve;
           });
-          const supervised = new Supervised(Number(value), control, exited);
+          const supervised = new Supervised(Number(value), control, input, exited);
           if (options.onExit) void supervised.exited.then(options.onExit);
           resolve(supervised);
         }
@@ -130,6 +145,10 @@ class Supervised implements SupervisedProcess {
 
   signal(signal: NodeJS.Signals): void {
     this.#control.write(`signal ${osConstants.signals[signal]}\n`);
+  }
+
+  resize(rows: number, columns: number): void {
+    this.#control.write(`resize ${rows} ${columns}\n`);
   }
 
   kill(): Promise<ProcessExit> {

@@ -1,3 +1,4 @@
+import type { WebSocket } from 'ws';
 import { ConnectionPool, type HttpRequest, type HttpResponse } from './connection.ts';
 import { Credentials, kubeConfigFromEnvironment, kubeConfigFromFile, kubeConfigInCluster } from './credentials.ts';
 import { Discovery } from './discovery.ts';
@@ -8,6 +9,7 @@ import { Pacer, type RateLimit } from './rate.ts';
 import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
 import { WatchConnections } from './watch-connections.ts';
+import { openWebSocket } from './web-socket.ts';
 
 /** Which objects a list or watch is about. */
 export interface Selection {
@@ -330,6 +332,22 @@ export class KubeClient {
       body: isRaw ? (init.body as string | Uint8Array | undefined) : JSON.stringify(init.body),
       signal: init.signal,
       timeoutMs: init.timeoutMs ?? this.#timeoutMs,
+    });
+  }
+
+  /**
+   * Opens a WebSocket, for subresources that stream both ways (`pods/exec`). It is paused; its user resumes it when it listens, and
+   * closes it. The first of the protocols that the server speaks is spoken.
+   */
+  async webSocket(path: string, options: RequestOptions & { protocols: readonly string[] }): Promise<WebSocket> {
+    const { protocols, signal } = options;
+    await this.#pacer?.take(signal);
+    return openWebSocket(this.#credentials, {
+      path: this.#basePath + path,
+      protocols,
+      signal,
+      timeoutMs: this.#timeoutMs,
+      headers: { 'user-agent': this.#userAgent },
     });
   }
 

@@ -7,6 +7,21 @@ export {
   type Tracking,
   trackingOf,
 } from './access.ts';
+export {
+  type Channel,
+  type ChannelInput,
+  type ChannelProtocol,
+  channel,
+  channelMessage,
+  channelProtocols,
+  chosenProtocol,
+  hasStatus,
+  readInput,
+  resizeMessage,
+  stdinClosed,
+  type TerminalSize,
+} from './channels.ts';
+export { exitStatus, statusOfWords, successStatus, wordsOfStatus } from './exec-status.ts';
 export { LogLines, type LogPosition, sinceTimeOf } from './log-lines.ts';
 export {
   cancelRequest,

@@ -1,4 +1,4 @@
-import { Counter, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 
 const failures = ['agent_disconnected', 'timeout', 'agent_error', 'queue_missing'] as const;
 const commands = ['get', 'subscribe'] as const;
@@ -30,9 +30,13 @@ export interface LiveMetrics {
 
 /**
  * Registers the metrics. Only agents of the fleet are labels (`isMapped`): a certificate may name anybody, and a label costs memory
- * until it is forgotten.
+ * until it is forgotten. `terminals` is asked at every scrape: how many each agent has open.
  */
-export function liveMetrics(registry: Registry, isMapped: (agent: string) => boolean): LiveMetrics {
+export function liveMetrics(
+  registry: Registry,
+  isMapped: (agent: string) => boolean,
+  terminals: () => ReadonlyMap<string, number>,
+): LiveMetrics {
   const counter = <L extends string>(name: string, help: string, second?: L) =>
     new Counter({
       name: `argocd_principal_${name}`,
@@ -48,6 +52,16 @@ export function liveMetrics(registry: Registry, isMapped: (agent: string) => boo
   );
   const cached = counter('redis_proxy_requests_total', "Commands of Argo CD to agents' caches", 'command');
   const notCached = counter('redis_proxy_errors_total', "Commands of Argo CD to agents' caches that failed", 'command');
+  new Gauge({
+    name: 'argocd_principal_terminals',
+    help: "Web terminals that are open in agents' clusters",
+    labelNames: ['agent_name'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [agent, open] of terminals()) if (isMapped(agent)) this.set({ agent_name: agent }, open);
+    },
+  });
   const count = (metric: Counter, agent: string, rest: Record<string, string> = {}) => {
     if (isMapped(agent)) metric.inc({ agent_name: agent, ...rest });
   };

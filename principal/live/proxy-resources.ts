@@ -46,6 +46,7 @@ export async function proxyResources(options: {
     tls,
     tokens,
     isBlocked: (certificate) => blocklist.has(fingerprintOf(certificate)),
+    terminalIdleMs: settings.flags['terminal-idle-timeout'],
     metrics,
     logger,
   });

@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import {
   cancelType,
   isDiscoveryPath,
   parseResourcePath,
+  type ResourcePath,
   type ResourceResponse,
   resourceResponse,
   statusText,
@@ -27,6 +29,9 @@ import { type CallerNames, CallerRefusedError } from './callers.ts';
 import { type Exchange, NoAnswerError } from './exchange.ts';
 import { streamLog } from './logs.ts';
 import type { ResourceProxyMetrics } from './metrics.ts';
+import { runTerminal } from './terminal.ts';
+import type { TerminalSessions } from './terminal-sessions.ts';
+import { handshakeFault, isWebSocket, refuseUpgrade, upgrade } from './upgrade.ts';
 
 /** What the resource proxy works with. */
 export interface ResourceProxyOptions {
@@ -36,6 +41,9 @@ export interface ResourceProxyOptions {
   readonly callers: CallerNames;
   readonly exchange: Exchange;
   readonly bodies: Bodies;
+  readonly terminals: TerminalSessions;
+  /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+  readonly terminalIdleMs: number;
   /** Puts an event on an agent's stream; false when it has none. */
   send(agent: string, event: WireEvent): boolean;
   /** Whether the agent has a stream. */
@@ -88,9 +96,12 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       handshakeTimeout: headersTimeoutMs,
       // Requests with two meanings are nobody's.
       insecureHTTPParser: false,
+      // Offers of other protocols may be ignored, and are.
+      shouldUpgradeCallback: isWebSocket,
     },
     (request, response) => void serve(context, request, response),
   );
+  server.on('upgrade', (request, socket, head) => void serveUpgrade(context, request, socket, head));
   server.maxConnections = mostConnections;
   server.on('tlsClientError', (error, socket) => {
     logger.debug({ error }, 'a TLS handshake with the resource proxy failed');
@@ -111,6 +122,8 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();
+      // Connections that were upgraded are not among these.
+      options.terminals.stop();
       await closed;
     },
   };
@@ -137,11 +150,7 @@ async function serve(options: Context, request: IncomingMessage, response: Serve
   response.on('close', () => gone.abort(new Error('the client has left')));
   response.on('error', () => undefined);
   try {
-    const agent = await options.callers.agentOf({
-      authorization: request.headers.authorization,
-      certificate: request.socket instanceof TLSSocket ? request.socket.getPeerX509Certificate() : undefined,
-    });
-    options.metrics.request(agent);
+    const agent = await callerOf(options, request);
     await forward(options, agent, request, response, gone.signal);
   } catch (error) {
     if (gone.signal.aborted) return;
@@ -149,6 +158,73 @@ async function serve(options: Context, request: IncomingMessage, response: Serve
     if (response.headersSent) response.destroy();
     else send(response, code, json, statusText(code, message));
   }
+}
+
+/** Serves a request that wants to become a WebSocket: a terminal. */
+async function serveUpgrade(options: Context, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  socket.on('error', () => undefined);
+  try {
+    const agent = await callerOf(options, request);
+    const { resource, query } = targetOf(request);
+    if (!isTerminal(resource)) throw new Refusal(400, 'only terminals (pods/exec) are served over WebSocket');
+    requireTerminal(options, agent, resource, request);
+    upgrade(request, socket, head, (webSocket) =>
+      runTerminal(options, agent, resource, new URLSearchParams(query), webSocket),
+    );
+  } catch (error) {
+    const [code, message] = refusalOf(error, options.logger);
+    refuseUpgrade(socket, code, statusText(code, message));
+  }
+}
+
+/** The agent that the caller speaks for. @throws CallerRefusedError */
+async function callerOf({ callers, metrics }: Context, { headers, socket }: IncomingMessage): Promise<string> {
+  const agent = await callers.agentOf({
+    authorization: headers.authorization,
+    certificate: socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined,
+  });
+  metrics.request(agent);
+  return agent;
+}
+
+/** What a request is about. @throws Refusal when it is nothing that is served */
+function targetOf({ method = '', url = '', headers }: IncomingMessage) {
+  const question = url.indexOf('?');
+  const path = question < 0 ? url : url.slice(0, question);
+  const query = question < 0 ? '' : url.slice(question + 1);
+  if (!methods.has(method)) throw new Refusal(405, `${method} is not served by the resource proxy`);
+  for (const name of Object.keys(headers)) {
+    if (name.startsWith('impersonate-')) {
+      // What is asked with fewer rights must not be done with more.
+      throw new Refusal(403, 'impersonation is not served by the resource proxy: agents act with rights of their own');
+    }
+  }
+  const resource = parseResourcePath(path);
+  if (resource === undefined && !isDiscoveryPath(path)) {
+    throw new Refusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
+  }
+  return { path, query, resource };
+}
+
+function isTerminal(resource: ResourcePath | undefined): resource is ResourcePath {
+  return resource?.group === '' && resource.resource === 'pods' && resource.subresource === 'exec';
+}
+
+/** @throws Refusal or NoAnswerError when there can be no terminal */
+function requireTerminal(
+  { terminals, isConnected, metrics }: Context,
+  agent: string,
+  { namespace, name }: ResourcePath,
+  request: IncomingMessage,
+): void {
+  if (namespace === '' || name === '') throw new Refusal(400, 'Missing required parameters: namespace and pod');
+  if (!isConnected(agent)) {
+    metrics.failed(agent, 'agent_disconnected');
+    throw new NoAnswerError('disconnected', agent);
+  }
+  terminals.requireRoom(agent);
+  const fault = handshakeFault(request);
+  if (fault !== undefined) throw new Refusal(...fault);
 }
 
 async function forward(
@@ -159,20 +235,11 @@ async function forward(
   signal: AbortSignal,
 ): Promise<void> {
   const { exchange, bodies } = options;
-  const { method = '', url = '' } = request;
-  const question = url.indexOf('?');
-  const path = question < 0 ? url : url.slice(0, question);
-  const query = question < 0 ? '' : url.slice(question + 1);
-  if (!methods.has(method)) throw new Refusal(405, `${method} is not served by the resource proxy`);
-  for (const name of Object.keys(request.headers)) {
-    if (name.startsWith('impersonate-')) {
-      // What is asked with fewer rights must not be done with more.
-      throw new Refusal(403, 'impersonation is not served by the resource proxy: agents act with rights of their own');
-    }
-  }
-  const resource = parseResourcePath(path);
-  if (resource === undefined && !isDiscoveryPath(path)) {
-    throw new Refusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
+  const { method = '' } = request;
+  const { path, query, resource } = targetOf(request);
+  if (isTerminal(resource)) {
+    response.setHeader('upgrade', 'websocket');
+    requireTerminal(options, agent, resource, request);
   }
   if (resource?.resource === 'pods' && resource.subresource === 'log' && method === 'GET') {
     if (resource.namespace === '' || resource.name === '') {

@@ -3,14 +3,7 @@ import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
 import { redisResponse } from '../../lib/live/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
-import {
-  dataOf,
-  grpcStatus,
-  type LiveStreamService,
-  type ServerTls,
-  targets,
-  type WireEvent,
-} from '../../lib/wire/index.ts';
+import { dataOf, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Bodies } from './bodies.ts';
 import { CallerNames } from './callers.ts';
 import { Exchange } from './exchange.ts';
@@ -18,11 +11,13 @@ import type { ResourceProxyMetrics } from './metrics.ts';
 import { AgentCache, type AgentCacheOptions } from './redis/agent-cache.ts';
 import { type RedisProxy, type RedisProxyOptions, serveRedisProxy } from './redis/proxy.ts';
 import { type ResourceProxy, serveResourceProxy } from './resource-proxy.ts';
+import { TerminalSessions } from './terminal-sessions.ts';
 
 /** Live data of the agents' clusters: what is asked of agents, and what they answer. */
 export class LiveAccess {
   readonly #exchange: Exchange;
   readonly #bodies = new Bodies();
+  readonly #terminals = new TerminalSessions();
   readonly #send: (agent: string, event: WireEvent) => boolean;
 
   #redisProxy: RedisProxy | undefined;
@@ -43,11 +38,13 @@ export class LiveAccess {
   /** The streams of live data that agents open. */
   readonly streams: LiveStreamService = {
     logs: (stream) => this.#bodies.serve(stream),
-    terminal: (stream) => {
-      stream.finish(grpcStatus.notFound, 'unknown session');
-      return { message: () => undefined, closed: () => undefined };
-    },
+    terminal: (stream) => this.#terminals.serve(stream),
   };
+
+  /** How many terminals of each agent are open. */
+  get terminals(): ReadonlyMap<string, number> {
+    return this.#terminals.counts;
+  }
 
   /**
    * Takes an event of an agent; false when it is no answer to anything that was asked.
@@ -71,6 +68,7 @@ export class LiveAccess {
   /** The agent's stream has ended. */
   disconnected(agent: string): void {
     this.#exchange.disconnected(agent);
+    this.#terminals.disconnected(agent);
   }
 
   /** Serves the API of the agents' clusters. @throws FatalError when the port cannot be taken */
@@ -79,16 +77,20 @@ export class LiveAccess {
     tls: ServerTls;
     tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
     isBlocked: (certificate: X509Certificate) => boolean;
+    /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+    terminalIdleMs: number;
     metrics: ResourceProxyMetrics;
     logger: Logger;
   }): Promise<ResourceProxy> {
-    const { address, tls, tokens, isBlocked, metrics, logger } = options;
+    const { address, tls, tokens, isBlocked, terminalIdleMs, metrics, logger } = options;
     return serveResourceProxy({
       ...address,
       tls,
       callers: new CallerNames(tokens, isBlocked),
       exchange: this.#exchange,
       bodies: this.#bodies,
+      terminals: this.#terminals,
+      terminalIdleMs,
       send: this.#send,
       isConnected: this.#isConnected,
       connected: (agent, signal) => this.#arrivalOf(agent, signal),

@@ -1,11 +1,12 @@
 // Command supervise runs one command and makes sure that it and everything it started ends: when the command ends,
 // when the pipe on standard input closes (the process that asked for it has gone, however it went), or on request.
 //
-// Usage: supervise COMMAND [ARGUMENT...]
+// Usage: supervise [-input | -terminal] COMMAND [ARGUMENT...]
 //
-// Standard input is the control pipe: each line is "signal N" (to the command alone) or "kill" (to all of it).
-// File descriptor 3 reports: "started PID", then "exited CODE" or "signaled N"; or "failed MESSAGE" instead of both.
-// The command itself gets an empty standard input, and this process's standard output and error.
+// Standard input is the control pipe: each line is "signal N" (to the command alone), "resize ROWS COLUMNS" or "kill" (to all
+// of it). File descriptor 3 reports: "started PID", then "exited CODE" or "signaled N"; or "failed MESSAGE" instead of both.
+// The command itself gets an empty standard input, or with -input file descriptor 4, and this process's standard output and
+// error. With -terminal all three are a terminal, which is fed from file descriptor 4 and shown on standard output.
 package main
 
 import (
@@ -25,8 +26,14 @@ func main() {
 	runtime.LockOSThread()
 	report := os.NewFile(3, "report")
 	syscall.CloseOnExec(3)
-	if len(os.Args) < 2 {
-		fmt.Fprintln(report, "failed usage: supervise COMMAND [ARGUMENT...]")
+	command := os.Args[1:]
+	mode := ""
+	if len(command) > 0 && (command[0] == "-input" || command[0] == "-terminal") {
+		mode, command = command[0], command[1:]
+		syscall.CloseOnExec(4)
+	}
+	if len(command) == 0 {
+		fmt.Fprintln(report, "failed usage: supervise [-input | -terminal] COMMAND [ARGUMENT...]")
 		os.Exit(2)
 	}
 	// Ctrl-C reaches the whole foreground group; ending in good order is for the process at the other end of the pipe
@@ -34,15 +41,21 @@ func main() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	adoptOrphans()
 
-	child, err := start(os.Args[1:])
+	console, err := newConsole(mode)
+	child := 0
+	if err == nil {
+		child, err = start(command, console)
+	}
 	if err != nil {
 		fmt.Fprintln(report, "failed", strings.ReplaceAll(err.Error(), "\n", " "))
 		os.Exit(1)
 	}
 	fmt.Fprintln(report, "started", child)
-	go obey(child)
+	console.connect()
+	go obey(child, console)
 
 	status := reap(child)
+	console.drain()
 	if status.Signaled() {
 		fmt.Fprintln(report, "signaled", int(status.Signal()))
 	} else {
@@ -50,32 +63,31 @@ func main() {
 	}
 }
 
-func start(command []string) (int, error) {
+func start(command []string, console *console) (int, error) {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		return 0, err
 	}
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, err
+	sys := attributes()
+	if console.master != nil {
+		// The command leads a session whose terminal this is; a session's leader has a process group of its own.
+		sys.Setpgid, sys.Setsid, sys.Setctty, sys.Ctty = false, true, true, 0
 	}
-	defer null.Close()
-	return syscall.ForkExec(path, command, &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{null.Fd(), 1, 2},
-		Sys:   attributes(),
-	})
+	return syscall.ForkExec(path, command, &syscall.ProcAttr{Env: os.Environ(), Files: console.files, Sys: sys})
 }
 
 // obey carries out the lines of the control pipe; its end means that nobody is left to want the command.
-func obey(child int) {
+func obey(child int, console *console) {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		verb, number, _ := strings.Cut(lines.Text(), " ")
+		verb, rest, _ := strings.Cut(lines.Text(), " ")
 		if verb == "kill" {
 			break
 		}
-		if n, err := strconv.Atoi(number); err == nil && verb == "signal" {
+		if verb == "resize" {
+			console.resize(rest)
+		}
+		if n, err := strconv.Atoi(rest); err == nil && verb == "signal" {
 			_ = syscall.Kill(child, syscall.Signal(n))
 		}
 	}

@@ -1,11 +1,14 @@
 import { grpcStatus, type LogStreamResponse, type ServerLiveStream } from '../../../lib/wire/index.ts';
 
 /** An agent's stream, of which is remembered what the principal did with it. */
-export class FakeStream implements ServerLiveStream<LogStreamResponse> {
+export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
   readonly agent: string;
-  readonly answers: number[] = [];
+  readonly sent: Out[] = [];
   code: number | undefined;
   isPaused = false;
+  /** Whether there is room after what is sent. */
+  hasRoom = true;
+  drained: () => void = () => undefined;
 
   constructor(agent: string) {
     this.agent = agent;
@@ -15,13 +18,14 @@ export class FakeStream implements ServerLiveStream<LogStreamResponse> {
     return this.code !== undefined;
   }
 
-  send(message: LogStreamResponse) {
-    this.answers.push(message.status);
-    return true;
+  send(message: Out) {
+    if (this.ended) return false;
+    this.sent.push(message);
+    return this.hasRoom;
   }
 
-  onDrain() {
-    return undefined;
+  onDrain(listener: () => void) {
+    this.drained = listener;
   }
 
   pause() {
@@ -34,5 +38,12 @@ export class FakeStream implements ServerLiveStream<LogStreamResponse> {
 
   finish(code: number = grpcStatus.ok) {
     this.code ??= code;
+  }
+}
+
+/** A stream of logs. */
+export class FakeStream extends FakeLiveStream<LogStreamResponse> {
+  get answers(): number[] {
+    return this.sent.map(({ status }) => status);
   }
 }

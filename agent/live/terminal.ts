@@ -1,0 +1,87 @@
+import type { KubeClient } from '../../lib/kube/index.ts';
+import { type TerminalRequest, terminalRequest } from '../../lib/live/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
+import type { ManagedObjects } from './managed.ts';
+import { podPath, requireManagedPod } from './managed-pod.ts';
+import { Refusal, statusOf } from './refusal.ts';
+import type { RequestContext } from './requests.ts';
+import { TerminalSession } from './terminal-session.ts';
+
+/** What {@link Terminals} works with. */
+export interface TerminalsOptions {
+  /** For live requests alone. */
+  readonly client: KubeClient;
+  readonly managed: Pick<ManagedObjects, 'verdictOn'>;
+  readonly access: 'managed' | 'all';
+  /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+  readonly idleMs: number;
+  readonly metrics: TerminalMetrics;
+  readonly logger: Logger;
+}
+
+/** Counts terminals. */
+export interface TerminalMetrics {
+  opened(): void;
+  closed(): void;
+}
+
+/** Terminals that may be open at the same time. */
+const mostAtOnce = 100;
+/** API servers of before 1.30 know no v5. */
+const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'];
+
+/** Opens terminals in containers of pods that belong to Applications, and executes commands there. */
+export class Terminals {
+  readonly #options: TerminalsOptions;
+  #open = 0;
+
+  constructor(options: TerminalsOptions) {
+    this.#options = options;
+  }
+
+  /** Serves one request, over a live stream, to its end. */
+  async handle(event: WireEvent, { live, signal }: RequestContext): Promise<void> {
+    const { client, idleMs, metrics, logger } = this.#options;
+    const request = dataOf(event, terminalRequest);
+    const { uuid, namespace, podName, containerName, tty } = request;
+    const session = await TerminalSession.open(live, { uuid, isTty: tty, idleMs, signal });
+    // Of what was typed, and of the command, nothing is told.
+    const about = { namespace, pod: podName, container: containerName, session: uuid };
+    const began = performance.now();
+    this.#open++;
+    metrics.opened();
+    try {
+      if (this.#open > mostAtOnce) throw new Refusal(429, `the agent has ${mostAtOnce} terminals open already`);
+      await requireManagedPod(request, this.#options, session.gone);
+      const path = `${podPath(request, 'exec')}?${queryOf(request)}`;
+      const exec = await client.webSocket(path, { protocols, signal: session.gone });
+      logger.info(about, 'a terminal is open');
+      await session.run(exec);
+    } catch (error) {
+      if (!session.gone.aborted) {
+        const [code, text] = statusOf(error);
+        if (code >= 500) logger.warn({ ...about, error }, 'a terminal could not be opened');
+        else logger.info({ ...about, error }, 'a terminal was refused');
+        session.end(text);
+      }
+    } finally {
+      await session.closed();
+      this.#open--;
+      metrics.closed();
+      const seconds = Math.round((performance.now() - began) / 1_000);
+      logger.info({ ...about, seconds }, 'a terminal is closed');
+    }
+  }
+}
+
+function queryOf({ containerName, command, stdin, stdout, stderr, tty }: TerminalRequest): string {
+  const query = new URLSearchParams();
+  if (containerName !== '') query.set('container', containerName);
+  for (const word of command) query.append('command', word);
+  // A terminal has one output.
+  for (const [key, value] of Object.entries({ stdin, stdout, stderr: stderr && !tty, tty })) {
+    if (value) query.set(key, 'true');
+  }
+  return query.toString();
+}
