@@ -33,6 +33,19 @@ const uidsOf = async (cluster: string) =>
 const isFree = async (cluster: string) =>
   (await hub.addOn(cluster)) === undefined &&
   (await hub.client.list(secrets, { namespace: hub.ns })).every(({ metadata }) => !metadata.name.includes(cluster));
+/** Creation times count in seconds: waits until whatever is made from now on is younger. */
+async function isOld(namespace: string, name: string): Promise<void> {
+  const born = (await hub.client.get(gitOpsClusters, { namespace, name }))?.metadata.creationTimestamp;
+  await eventually('the next second', async () => Date.now() >= Date.parse(born ?? '') + 1_000);
+}
+/** Waits until it is known that a GitOpsCluster would like to have a cluster: its decisions may be heard of after itself. */
+const wants = (namespace: string, name: string, cluster: string) =>
+  hub.fixture.conditionIs(
+    [namespace, name],
+    'PlacementEvaluated',
+    'True',
+    new RegExp(`${cluster} already belongs to the older GitOpsCluster`),
+  );
 const isGone = async (namespace: string, name: string) =>
   (await hub.client.get(gitOpsClusters, { namespace, name })) === undefined;
 
@@ -200,6 +213,8 @@ test('a page of decisions that is missing is no reason to leave', async () => {
     { subresource: 'status' },
   );
   await hub.client.mergePatch(placements, key, { metadata: { annotations: isDisabled } });
+  // Of the Placement it hears in any case before, and not only perhaps.
+  await hub.restart();
   await hub.client.delete(placementDecisions, { namespace: ns, name: 'placement-decision-2' });
   await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementEvaluated', 'Unknown', /announces 2 clusters.*name 1/);
   await hub.restart();
@@ -232,13 +247,12 @@ test.each(['the same namespace', 'another namespace'])(
     hub.start();
     await hub.fixture.conditionIs([ns, 'older'], 'Ready', 'True');
     const uids = await uidsOf(a);
-    // Creation times count in seconds: the older one must be older.
-    const born = (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'older' }))?.metadata.creationTimestamp;
-    await eventually('the next second', async () => Date.now() >= Date.parse(born ?? '') + 1_000);
+    await isOld(ns, 'older');
     await hub.fixture.namespace(other);
     await hub.fixture.placement(other, 'second', [a]);
     await hub.fixture.gitOpsCluster(other, 'younger', 'second', { principalServerPort: '' });
     await hub.fixture.conditionIs([other, 'younger'], 'Ready', 'False');
+    await wants(other, 'younger', a);
     await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'older' });
     await hub.fixture.conditionIs(
       [ns, 'older'],
@@ -269,11 +283,13 @@ test('a GitOpsCluster that another one cannot take over from can be forced to go
   hub.start();
   await hub.fixture.conditionIs([ns, 'one'], 'Ready', 'True');
   const uids = await uidsOf(a);
+  await isOld(ns, 'one');
   const other = `${ns}-other`;
   await hub.fixture.namespace(other);
   await hub.fixture.placement(other, 'placement', [a]);
   await hub.fixture.gitOpsCluster(other, 'two', 'placement', { principalServerAddress: '', principalServerPort: '' });
   await hub.fixture.conditionIs([other, 'two'], 'Ready', 'False');
+  await wants(other, 'two', a);
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'one' });
   await hub.fixture.conditionIs([ns, 'one'], 'RemovedClustersCleanedUp', 'False', /must take .* over/);
   const annotations = { 'apps.open-cluster-management.io/force-detach': 'true' };

@@ -151,7 +151,10 @@ suite('a new version of Argo CD on the hub', () => {
       'False',
       new RegExp(`^Rolling out Argo CD .*v3\\.3\\.0.*: 0 of 2 .*under way: \\[${a}\\], 1 to follow$`),
     );
-    expect(await condition(b, 'Progressing')).toMatchObject({ status: 'True', reason: 'WaitingForRollout' });
+    await eventually('the other to wait', async () => {
+      const found = await condition(b, 'Progressing');
+      return found?.status === 'True' && found.reason === 'WaitingForRollout';
+    });
     await hub.idle();
     expect(await imageOf(b)).toBe(image('3.2.6'));
     // Another controller knows no more than the works say.
@@ -182,7 +185,10 @@ suite('a new version of Argo CD on the hub', () => {
       'False',
       new RegExp(`^The rollout of .* is stopped: 0 of 2 clusters done, failed: \\[${a}\\], 1 to follow;`),
     );
-    expect(await condition(a, 'Progressing')).toMatchObject({ status: 'False', reason: 'Failed' });
+    await eventually('its failure', async () => {
+      const found = await condition(a, 'Progressing');
+      return found?.status === 'False' && found.reason === 'Failed';
+    });
     await eventually('an Event', async () =>
       (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'ClustersUpToDateFailed'),
     );
