@@ -109,7 +109,7 @@ test('what a managed agent may not send is refused, whoever it is about', async 
   const refused = await stage.metric('argocd_principal_refused_events_total');
   await call.sendAll(events);
   expect(await stage.metric('argocd_principal_refused_events_total')).toBeGreaterThan(refused + events.length / 2);
-  expect(stage.hub.principal.output).toMatch(/the peer sent what it may not send.*agent=evil/);
+  await stage.hub.principal.says(/the peer sent what it may not send.*agent=evil/);
 });
 
 test('only a token of this principal, for this use, in force and with its own certificate opens a stream', async () => {
@@ -174,7 +174,7 @@ test('only a token of this principal, for this use, in force and with its own ce
   expect((await nobody.login()).code, 'no certificate').toBe(16);
   expect((await nobody.subscribe(accessToken).end).code, 'a token without a certificate').toBe(16);
   expect(await stage.metric('argocd_principal_refused_logins_total')).toBe(refused + Object.keys(tokens).length + 5);
-  expect(stage.hub.principal.output.slice(said)).toMatch(/An agent is refused.*the client certificate of/);
+  await stage.hub.principal.says(/An agent is refused.*the client certificate of/, { after: said });
   const endless = await evilOne.subscribe(`${header}.${payload}.${'A'.repeat(50_000)}`).end;
   expect([16, -1], 'a token without end is refused, or not even read').toContain(endless.code);
   // It is the tokens that were wrong, not the way they were shown.
