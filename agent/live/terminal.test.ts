@@ -262,7 +262,7 @@ test('a viewer who leaves before the command runs gets none', async () => {
 });
 
 test('a terminal in which nothing happens is closed', async () => {
-  const { principal, over, handled } = await start({ idleMs: 50 });
+  const { principal, over, handled } = await start({ idleMs: 500 });
   await handled;
   expect(principal.shown).toEqual([failure(504), 'eof']);
   await over();
