@@ -11,6 +11,7 @@ import {
   parseSigningKey,
   parseTrust,
 } from '../lib/ops/index.ts';
+import { type ProxyIdentity, parseProxyIdentity } from './cluster-secret.ts';
 import { generatedCertificate } from './generated.ts';
 import type { PrincipalOptions } from './options.ts';
 
@@ -32,6 +33,8 @@ export interface PrincipalCredentials {
   readonly resourceProxy: Live<KeyPair> | undefined;
   /** Certificates that those of the resource proxy's clients must come from. */
   readonly resourceProxyTrust: Live<string> | undefined;
+  /** What Argo CD reaches the clusters with that registered themselves; undefined when none may. */
+  readonly proxyIdentity: Live<ProxyIdentity> | undefined;
   /** Certificate of the Redis proxy; undefined when it needs none. */
   readonly redisProxy: Live<KeyPair> | undefined;
   /** Undefined when a key is made at every start. */
@@ -44,7 +47,7 @@ export interface PrincipalCredentials {
  * @throws FatalError when a named file cannot be read
  */
 export function principalCredentials(
-  { flags, tls }: PrincipalOptions,
+  { flags, tls, selfRegistration }: PrincipalOptions,
   context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
 ): PrincipalCredentials {
   const { secrets, logger, signal } = context;
@@ -105,6 +108,7 @@ export function principalCredentials(
     resourceProxyTrust: isProxied
       ? trusted(hasProxyFiles ? proxyFiles.ca : '', flags['resource-proxy-ca-secret-name'])
       : undefined,
+    proxyIdentity: selfRegistration && live(undefined, selfRegistration.identitySecret, parseProxyIdentity),
     redisProxy:
       flags['disable-redis-proxy'] || !flags['redis-tls-enabled']
         ? undefined

@@ -150,6 +150,20 @@ export const principalFlags = {
     check: (value) =>
       parseListen(value) === undefined ? `must be host:port, not ${JSON.stringify(value)}` : undefined,
   }),
+  'resource-proxy-address': stringFlag({
+    usage:
+      'host:port at which Argo CD reaches the resource proxy, for the cluster Secrets of agents that register themselves',
+    default: 'argocd-agent-resource-proxy:9090',
+    ...env('RESOURCE_PROXY_ADDRESS'),
+  }),
+  'enable-self-cluster-registration': boolFlag({
+    usage: 'make the cluster Secret of an agent that logs in and has none; needs the resource proxy',
+    ...env('ENABLE_SELF_CLUSTER_REGISTRATION'),
+  }),
+  'self-registration-client-cert-secret': stringFlag({
+    usage: "Secret with the resource proxy's client certificate for these cluster Secrets (tls.crt, tls.key, ca.crt)",
+    ...env('SELF_REGISTRATION_CLIENT_CERT_SECRET'),
+  }),
   'resource-proxy-secret-name': stringFlag({
     usage: "Secret with the resource proxy's certificate and key",
     default: 'argocd-agent-resource-proxy-tls',
@@ -214,9 +228,6 @@ const prefixed = (names: Readonly<Record<string, string>>): Record<string, strin
 /** Flags of the original for features that this version does not have, with their environment variables. */
 export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefined>> = {
   ...prefixed({
-    'resource-proxy-address': 'RESOURCE_PROXY_ADDRESS',
-    'enable-self-cluster-registration': 'ENABLE_SELF_CLUSTER_REGISTRATION',
-    'self-registration-client-cert-secret': 'SELF_REGISTRATION_CLIENT_CERT_SECRET',
     'ha-enabled': 'HA_ENABLED',
     'ha-preferred-role': 'HA_PREFERRED_ROLE',
     'ha-peer-address': 'HA_PEER_ADDRESS',

@@ -41,6 +41,22 @@ test.each([
   [['--auth=mtls:CN=(.+)', '--namespace-create-labels=a'], /is not key=value/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));
 
+test('self-registration needs the resource proxy and a Secret, and is off by default', () => {
+  const auth = '--auth=mtls:CN=(.+)';
+  expect(options(auth).selfRegistration).toBeUndefined();
+  const on = [auth, '--enable-self-cluster-registration', '--self-registration-client-cert-secret=shared'];
+  expect(options(...on).selfRegistration).toEqual({
+    address: 'argocd-agent-resource-proxy:9090',
+    identitySecret: 'shared',
+  });
+  for (const address of ['10.0.0.1:9090', '[fd00::1]:9090', 'proxy.example']) {
+    expect(options(...on, `--resource-proxy-address=${address}`).selfRegistration?.address).toBe(address);
+  }
+  expect(() => options(...on.slice(0, 2))).toThrow(/needs --self-registration-client-cert-secret/);
+  expect(() => options(...on, '--enable-resource-proxy=false')).toThrow(/needs the resource proxy/);
+  expect(() => options(...on, '--resource-proxy-address=https://x')).toThrow(/must be host:port, not "https:\/\/x"/);
+});
+
 test('a generated certificate is used whatever the files say', () => {
   const { tls } = options('--auth=mtls:CN=(.+)', '--insecure-tls-generate', '--tls-cert=/x');
   expect(tls).toMatchObject({ from: 'generated' });

@@ -19,6 +19,8 @@ export interface PrincipalOptions {
   readonly redis: RedisSettings;
   /** Which namespaces may be created, undefined for none. */
   readonly namespaceCreation: NamespaceCreation | undefined;
+  /** How agents register their clusters themselves, undefined when they may not. */
+  readonly selfRegistration: { readonly address: string; readonly identitySecret: string } | undefined;
 }
 
 /**
@@ -69,7 +71,25 @@ export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<strin
       },
     }),
     namespaceCreation: namespaceCreation(flags),
+    selfRegistration: selfRegistration(flags),
   };
+}
+
+function selfRegistration(flags: PrincipalFlags): PrincipalOptions['selfRegistration'] {
+  if (!flags['enable-self-cluster-registration']) return undefined;
+  const needs = '--enable-self-cluster-registration (ARGOCD_PRINCIPAL_ENABLE_SELF_CLUSTER_REGISTRATION) needs';
+  if (!flags['enable-resource-proxy']) throw new FatalError(`${needs} the resource proxy: set --enable-resource-proxy`);
+  const identitySecret = flags['self-registration-client-cert-secret'];
+  if (identitySecret === '') {
+    throw new FatalError(
+      `${needs} --self-registration-client-cert-secret, a Secret with tls.crt, tls.key and ca.crt for clients of the resource proxy`,
+    );
+  }
+  const address = flags['resource-proxy-address'];
+  if (!/^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/.test(address)) {
+    throw new FatalError(`--resource-proxy-address must be host:port, not ${JSON.stringify(address)}`);
+  }
+  return { address, identitySecret };
 }
 
 function tlsSettings(flags: PrincipalFlags): TlsSettings {

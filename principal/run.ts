@@ -37,6 +37,7 @@ import { countChanges, gpgKeyCount } from './observations.ts';
 import { OperatorEvents } from './operator-events.ts';
 import { type PrincipalOptions, principalOptions } from './options.ts';
 import { principalParts } from './parts.ts';
+import { SelfRegistration } from './self-registration.ts';
 import { serveAgents } from './server.ts';
 import { Sessions } from './sessions.ts';
 
@@ -178,6 +179,21 @@ export async function runPrincipal(
   const recording = records.run(signal).catch(shared.failed);
   const informing = Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(shared.failed);
 
+  const { selfRegistration } = settings;
+  const registration =
+    selfRegistration &&
+    credentials.proxyIdentity &&
+    new SelfRegistration({
+      client,
+      secrets: caches.Secrets,
+      agents,
+      namespace,
+      address: selfRegistration.address,
+      identity: credentials.proxyIdentity,
+      observer: observerOf('self-registration'),
+      logger,
+    });
+
   waitingFor = 'the key material (Secrets or files)';
   const { server, tokens } = await serveAgents({
     settings,
@@ -191,11 +207,15 @@ export async function runPrincipal(
       operators.refusedMode(error);
       clusterInfos.refused(error.agent ?? '', error.message);
     },
+    loggedIn: (agent) => registration?.loggedIn(agent),
     sessions,
     live: live.streams,
     logger,
     signal,
   });
+  const registering = registration?.run(tokens, signal).catch(shared.failed);
+  // After the tokens' authority has heard of the new key.
+  if (registration !== undefined) credentials.signingKey?.subscribe(() => registration.renew());
   const caching = settings.flags['disable-redis-proxy']
     ? undefined
     : proxyRedis({
@@ -231,7 +251,7 @@ export async function runPrincipal(
   logger.info('principal stops');
   // First the streams, so that agents go elsewhere at once.
   const closed = server.close();
-  await Promise.all([recording, informing, proxying, caching]);
+  await Promise.all([recording, informing, proxying, caching, registering]);
   await records.close();
   await Promise.all([closed, events.close(), tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
   if (failure.signal.aborted) throw failure.signal.reason;

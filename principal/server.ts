@@ -43,6 +43,8 @@ export async function serveAgents(options: {
   called(call: ObservedCall): void;
   /** Hears that an agent came in a mode that it may not have. */
   refusedMode(error: AuthError): void;
+  /** Hears that an agent has proved who it is. */
+  loggedIn(agent: string): void;
   sessions: Sessions;
   live: LiveStreamService;
   logger: Logger;
@@ -71,7 +73,10 @@ export async function serveAgents(options: {
     principalNamespace: flags.namespace,
     tokens,
     authenticate: (request, peer) => authenticateWith(method, request, peer),
-    authenticated: (identity, request) => sessions.introduced(identity, request),
+    authenticated: (identity, request) => {
+      sessions.introduced(identity, request);
+      options.loggedIn(identity.agent);
+    },
     authorize: (identity, peer) => {
       const { certificate } = peer;
       if (certificate !== undefined && blocklist.has(fingerprintOf(certificate))) {

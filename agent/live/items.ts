@@ -1,53 +1,122 @@
 import type { KubeObject } from '../../lib/kube/index.ts';
+import { ListSplitter, noList } from './list-splitter.ts';
 
-/** Decides whether an object may be shown. */
-export type Shows = (object: KubeObject) => Promise<boolean>;
+/** Decides whether an object may be shown; `isLast` for one that was just deleted. */
+export type Shows = (object: KubeObject, isLast: boolean) => Promise<boolean>;
 
-/** A list of any kind, or a Table. */
-export interface ListDocument {
-  apiVersion?: string;
+/** What rows of a Table carry: the query's `includeObject`. */
+export type RowObjects = 'None' | 'Metadata' | 'Object';
+
+interface Row {
+  object?: KubeObject | null;
+}
+
+interface Table {
   kind?: string;
-  items?: KubeObject[];
-  rows?: { object?: KubeObject }[];
-  metadata?: { remainingItemCount?: number };
+  rows?: Row[] | null;
 }
 
-/** One line of a watch. */
-export interface WatchLine {
-  type?: string;
-  object?: Partial<KubeObject> & Pick<ListDocument, 'rows'>;
-}
+/** Of what surrounds the items, this is passed on. */
+const frameFields: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'metadata', 'columnDefinitions']);
 
 /**
- * What may be shown of an answer to a list: a list of any kind, or a Table, whose rows must come with their objects. The number of
- * items that are left for later pages is taken out: it would tell of others.
+ * What may be shown of an answer to a list: a list of any kind, or a Table, whose rows must come with their objects. Comes in pieces
+ * as the answer does; items are passed on as they are. The number of items that are left for later pages is taken out: it would tell
+ * of others.
+ * @throws RangeError for an answer that is no list
  */
-export async function shownItems(document: ListDocument, shows: Shows): Promise<ListDocument> {
-  if (document.metadata !== undefined) delete document.metadata.remainingItemCount;
-  if (document.items !== undefined) {
-    const { apiVersion = '', kind = '' } = document;
-    // Items of a list do not repeat what they are.
-    const own = { apiVersion, kind: kind.replace(/List$/, '') };
-    const shown = await Promise.all(document.items.map((item) => shows({ ...own, ...item })));
-    document.items = document.items.filter((_, index) => shown[index]);
+export async function* shownList(
+  body: AsyncIterable<Uint8Array>,
+  shows: Shows,
+  rowObjects: RowObjects,
+): AsyncGenerator<Buffer> {
+  const splitter = new ListSplitter();
+  let own: { apiVersion?: string; kind?: string } | undefined;
+  let isFirst = true;
+  const shown = async (bytes: Uint8Array): Promise<Uint8Array | undefined> => {
+    const item = JSON.parse(textOf(bytes)) as KubeObject & Row;
+    if (splitter.name === 'items') return (await shows({ ...own, ...item }, false)) ? bytes : undefined;
+    if (!item.object || !(await shows(item.object, false))) return undefined;
+    return rowObjects === 'Object' ? bytes : Buffer.from(JSON.stringify(withoutObject(item, rowObjects)));
+  };
+  for await (const chunk of body) {
+    const items = splitter.push(chunk);
+    if (splitter.head !== undefined && own === undefined) {
+      const frame = frameOf(`${splitter.head}[]}`);
+      const { apiVersion, kind } = frame as { apiVersion?: string; kind?: string };
+      // Items of a list do not repeat what they are.
+      own = { ...(apiVersion ? { apiVersion } : {}), ...(kind ? { kind: kind.replace(/List$/, '') } : {}) };
+      const text = JSON.stringify(frame).slice(0, -1);
+      yield Buffer.from(`${text}${text === '{' ? '' : ','}"${splitter.name}":[`);
+    }
+    const parts: Uint8Array[] = [];
+    for (const bytes of await Promise.all(items.map(shown))) {
+      if (bytes === undefined) continue;
+      if (!isFirst) parts.push(between);
+      parts.push(bytes);
+      isFirst = false;
+    }
+    if (parts.length > 0) yield Buffer.concat(parts);
   }
-  if (document.rows !== undefined) {
-    const shown = await Promise.all(document.rows.map(({ object }) => object !== undefined && shows(object)));
-    document.rows = document.rows.filter((_, index) => shown[index]);
+  const rest = splitter.end();
+  if (own === undefined) {
+    yield Buffer.from(JSON.stringify(emptyList(rest)));
+    return;
   }
-  return document;
+  const frame = JSON.stringify(frameOf(`{"${splitter.name}":[${rest}`)).slice(1);
+  yield Buffer.from(frame === '}' ? ']}' : `],${frame}`);
 }
 
-/** What may be shown of an event of a watch; undefined when that is nothing. */
-export async function shownEvent(event: WatchLine, shows: Shows): Promise<object | undefined> {
-  const { type, object } = event;
+/** What may be shown of a line of a watch; undefined when that is nothing. */
+export async function shownLine(line: string, shows: Shows, rowObjects: RowObjects): Promise<string | undefined> {
+  const event = JSON.parse(line) as { type?: string; object?: KubeObject & Table };
+  const { type = '', object } = event;
   // Bookmarks and errors are about nobody's object.
-  if (type === 'BOOKMARK' || type === 'ERROR' || object === undefined) return event;
-  if (object.kind === 'Table') {
-    const table = await shownItems(object as ListDocument, shows);
-    return table.rows?.length === 0 ? undefined : event;
+  if (type === 'BOOKMARK' || type === 'ERROR') return line;
+  if (!['ADDED', 'MODIFIED', 'DELETED'].includes(type) || object === undefined) return undefined;
+  const isLast = type === 'DELETED';
+  if (object.kind !== 'Table') return (await shows(object, isLast)) ? line : undefined;
+  const rows: Row[] = [];
+  for (const row of object.rows ?? []) {
+    if (row.object && (await shows(row.object, isLast))) {
+      rows.push(rowObjects === 'Object' ? row : withoutObject(row, rowObjects));
+    }
   }
-  return (await shows(object as KubeObject)) ? event : undefined;
+  return rows.length === 0 ? undefined : JSON.stringify({ ...event, object: { ...object, rows } });
+}
+
+const between = Buffer.from(',');
+
+/** The fields around the items that are passed on. */
+function frameOf(text: string): object {
+  const { metadata, ...rest } = JSON.parse(text) as { metadata?: object };
+  const fields = Object.entries(rest).filter(([name]) => frameFields.has(name));
+  if (metadata === undefined) return Object.fromEntries(fields);
+  const { remainingItemCount: _, ...shown } = metadata as { remainingItemCount?: unknown };
+  return { ...Object.fromEntries(fields), metadata: shown };
+}
+
+/** A list without items, which may say so in several ways. */
+function emptyList(text: string): object {
+  const document = JSON.parse(text) as Record<string, unknown> | unknown[] | string | null;
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw noList();
+  const frame = frameOf(text);
+  for (const name of ['items', 'rows']) {
+    if (!(name in document)) continue;
+    if (document[name] !== null) throw noList();
+    return { ...frame, [name]: null };
+  }
+  return frame;
+}
+
+function withoutObject(row: Row, rowObjects: RowObjects): object {
+  if (rowObjects === 'None') return { ...row, object: null };
+  const metadata = row.object?.metadata;
+  return { ...row, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata } };
+}
+
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('utf8');
 }
 
 /** Longest line of a watch: an object of etcd's largest size, and what surrounds it. */

@@ -33,6 +33,8 @@ const ownedBy = (...owners: KubeObject[]) => ({
 function start(cluster: KubeObject[], applications: OwningApplication[], tracking: Tracking = defaultTracking) {
   let handler: Handler | undefined;
   const reads: string[] = [];
+  const setReads: number[] = [];
+  const reading = { now: 0, most: 0 };
   const forbidden = new Set<string>();
   const managed = new ManagedObjects({
     applications: {
@@ -43,16 +45,36 @@ function start(cluster: KubeObject[], applications: OwningApplication[], trackin
     },
     namespace: 'argocd',
     tracking: () => tracking,
-    read: async ({ kind, name }) => {
+    read: async ({ kind, name }, signal) => {
       reads.push(name);
+      reading.most = Math.max(reading.most, ++reading.now);
+      await new Promise((resolve) => setImmediate(resolve));
+      reading.now--;
+      signal.throwIfAborted();
       if (forbidden.has(name)) throw new ApiError({ status: 403, message: 'no' });
       return cluster.find((one) => one.kind === kind && one.metadata.name === name);
     },
-    statefulSets: async () => cluster.filter(({ kind }) => kind === 'StatefulSet').map(({ metadata }) => metadata.name),
+    statefulSets: async () => {
+      setReads.push(1);
+      return cluster
+        .filter(({ kind }) => kind === 'StatefulSet')
+        .map(({ metadata }) => ({ name: metadata.name, templates: ['data', 'data-my'] }));
+    },
   });
   const signal = new AbortController().signal;
   const isManaged = async (one: KubeObject) => (await managed.verdictOn(one, signal)).isManaged;
-  return { managed, isManaged, reads, forbidden, signal, handler: () => handler as Handler };
+  const isVisible = async (one: KubeObject) => (await managed.visibilityOf(one, signal)).isManaged;
+  return {
+    managed,
+    isManaged,
+    isVisible,
+    reads,
+    setReads,
+    reading,
+    forbidden,
+    signal,
+    handler: () => handler as Handler,
+  };
 }
 
 const deployment = object('Deployment', 'web', tracked);
@@ -98,11 +120,24 @@ test('what an Application lists, marked or not, as long as it does', async () =>
   expect(await isManaged(plain)).toBe(false);
 });
 
-test('the destination namespace', async () => {
-  const { isManaged, managed } = start([], [application('web', { spec: { destination: { namespace: 'shop' } } })]);
-  const namespace = (name: string): KubeObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  expect([await isManaged(namespace('shop')), await isManaged(namespace('kube-system'))]).toEqual([true, false]);
+test('a destination namespace is seen, not changed, and nothing belongs to it', async () => {
+  const namespace = (name: string): KubeObject => ({
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name, uid: name },
+  });
+  const shop = namespace('shop');
+  const applications = [application('web', { spec: { destination: { namespace: 'shop' } } })];
+  const { isManaged, isVisible, managed, handler } = start([shop], applications);
+  expect([await isVisible(shop), await isVisible(namespace('kube-system'))]).toEqual([true, false]);
+  expect([await isManaged(shop), await isManaged(object('ConfigMap', 'x', ownedBy(shop)))]).toEqual([false, false]);
   expect([managed.isDestination('shop'), managed.isDestination('kube-system')]).toEqual([true, false]);
+  const custom: KubeObject = { apiVersion: 'example.com/v1', kind: 'Namespace', metadata: { name: 'shop' } };
+  expect(await isVisible(custom)).toBe(false);
+  // One that Argo CD has made is an object like others.
+  const resources = [{ kind: 'Namespace', name: 'shop' }];
+  handler().added(application('base', { status: { resources } }));
+  expect(await isManaged(shop)).toBe(true);
 });
 
 test('an owner that was replaced by another object of its name owns nothing', async () => {
@@ -130,41 +165,90 @@ test('one of several owners is enough, and an owner that may not be read is name
 });
 
 test('owners that only Argo CD knows', async () => {
-  const set = object('StatefulSet', 'db', tracked);
   const group: KubeObject = {
     ...object('OperatorGroup', 'operators', tracked),
     apiVersion: 'operators.coreos.com/v1',
   };
-  const { isManaged } = start([set, group], [application('web')]);
-  expect(await isManaged(object('PersistentVolumeClaim', 'data-db-0'))).toBe(true);
-  expect(await isManaged(object('PersistentVolumeClaim', 'data-other-0'))).toBe(false);
-  expect(await isManaged(object('PersistentVolumeClaim', 'db-0'))).toBe(false);
+  const cluster = [
+    object('StatefulSet', 'db', tracked),
+    object('StatefulSet', 'my-db'),
+    group,
+    deployment,
+    replicaSet,
+    pod,
+  ];
+  const { isManaged, setReads } = start([...cluster, object('Service', 'front', tracked)], [application('web')]);
+  const claims = ['data-db-0', 'data-other-0', 'db-0', 'other-db-0', 'x-data-db-0', 'data-db'];
+  const claimed = await Promise.all(claims.map((name) => isManaged(object('PersistentVolumeClaim', name))));
+  expect(claimed).toEqual([true, false, false, false, false, false]);
+  // data of my-db, or data-my of db: one of them is enough.
+  expect(await isManaged(object('PersistentVolumeClaim', 'data-my-db-0'))).toBe(true);
+  expect(setReads).toHaveLength(1);
   const version: KubeObject = {
     apiVersion: 'operators.coreos.com/v1alpha1',
     kind: 'ClusterServiceVersion',
     metadata: { name: 'v', namespace: 'a', annotations: { 'olm.operatorGroup': 'operators' } },
   };
   expect(await isManaged(version)).toBe(true);
+  expect(await isManaged(object('Endpoints', 'front'))).toBe(true);
+  expect(await isManaged(object('Endpoints', 'back'))).toBe(false);
+  expect(await isManaged(object('Endpoints', 'front', ownedBy(object('Custom', 'gone'))))).toBe(false);
+  const metrics = (name: string) => ({ ...object('PodMetrics', name), apiVersion: 'metrics.k8s.io/v1beta1' });
+  expect([await isManaged(metrics('web-1-x')), await isManaged(metrics('other'))]).toEqual([true, false]);
+  expect(await isManaged({ kind: 'Status' } as KubeObject)).toBe(false);
 });
 
-test('an Event belongs to its object; one of a deleted object to its namespace', async () => {
-  const event = (about: KubeObject) => {
+test('an Event belongs to its object; one of what is gone or may not be read to its namespace', async () => {
+  const event = (about: KubeObject, rest: Partial<KubeObject> = {}) => {
     const { apiVersion, kind, metadata } = about;
-    return object('Event', `${metadata.name}.1`, {}, { involvedObject: { apiVersion, kind, ...metadata } });
+    return object('Event', `${metadata.name}.1`, {}, { involvedObject: { apiVersion, kind, ...metadata }, ...rest });
   };
-  const { isManaged } = start(
+  const { isManaged, isVisible, forbidden } = start(
     [deployment, replicaSet, pod, object('Pod', 'stranger')],
     [application('web', { spec: { destination: { namespace: 'a' } } })],
   );
-  expect(await isManaged(event(pod))).toBe(true);
-  expect(await isManaged(event(object('Pod', 'stranger')))).toBe(false);
-  expect(await isManaged(event(object('Pod', 'gone')))).toBe(true);
-  expect(await isManaged(event(object('Pod', 'gone', { namespace: 'b' })))).toBe(false);
+  expect(await isVisible(event(pod))).toBe(true);
+  expect(await isVisible(event(object('Pod', 'stranger')))).toBe(false);
+  expect(await isVisible(event(object('Pod', 'gone')))).toBe(true);
+  expect(await isVisible(event(object('Pod', 'gone', { namespace: 'b' })))).toBe(false);
+  forbidden.add('hidden');
+  expect(await isVisible(event(object('Pod', 'hidden')))).toBe(true);
+  expect(await isVisible(event(object('Pod', 'hidden', { namespace: 'b' })))).toBe(false);
+  const { involvedObject: regarding } = event(pod) as unknown as { involvedObject: object };
+  const newer = object('Event', 'x', {}, { regarding });
+  expect(await isVisible({ ...newer, apiVersion: 'events.k8s.io/v1' })).toBe(true);
+  expect(await isVisible({ ...newer, apiVersion: 'example.com/v1' })).toBe(false);
+  // Seen, not changed.
+  expect(await isManaged(event(pod))).toBe(false);
 });
 
-test('the owners of a long list are read once', async () => {
+test('the owners of a long list are read once, and not all at the same time', async () => {
   const { isManaged, reads } = start([deployment, replicaSet], [application('web')]);
   const pods = Array.from({ length: 100 }, (_, index) => object('Pod', `p${index}`, ownedBy(replicaSet)));
   expect((await Promise.all(pods.map(isManaged))).every(Boolean)).toBe(true);
   expect(reads).toEqual(['web-1', 'web']);
+  const many = start([], [application('web')]);
+  await Promise.all(
+    Array.from({ length: 500 }, (_, n) => many.isManaged(object('Pod', 'p', ownedBy(object('Job', `j${n}`))))),
+  );
+  expect([many.reads.length, many.reading.most]).toEqual([500, 50]);
+});
+
+test('what one caller gave up is looked at again for the other', async () => {
+  const { managed, signal } = start([deployment, replicaSet], [application('web')]);
+  const hasty = new AbortController();
+  const first = managed.verdictOn(pod, hasty.signal);
+  const second = managed.verdictOn(object('Pod', 'web-1-y', ownedBy(replicaSet)), signal);
+  hasty.abort(new Error('gone'));
+  await expect(first).rejects.toThrow('gone');
+  expect((await second).isManaged).toBe(true);
+});
+
+test('what an Application begins or ceases to own is known at once', async () => {
+  const { isManaged, handler } = start([deployment, replicaSet], []);
+  expect(await isManaged(pod)).toBe(false);
+  handler().added(application('web'));
+  expect(await isManaged(pod)).toBe(true);
+  handler().deleted(application('web'));
+  expect(await isManaged(pod)).toBe(false);
 });

@@ -31,8 +31,14 @@ export interface ManagedObjectsOptions {
     },
     signal: AbortSignal,
   ): Promise<KubeObject | undefined>;
-  /** Names of the StatefulSets of a namespace. */
-  statefulSets(namespace: string, signal: AbortSignal): Promise<readonly string[]>;
+  /** The StatefulSets of a namespace. */
+  statefulSets(namespace: string, signal: AbortSignal): Promise<readonly ClaimingSet[]>;
+}
+
+/** A StatefulSet and the templates of its claims. */
+export interface ClaimingSet {
+  readonly name: string;
+  readonly templates: readonly string[];
 }
 
 /** Whether an object belongs to an Application. */
@@ -47,21 +53,29 @@ const mostLevels = 32;
 /** What was found out about an owner counts so long: the objects of a list mostly have few owners. */
 const rememberedMs = 10_000;
 const mostRemembered = 10_000;
+/** Objects that are remembered as visible, for when they are deleted. */
+const mostSeen = 50_000;
+/** Owners that are read at the same time: a long list must not be a flood for the API server. */
+const mostReads = 50;
 
 const no: Verdict = { isManaged: false };
 const yes: Verdict = { isManaged: true };
 
 /**
- * Knows what belongs to the Applications of this cluster: what Argo CD has marked or lists as theirs, their destination namespaces,
- * and whatever is owned by these over any number of levels, by cluster-scoped owners too. Owners that Kubernetes does not name are
- * inferred as Argo CD does: the OperatorGroup of a ClusterServiceVersion, the StatefulSet of a PersistentVolumeClaim.
+ * Knows what belongs to the Applications of this cluster: what Argo CD has marked or lists as theirs, and whatever is owned by these
+ * over any number of levels, by cluster-scoped owners too. Owners that Kubernetes does not name are inferred as Argo CD does: the
+ * OperatorGroup of a ClusterServiceVersion, the StatefulSet of a PersistentVolumeClaim, the Service of Endpoints; and the pod of its
+ * metrics.
  */
 export class ManagedObjects {
   readonly #options: ManagedObjectsOptions;
   readonly #instances = new Counted();
   readonly #listed = new Counted();
   readonly #destinations = new Counted();
-  readonly #verdicts = new Map<string, { readonly until: number; readonly verdict: Promise<Verdict> }>();
+  readonly #verdicts = new Remembered<Verdict>();
+  readonly #sets = new Remembered<readonly ClaimingSet[]>();
+  readonly #reads = new Turns(mostReads);
+  readonly #seen = new Latest(mostSeen);
 
   constructor(options: ManagedObjectsOptions) {
     this.#options = options;
@@ -80,15 +94,49 @@ export class ManagedObjects {
     return this.#destinations.has(namespace);
   }
 
-  /** @throws what reading an owner throws, except that it does not exist or may not be read */
+  /**
+   * Whether an object belongs to an Application, and may be changed and deleted.
+   * @throws what reading an owner throws, except that it does not exist or may not be read
+   */
   verdictOn(object: KubeObject, signal: AbortSignal): Promise<Verdict> {
     return this.#verdictOn(object, [], signal);
   }
 
-  async #verdictOn(object: KubeObject, above: readonly string[], signal: AbortSignal): Promise<Verdict> {
-    if (this.#isOwn(object)) return yes;
+  /**
+   * Whether an object may be seen: what belongs to an Application, the namespaces that Applications deploy into, and Events about
+   * any of these. An Event about what is gone, or may not be read, is shown with its namespace.
+   * @throws as {@link verdictOn}
+   */
+  async visibilityOf(object: KubeObject, signal: AbortSignal): Promise<Verdict> {
+    const verdict = await this.#visibilityOf(object, signal);
+    if (verdict.isManaged) this.#seen.add(object.metadata?.uid ?? '');
+    return verdict;
+  }
+
+  /** Whether an object was visible when it was last looked at: when it is deleted, its owners may be gone before it. */
+  wasVisible(object: KubeObject): boolean {
+    return this.#seen.has(object.metadata?.uid ?? '');
+  }
+
+  async #visibilityOf(object: KubeObject, signal: AbortSignal): Promise<Verdict> {
+    if (this.#isDestinationItself(object)) return yes;
     const about = subjectOf(object);
-    if (about !== undefined) return this.#verdictOnSubject(about, above, signal);
+    if (about === undefined) return this.verdictOn(object, signal);
+    if (this.#listed.has(keyOf(groupOf(about.apiVersion), about.kind, about.namespace, about.name))) return yes;
+    const id = `${about.apiVersion}/${about.kind}/${about.namespace}/${about.name}/${about.uid}`;
+    return this.#verdicts.get(`event about ${id}`, signal, async () => {
+      const found = await this.#read(about, signal);
+      if ('hindrance' in found || found.object === undefined) {
+        return { isManaged: this.#destinations.has(about.namespace), ...('hindrance' in found ? found : {}) };
+      }
+      return this.#isDestinationItself(found.object) ? yes : this.verdictOn(found.object, signal);
+    });
+  }
+
+  async #verdictOn(object: KubeObject, above: readonly string[], signal: AbortSignal): Promise<Verdict> {
+    // What the API server computes has no metadata, sometimes.
+    if (object.metadata === undefined) return no;
+    if (this.#isOwn(object)) return yes;
     const { namespace = '', ownerReferences = [] } = object.metadata;
     let hindrance: string | undefined;
     for (const owner of [...ownerReferences, ...(await this.#inferredOwners(object, signal))]) {
@@ -104,21 +152,11 @@ export class ManagedObjects {
     if (instance !== undefined && this.#instances.has(instance)) return true;
     const { apiVersion = '', kind = '', metadata } = object;
     const { namespace = '', name } = metadata;
-    const group = groupOf(apiVersion);
-    if (this.#listed.has(keyOf(group, kind, namespace, name))) return true;
-    return group === '' && kind === 'Namespace' && this.#destinations.has(name);
+    return this.#listed.has(keyOf(groupOf(apiVersion), kind, namespace, name));
   }
 
-  /** An Event belongs to whom its object belongs; one about an object that is gone to its namespace. */
-  async #verdictOnSubject(about: Subject, above: readonly string[], signal: AbortSignal): Promise<Verdict> {
-    if (this.#listed.has(keyOf(groupOf(about.apiVersion), about.kind, about.namespace, about.name))) return yes;
-    const id = `${about.apiVersion}/${about.kind}/${about.namespace}/${about.name}/${about.uid}`;
-    return this.#remembered(id, async () => {
-      const found = await this.#read(about, signal);
-      if ('hindrance' in found) return { isManaged: false, hindrance: found.hindrance };
-      if (found.object === undefined) return { isManaged: this.#destinations.has(about.namespace) };
-      return above.length < mostLevels ? this.#verdictOn(found.object, [...above, id], signal) : no;
-    });
+  #isDestinationItself({ apiVersion, kind, metadata }: KubeObject): boolean {
+    return apiVersion === 'v1' && kind === 'Namespace' && this.#destinations.has(metadata?.name ?? '');
   }
 
   #verdictOnOwner(
@@ -138,7 +176,7 @@ export class ManagedObjects {
       return this.#verdictOn(found.object, [...above, id], signal);
     };
     // Within a circle of owners whoever waits for a remembered verdict could wait for itself.
-    return above.length === 0 ? this.#remembered(id, look) : look();
+    return above.length === 0 ? this.#verdicts.get(id, signal, look) : look();
   }
 
   async #read(
@@ -151,7 +189,7 @@ export class ManagedObjects {
     signal: AbortSignal,
   ): Promise<{ readonly object: KubeObject | undefined } | { readonly hindrance: string }> {
     try {
-      return { object: await this.#options.read(reference, signal) };
+      return { object: await this.#reads.run(() => this.#options.read(reference, signal)) };
     } catch (error) {
       if (isNotFound(error)) return { object: undefined };
       if (!isForbidden(error)) throw error;
@@ -160,52 +198,57 @@ export class ManagedObjects {
     }
   }
 
-  #remembered(id: string, look: () => Promise<Verdict>): Promise<Verdict> {
-    const now = performance.now();
-    const known = this.#verdicts.get(id);
-    if (known !== undefined && known.until > now) return known.verdict;
-    const verdict = look();
-    // Inserted anew, so that the oldest are at the front.
-    this.#verdicts.delete(id);
-    this.#verdicts.set(id, { until: now + rememberedMs, verdict });
-    verdict.catch(() => this.#verdicts.delete(id));
-    for (const oldest of this.#verdicts.keys()) {
-      if (this.#verdicts.size <= mostRemembered) break;
-      this.#verdicts.delete(oldest);
-    }
-    return verdict;
-  }
-
   async #inferredOwners(
     object: KubeObject,
     signal: AbortSignal,
   ): Promise<{ readonly apiVersion: string; readonly kind: string; readonly name: string }[]> {
     const { apiVersion = '', kind, metadata } = object;
-    const { namespace = '', name, annotations } = metadata;
-    if (kind === 'ClusterServiceVersion' && groupOf(apiVersion) === 'operators.coreos.com') {
-      const operatorGroup = annotations?.['olm.operatorGroup'];
-      if (operatorGroup) return [{ apiVersion: 'operators.coreos.com/v1', kind: 'OperatorGroup', name: operatorGroup }];
+    const { namespace = '', name, annotations, ownerReferences = [] } = metadata;
+    switch (`${groupOf(apiVersion)}/${kind}`) {
+      case 'operators.coreos.com/ClusterServiceVersion': {
+        const operatorGroup = annotations?.['olm.operatorGroup'];
+        if (!operatorGroup) return [];
+        return [{ apiVersion: 'operators.coreos.com/v1', kind: 'OperatorGroup', name: operatorGroup }];
+      }
+      case '/Endpoints':
+        return ownerReferences.length === 0 ? [{ apiVersion: 'v1', kind: 'Service', name }] : [];
+      case 'metrics.k8s.io/PodMetrics':
+        return [{ apiVersion: 'v1', kind: 'Pod', name }];
+      case '/PersistentVolumeClaim': {
+        // <template>-<StatefulSet>-<ordinal>
+        const stem = /^(.+)-\d+$/.exec(name)?.[1];
+        if (stem === undefined) return [];
+        const sets = await this.#setsOf(namespace, signal);
+        return sets
+          .filter((set) => set.templates.some((template) => stem === `${template}-${set.name}`))
+          .map((set) => ({ apiVersion: 'apps/v1', kind: 'StatefulSet', name: set.name }));
+      }
+      default:
+        return [];
     }
-    if (kind !== 'PersistentVolumeClaim' || apiVersion !== 'v1') return [];
-    // <template>-<StatefulSet>-<ordinal>
-    const stem = /^(.+)-\d+$/.exec(name)?.[1];
-    if (stem === undefined) return [];
-    const sets = await this.#options.statefulSets(namespace, signal);
-    return sets
-      .filter((set) => stem.endsWith(`-${set}`))
-      .map((set) => ({ apiVersion: 'apps/v1', kind: 'StatefulSet', name: set }));
+  }
+
+  async #setsOf(namespace: string, signal: AbortSignal): Promise<readonly ClaimingSet[]> {
+    try {
+      return await this.#sets.get(namespace, signal, () => this.#options.statefulSets(namespace, signal));
+    } catch (error) {
+      if (isForbidden(error)) return [];
+      throw error;
+    }
   }
 
   #count({ metadata, spec, status }: OwningApplication, by: 1 | -1): void {
     const { namespace = '', name } = metadata;
-    this.#instances.add(namespace === this.#options.namespace ? name : `${namespace}_${name}`, by);
+    let isNews = this.#instances.add(namespace === this.#options.namespace ? name : `${namespace}_${name}`, by);
     const destinations = new Set<string>();
     if (spec?.destination?.namespace) destinations.add(spec.destination.namespace);
     for (const { group = '', kind = '', namespace: of = '', name: resource = '' } of status?.resources ?? []) {
-      this.#listed.add(keyOf(group, kind, of, resource), by);
+      if (this.#listed.add(keyOf(group, kind, of, resource), by)) isNews = true;
       if (of !== '') destinations.add(of);
     }
-    for (const destination of destinations) this.#destinations.add(destination, by);
+    for (const destination of destinations) if (this.#destinations.add(destination, by)) isNews = true;
+    // What was found out about owners may be true no longer.
+    if (isNews) this.#verdicts.clear();
   }
 }
 
@@ -217,10 +260,97 @@ class Counted {
     return this.#counts.has(text);
   }
 
-  add(text: string, by: 1 | -1): void {
-    const count = (this.#counts.get(text) ?? 0) + by;
+  /** Whether it was added for the first time, or removed for the last. */
+  add(text: string, by: 1 | -1): boolean {
+    const before = this.#counts.get(text) ?? 0;
+    const count = before + by;
     if (count > 0) this.#counts.set(text, count);
     else this.#counts.delete(text);
+    return before === 0 || count <= 0;
+  }
+}
+
+/** What was found out lately, by name; who asks meanwhile waits for the same look. */
+class Remembered<T> {
+  readonly #known = new Map<string, { readonly until: number; readonly value: Promise<T> }>();
+
+  async get(id: string, signal: AbortSignal, look: () => Promise<T>): Promise<T> {
+    const now = performance.now();
+    const known = this.#known.get(id);
+    if (known !== undefined && known.until > now) {
+      try {
+        return await known.value;
+      } catch {
+        // Who looked may have been called off; that is no answer for others.
+        signal.throwIfAborted();
+        return look();
+      }
+    }
+    const value = look();
+    const entry = { until: now + rememberedMs, value };
+    // Inserted anew, so that the oldest are at the front.
+    this.#known.delete(id);
+    this.#known.set(id, entry);
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= mostRemembered) break;
+      this.#known.delete(oldest);
+    }
+    try {
+      return await value;
+    } catch (error) {
+      if (this.#known.get(id) === entry) this.#known.delete(id);
+      throw error;
+    }
+  }
+
+  clear(): void {
+    this.#known.clear();
+  }
+}
+
+/** The texts that were added last. */
+class Latest {
+  readonly #most: number;
+  readonly #texts = new Set<string>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  has(text: string): boolean {
+    return this.#texts.has(text);
+  }
+
+  add(text: string): void {
+    if (text === '') return;
+    this.#texts.delete(text);
+    this.#texts.add(text);
+    for (const oldest of this.#texts) {
+      if (this.#texts.size <= this.#most) break;
+      this.#texts.delete(oldest);
+    }
+  }
+}
+
+/** Lets a number of things run at the same time, the others in their turn. */
+class Turns {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(atOnce: number) {
+    this.#free = atOnce;
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
   }
 }
 

@@ -1,7 +1,7 @@
-import type { HttpResponse, KubeClient, KubeObject } from '../../lib/kube/index.ts';
+import { type HttpResponse, isNotFound, type KubeClient, type KubeObject } from '../../lib/kube/index.ts';
 import {
+  asksToWatch,
   isDiscoveryPath,
-  type Requirement,
   type ResourcePath,
   type ResourceRequest,
   requirementOf,
@@ -11,7 +11,7 @@ import {
 import type { Logger } from '../../lib/ops/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from './body-writer.ts';
-import { type ListDocument, linesOf, shownEvent, shownItems, type WatchLine } from './items.ts';
+import { linesOf, type RowObjects, type Shows, shownLine, shownList } from './items.ts';
 import type { ManagedObjects } from './managed.ts';
 import { Refusal, statusOf } from './refusal.ts';
 import type { RequestContext } from './requests.ts';
@@ -20,7 +20,7 @@ import type { RequestContext } from './requests.ts';
 export interface ResourcesOptions {
   /** For live requests alone: those who keep resources in step must never wait for one. */
   readonly client: KubeClient;
-  readonly managed: Pick<ManagedObjects, 'verdictOn' | 'isDestination'>;
+  readonly managed: Pick<ManagedObjects, 'verdictOn' | 'visibilityOf' | 'wasVisible' | 'isDestination'>;
   /** `all`: whatever the agent's own rights allow; `managed`: of that, what belongs to Applications. */
   readonly access: 'managed' | 'all';
   readonly logger: Logger;
@@ -31,7 +31,9 @@ const inlineBytes = 64 * 1024;
 /** How long the API server may take; principals wait 30 s in all. */
 const serverTimeoutMs = 25_000;
 const json = 'application/json';
-const protobuf = 'application/vnd.kubernetes.protobuf';
+const applyPatch = 'application/apply-patch';
+/** How objects are read that are only looked at. */
+const plain = { accept: json, contentType: undefined, body: undefined } as const;
 const methods: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** A request to the API server of this cluster. */
@@ -79,27 +81,24 @@ export class Resources {
     }
     const path: ResourcePath = request;
     const call: Call = { ...callOf(method as Call['method'], request), path: pathOf(path) };
-    const isWatch = isTrue(call.query.get('watch'));
-    const requirement = requirementOf({ method, path, isWatch });
+    const requirement = requirementOf({ method, path });
     if (typeof requirement === 'object') throw new Refusal(403, requirement.refused);
+    const isWatch = requirement === 'items' && asksToWatch(call.query);
     if (isWatch && !request.streams) {
       throw new Refusal(501, 'this principal cannot pass on a watch: it needs an answer of one piece');
     }
-    const isFiltered = this.#options.access === 'managed' && requirement === 'items';
-    if (!isFiltered) {
-      await this.#require(requirement, path, signal);
-      return this.#pass(call, request, context, isWatch);
+    const { access } = this.#options;
+    if (access === 'all' || requirement === 'nothing') return this.#pass(call, request, context, isWatch);
+    if (requirement === 'items') return this.#passShown(call, request, context, isWatch);
+    if (requirement === 'destination') this.#requireDestination(path);
+    else {
+      const object = await this.#requireOwn(requirement, path, call, signal);
+      // It has just been read.
+      if (object !== undefined && method === 'GET' && isPlainObject(path, call)) {
+        return this.#reply(200, json, [Buffer.from(object)], request, context);
+      }
     }
-    const asked = { ...call, accept: withoutProtobuf(call.accept) };
-    // The rows of a Table say whose they are only with their objects.
-    if (/as=Table/.test(asked.accept)) asked.query.set('includeObject', 'Object');
-    if (isWatch) return this.#watch(asked, request, context);
-    const response = await this.#send(asked, signal);
-    const document = await shownItems(parsed<ListDocument>(await response.body.text()), (object) =>
-      this.#shows(object, signal),
-    );
-    const body = Buffer.from(JSON.stringify(document));
-    await this.#answerWith(response.status, contentTypeOf(response), body, request, context);
+    return this.#pass(call, request, context, false);
   }
 
   /** What the API server offers: nobody's objects. */
@@ -114,65 +113,104 @@ export class Resources {
         await (await this.#send({ ...call, path: '/api', accept: json }, context.signal)).body.text(),
       );
       const body = Buffer.from(JSON.stringify(mergedGroups(groups, core)));
-      return this.#answerWith(200, json, body, request, context);
+      return this.#reply(200, json, [body], request, context);
     }
     const path = document ?? (group === '' ? `/api/${version}` : `/apis/${group}/${version}`);
     if (!isDiscoveryPath(path)) throw new Refusal(404, 'the path is not served by the resource proxy');
     return this.#pass({ ...call, path: path.replace(/(?<=.)\/$/, '') }, request, context, false);
   }
 
-  /** @throws Refusal when the rule does not hold */
-  async #require(requirement: Requirement, path: ResourcePath, signal: AbortSignal): Promise<void> {
-    if (this.#options.access === 'all') return;
-    const { namespace, resource, name } = path;
-    if (requirement === 'destination') {
-      if (namespace !== '' && this.#options.managed.isDestination(namespace)) return;
-      const where = namespace === '' ? 'outside of namespaces' : `in namespace ${namespace}`;
-      throw new Refusal(403, `nothing may be created ${where}: no Application of this cluster deploys there`);
+  /** @throws Refusal when no Application deploys into the namespace */
+  #requireDestination({ namespace }: ResourcePath): void {
+    if (namespace !== '' && this.#options.managed.isDestination(namespace)) return;
+    const where = namespace === '' ? 'outside of namespaces' : `in namespace ${namespace}`;
+    throw new Refusal(403, `nothing may be created ${where}: no Application of this cluster deploys there`);
+  }
+
+  /**
+   * The JSON of the object that a request is about; undefined when server-side apply is to create it.
+   * @throws Refusal when it may not be seen, or changed; ApiError when it cannot be read
+   */
+  async #requireOwn(
+    requirement: 'visible' | 'managed',
+    path: ResourcePath,
+    call: Call,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const { managed } = this.#options;
+    const question = {
+      method: 'GET',
+      path: pathOf({ ...path, subresource: '' }),
+      query: plainQuery(call),
+      ...plain,
+    } as const;
+    let text: string;
+    try {
+      text = await (await this.#send(question, signal)).body.text();
+    } catch (error) {
+      const isApply = call.method === 'PATCH' && path.subresource === '' && call.contentType?.startsWith(applyPatch);
+      if (!isApply || !isNotFound(error)) throw error;
+      this.#requireDestination(path);
+      return undefined;
     }
-    const parent = pathOf({ ...path, subresource: '' });
-    const response = await this.#send(
-      {
-        method: 'GET',
-        path: parent,
-        query: new URLSearchParams(),
-        accept: json,
-        contentType: undefined,
-        body: undefined,
-      },
-      signal,
-    );
-    const { isManaged, hindrance } = await this.#options.managed.verdictOn(
-      parsed<KubeObject>(await response.body.text()),
-      signal,
-    );
-    if (isManaged) return;
+    const object = parsed<KubeObject>(text);
+    const { isManaged, hindrance } =
+      requirement === 'visible' ? await managed.visibilityOf(object, signal) : await managed.verdictOn(object, signal);
+    if (isManaged) return text;
+    const { namespace, resource, name } = path;
     const which = `${resource} "${namespace === '' ? '' : `${namespace}/`}${name}"`;
     const why = hindrance === undefined ? '' : ` (${hindrance})`;
     throw new Refusal(403, `${which} belongs to no Application of this cluster${why}`);
   }
 
-  async #shows(object: KubeObject, signal: AbortSignal): Promise<boolean> {
-    return (await this.#options.managed.verdictOn(object, signal)).isManaged;
+  /** Passes on what may be shown of a list or a watch, as it comes. */
+  async #passShown(call: Call, request: ResourceRequest, context: RequestContext, isWatch: boolean): Promise<void> {
+    const asked = { ...call, accept: jsonOnly(call.accept), query: new URLSearchParams(call.query) };
+    let rowObjects: RowObjects = 'Metadata';
+    // The rows of a Table say whose they are only with their objects.
+    if (/as=Table/.test(asked.accept)) {
+      const wanted = asked.query.get('includeObject');
+      if (wanted === 'None' || wanted === 'Object') rowObjects = wanted;
+      asked.query.set('includeObject', 'Object');
+    }
+    const { signal } = context;
+    const response = await this.#send(asked, signal, isWatch);
+    const { managed } = this.#options;
+    const shows: Shows = async (object, isLast) =>
+      (isLast && managed.wasVisible(object)) || (await managed.visibilityOf(object, signal)).isManaged;
+    async function* shownLines() {
+      for await (const line of linesOf(response.body)) {
+        const shown = line.trim() === '' ? undefined : await shownLine(line, shows, rowObjects);
+        if (shown !== undefined) yield Buffer.from(`${shown}\n`);
+      }
+    }
+    const body = isWatch ? shownLines() : shownList(response.body, shows, rowObjects);
+    await this.#reply(response.status, contentTypeOf(response), body, request, context, isWatch);
   }
 
   /** Passes an answer on as it comes. */
   async #pass(call: Call, request: ResourceRequest, context: RequestContext, isEndless: boolean): Promise<void> {
     const response = await this.#send(call, context.signal, isEndless);
-    const contentType = contentTypeOf(response);
-    if (!request.streams) {
-      answer(context, request, response.status, await response.body.text(), contentType);
-      return;
-    }
-    // Short answers of one piece travel with the event, everything else by itself.
+    await this.#reply(response.status, contentTypeOf(response), response.body, request, context, isEndless);
+  }
+
+  /** Short answers travel with the event, everything else by itself, as it comes. */
+  async #reply(
+    status: number,
+    contentType: string,
+    body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+    request: ResourceRequest,
+    context: RequestContext,
+    isEndless = false,
+  ): Promise<void> {
     const parts: Uint8Array[] = [];
     let length = 0;
-    const isText = contentType.startsWith(json);
-    const iterator = response.body[Symbol.asyncIterator]();
-    while (!isEndless && isText && length <= inlineBytes) {
-      const { done, value } = await iterator.next();
+    const pieces = piecesOf(body);
+    const mustFit = !request.streams;
+    while (mustFit || (!isEndless && contentType.startsWith(json) && length <= inlineBytes)) {
+      const { done, value } = await pieces.next();
       if (done) {
-        answer(context, request, response.status, Buffer.concat(parts).toString('utf8'), contentType);
+        answer(context, request, status, Buffer.concat(parts).toString('utf8'), contentType);
         return;
       }
       parts.push(value);
@@ -180,35 +218,9 @@ export class Resources {
     }
     async function* whole() {
       yield* parts;
-      yield* { [Symbol.asyncIterator]: () => iterator };
+      yield* pieces;
     }
-    await this.#stream(response.status, contentType, whole(), request, context);
-  }
-
-  async #watch(call: Call, request: ResourceRequest, context: RequestContext): Promise<void> {
-    const response = await this.#send(call, context.signal, true);
-    const shows = (object: KubeObject) => this.#shows(object, context.signal);
-    async function* shown() {
-      for await (const line of linesOf(response.body)) {
-        const event = line.trim() === '' ? undefined : await shownEvent(parsed<WatchLine>(line), shows);
-        if (event !== undefined) yield Buffer.from(`${JSON.stringify(event)}\n`);
-      }
-    }
-    await this.#stream(response.status, contentTypeOf(response), shown(), request, context);
-  }
-
-  async #answerWith(
-    status: number,
-    contentType: string,
-    body: Buffer,
-    request: ResourceRequest,
-    context: RequestContext,
-  ): Promise<void> {
-    if (request.streams && body.length > inlineBytes) {
-      await this.#stream(status, contentType, [body], request, context);
-    } else {
-      answer(context, request, status, body.toString('utf8'), contentType);
-    }
+    await this.#stream(status, contentType, whole(), request, context);
   }
 
   async #stream(
@@ -299,15 +311,27 @@ function contentTypeOf({ headers }: HttpResponse): string {
   return headers['content-type'] ?? json;
 }
 
-function withoutProtobuf(accept: string): string {
-  const rest = accept
-    .split(',')
-    .filter((type) => !type.trim().startsWith(protobuf))
-    .join(',');
-  if (rest.trim() === '') throw new Refusal(406, 'lists and watches are answered as JSON or as a Table only');
-  return rest;
+/** Of what is accepted, that which can be looked into. */
+function jsonOnly(accept: string): string {
+  const types = accept.split(',').filter((type) => /^\s*(application\/json|application\/\*|\*\/\*)\s*(;|$)/.test(type));
+  if (types.length === 0) throw new Refusal(406, 'lists and watches are answered as JSON or as a Table only');
+  return types.map((type) => type.replace(/(application\/|\*\/)\*/, json)).join(',');
 }
 
-function isTrue(text: string | null): boolean {
-  return text !== null && /^(1|t|true)$/i.test(text);
+/** Whether a request asks for nothing but an object as it is. */
+function isPlainObject({ subresource }: ResourcePath, { accept, query }: Call): boolean {
+  const isSame = [...query.keys()].every((key) => key === 'resourceVersion' || key === 'agentName');
+  return isSame && subresource === '' && /^\s*(application\/json|\*\/\*)\s*(,|$)/.test(accept);
+}
+
+/** Of the query of a GET, what changes how the object is read. */
+function plainQuery({ method, query }: Call): URLSearchParams {
+  const asked = new URLSearchParams();
+  const version = method === 'GET' ? query.get('resourceVersion') : null;
+  if (version !== null) asked.set('resourceVersion', version);
+  return asked;
+}
+
+async function* piecesOf(body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* body;
 }

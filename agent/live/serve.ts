@@ -10,7 +10,9 @@ import { Resources } from './resources.ts';
 import { type TerminalMetrics, Terminals } from './terminal.ts';
 
 const settingsName = 'argocd-cm';
-const statefulSets = resourceType<KubeObject>({
+const statefulSets = resourceType<
+  KubeObject & { spec?: { volumeClaimTemplates?: readonly { metadata?: { name?: string } }[] } }
+>({
   group: 'apps',
   version: 'v1',
   kind: 'StatefulSet',
@@ -45,7 +47,10 @@ export function serveLive(options: {
       return type && client.get(type, { ...(type.namespaced ? { namespace: of } : {}), name }, signal);
     },
     statefulSets: async (of, signal) =>
-      (await client.list(statefulSets, { namespace: of, signal })).map(({ metadata }) => metadata.name),
+      (await client.list(statefulSets, { namespace: of, signal })).map(({ metadata, spec }) => ({
+        name: metadata.name,
+        templates: (spec?.volumeClaimTemplates ?? []).map((template) => template.metadata?.name ?? ''),
+      })),
   });
   const resources = new Resources({ client, managed, access, logger });
   const logs = new Logs({ client, managed, access, logger });

@@ -126,6 +126,9 @@ describe('helm install', () => {
     expect(await may(principal, { ...applications, verb: 'patch' })).toBe(true);
     expect(await may(principal, { resource: 'secrets', verb: 'watch', namespace: 'argocd' })).toBe(true);
     expect(await may(principal, { resource: 'secrets', verb: 'get', namespace: 'kube-system' })).toBe(false);
+    for (const verb of ['create', 'patch', 'delete']) {
+      expect(await may(principal, { resource: 'secrets', verb, namespace: 'argocd' })).toBe(false);
+    }
     expect(await may(principal, { ...work, verb: 'list' })).toBe(false);
   });
 

@@ -63,7 +63,12 @@ async function open(): Promise<TLSSocket> {
 
 /** Sends bytes as they are; everything that comes back until the connection ends. */
 async function raw(bytes: string | Buffer): Promise<string> {
-  const socket = await open();
+  const socket = await open().catch((error: NodeJS.ErrnoException) => {
+    // A handshake that takes too long on a busy machine is broken off, and shows nothing.
+    if (error.code === 'ECONNRESET') return undefined;
+    throw error;
+  });
+  if (socket === undefined) return '';
   let text = '';
   socket.on('data', (chunk: Buffer) => {
     text += chunk;
@@ -94,6 +99,11 @@ test.each([
   '/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3Dprivate',
   '/api/v1/configmaps?limit=500&resourceVersion=0',
   '/api/v1/watch/namespaces/default/configmaps/private',
+  // The API server answers the first with the object itself, the others with a watch.
+  '/api/v1/namespaces/default/configmaps/private?watch=true',
+  '/api/v1/namespaces/default/configmaps?watch=&timeoutSeconds=1',
+  '/api/v1/namespaces/default/configmaps?watch=yes&timeoutSeconds=1',
+  '/api/v1/watch/configmaps?timeoutSeconds=1',
   'https://edge-b/api/v1/namespaces/shop/configmaps/settings',
 ])('%s shows nothing that is not an Application of this agent', async (path) => {
   const socket = await raw(`GET ${path} HTTP/1.1\r\nHost: edge-b\r\nConnection: close\r\n\r\n`);

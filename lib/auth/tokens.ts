@@ -133,6 +133,17 @@ export class TokenAuthority {
     return payload.sub;
   }
 
+  /** Whether a resource-proxy token is for this agent and of the key in use: one of a former key counts only for a while. */
+  async isLastingResourceProxy(token: string, agent: string): Promise<boolean> {
+    try {
+      const { payload } = await jwtVerify(token, this.#publicKey, this.#rules(audiences.resourceProxy));
+      return payload.sub === agent && payload.exp === undefined;
+    } catch (error) {
+      if (error instanceof joseErrors.JOSEError) return false;
+      throw error;
+    }
+  }
+
   async #verify(audience: string, token: string): Promise<{ identity: AgentIdentity; expires: number }> {
     const { payload } = await this.#check(audience, token);
     let subject: unknown;
@@ -148,7 +159,7 @@ export class TokenAuthority {
   }
 
   async #check(audience: string, token: string) {
-    const rules = { algorithms: [algorithm], issuer: tokenIssuer, audience, currentDate: this.#now() };
+    const rules = this.#rules(audience);
     let problem: unknown;
     const former = this.#formerKeys().map(({ publicKey }) => publicKey);
     for (const key of [this.#publicKey, ...this.#named, ...former]) {
@@ -160,6 +171,10 @@ export class TokenAuthority {
       }
     }
     throw new AuthError('bad-token', `The token was refused: ${reasonOf(problem)}`);
+  }
+
+  #rules(audience: string) {
+    return { algorithms: [algorithm], issuer: tokenIssuer, audience, currentDate: this.#now() };
   }
 
   #formerKeys() {

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import { defaultTracking, instanceOf, parseResourcePath, requirementOf, trackingOf } from './index.ts';
+import { asksToWatch, defaultTracking, instanceOf, parseResourcePath, requirementOf, trackingOf } from './index.ts';
 
-const ask = (method: string, path: string, isWatch = false) => {
+const ask = (method: string, path: string) => {
   const parsed = parseResourcePath(path);
   if (parsed === undefined) throw new Error(`${path} is no resource`);
-  return requirementOf({ method, path: parsed, isWatch });
+  return requirementOf({ method, path: parsed });
 };
 
 test.each([
   // What argocd-server sends.
-  ['GET', '/apis/apps/v1/namespaces/a/deployments/web', 'managed'],
+  ['GET', '/apis/apps/v1/namespaces/a/deployments/web', 'visible'],
   ['PATCH', '/apis/apps/v1/namespaces/a/deployments/web', 'managed'],
   ['PATCH', '/apis/apps/v1/namespaces/a/deployments/web/status', 'managed'],
   ['DELETE', '/api/v1/namespaces/a/pods/web-1', 'managed'],
@@ -18,17 +18,41 @@ test.each([
   // What argocd-agent refuses, although it belongs to Applications.
   ['GET', '/api/v1/namespaces/a/pods', 'items'],
   ['GET', '/api/v1/pods', 'items'],
-  ['GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/reader', 'managed'],
+  ['GET', '/apis/rbac.authorization.k8s.io/v1/clusterroles/reader', 'visible'],
   ['PUT', '/api/v1/namespaces/a/configmaps/settings', 'managed'],
-  ['GET', '/apis/apps/v1/namespaces/a/deployments/web/scale', 'managed'],
+  ['GET', '/apis/apps/v1/namespaces/a/deployments/web/scale', 'visible'],
+  ['GET', '/api/v1/namespaces/a', 'visible'],
+  ['PATCH', '/api/v1/namespaces/a', 'managed'],
+  ['DELETE', '/api/v1/namespaces/a', 'managed'],
+  ['PUT', '/api/v1/namespaces/a/finalize', 'managed'],
+  ['DELETE', '/api/v1/namespaces/a/events/web.1', 'managed'],
   ['POST', '/api/v1/namespaces/a/pods/web-1/eviction', 'managed'],
+  ['POST', '/api/v1/namespaces', 'destination'],
+  ['POST', '/apis/rbac.authorization.k8s.io/v1/clusterroles', 'destination'],
+  // What kubectl asks before it does something: about the agent itself, and nothing is created.
+  ['POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', 'nothing'],
+  ['POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', 'nothing'],
+  ['POST', '/apis/authentication.k8s.io/v1/selfsubjectreviews', 'nothing'],
+  ['POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', 'destination'],
+  ['POST', '/apis/authentication.k8s.io/v1/tokenreviews', 'destination'],
+  ['POST', '/apis/example.com/v1/selfsubjectaccessreviews', 'destination'],
 ])('%s %s: %s', (method, path, requirement) => {
   expect(ask(method, path)).toBe(requirement);
 });
 
-test('a watch shows items, also that of one object', () => {
-  expect(ask('GET', '/api/v1/namespaces/a/pods', true)).toBe('items');
-  expect(ask('GET', '/api/v1/namespaces/a/pods/web', true)).toBe('items');
+test.each([
+  ['', false],
+  ['watch', true],
+  ['watch=', true],
+  ['watch=true', true],
+  ['watch=1', true],
+  ['watch=yes', true],
+  ['watch=0', false],
+  ['watch=FALSE', false],
+  ['watch=false&watch=true', false],
+  ['watch=true&watch=false', true],
+])('the query %j watches: %s, as the API server reads it', (query, expected) => {
+  expect(asksToWatch(new URLSearchParams(query))).toBe(expected);
 });
 
 test.each([

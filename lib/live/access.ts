@@ -1,40 +1,48 @@
 import type { ResourcePath } from './paths.ts';
 
-/** What is asked of a cluster's API server, from method, path and query. */
+/** What is asked of a cluster's API server, from method and path. */
 export interface LiveAsk {
   /** In capitals. */
   readonly method: string;
   readonly path: ResourcePath;
-  readonly isWatch: boolean;
 }
 
 /**
  * What must hold for a request to be carried out:
+ * - `visible`: the object belongs to an Application, is a namespace that one deploys into, or an Event about any of these;
  * - `managed`: the object belongs to an Application;
- * - `items`: of a collection, only what belongs to an Application is shown;
+ * - `items`: of a collection, only what is visible is shown;
  * - `destination`: an Application may create objects there;
+ * - `nothing`: it is about nobody's object;
  * - a refusal, with its reason.
  */
-export type Requirement = 'managed' | 'items' | 'destination' | { readonly refused: string };
+export type Requirement = 'visible' | 'managed' | 'items' | 'destination' | 'nothing' | { readonly refused: string };
 
 /** Ways through the API server to somewhere else, which its own rights do not tell apart. */
 const tunnels: ReadonlySet<string> = new Set(['proxy', 'portforward', 'attach', 'exec']);
+/** Questions that look like objects to be created: what the asker, here the agent, may do and is. */
+const questions: Readonly<Record<string, ReadonlySet<string>>> = {
+  'authorization.k8s.io': new Set(['selfsubjectaccessreviews', 'selfsubjectrulesreviews']),
+  'authentication.k8s.io': new Set(['selfsubjectreviews']),
+};
 
 /**
  * What must hold for a request, in every mode and mapping. At least as strict as argocd-agent's agent for objects that are read,
- * changed or deleted; stricter for what is created (which it does not look at) and for credentials.
+ * changed or deleted; stricter for what is created (which it does not look at) and for credentials. Whether a GET watches does not
+ * matter: of one object the API server watches nothing, whatever the query says.
  */
-export function requirementOf({ method, path, isWatch }: LiveAsk): Requirement {
-  const { name, subresource, resource } = path;
+export function requirementOf({ method, path }: LiveAsk): Requirement {
+  const { group, name, subresource, resource } = path;
   if (tunnels.has(subresource)) return { refused: `${resource}/${subresource} is no way through the resource proxy` };
   if (resource === 'serviceaccounts' && subresource === 'token') {
     return { refused: 'tokens of service accounts are not handed out through the resource proxy' };
   }
   switch (method) {
     case 'GET':
-      return name === '' || isWatch ? 'items' : 'managed';
+      return name === '' ? 'items' : 'visible';
     case 'POST':
-      return name === '' ? 'destination' : 'managed';
+      if (name !== '') return 'managed';
+      return questions[group]?.has(resource) ? 'nothing' : 'destination';
     case 'PUT':
     case 'PATCH':
       if (name === '') return { refused: `${method} needs the name of an object` };
@@ -46,6 +54,12 @@ export function requirementOf({ method, path, isWatch }: LiveAsk): Requirement {
     default:
       return { refused: `${method} is not served by the resource proxy` };
   }
+}
+
+/** Whether the query of a request for a collection makes it a watch: the API server takes every value but these for yes. */
+export function asksToWatch(query: URLSearchParams): boolean {
+  const value = query.get('watch');
+  return value !== null && !/^(0|false)$/i.test(value);
 }
 
 /** How Argo CD marks what it manages: `application.resourceTrackingMethod` and `application.instanceLabelKey` of `argocd-cm`. */

@@ -1,4 +1,5 @@
 export {
+  asksToWatch,
   defaultTracking,
   instanceOf,
   type LiveAsk,

@@ -43,7 +43,8 @@ export function parseResourcePath(path: string): ResourcePath | undefined {
     rest.splice(0, 2);
   }
   const [resource = '', name = '', subresource = '', ...more] = rest;
-  if (more.length > 0 || !resourcePattern.test(resource)) return undefined;
+  // The API server's older way to watch, where another kind's name stands in the place of an object's.
+  if (more.length > 0 || resource === 'watch' || !resourcePattern.test(resource)) return undefined;
   if ((name !== '' && !isName(name)) || (subresource !== '' && !resourcePattern.test(subresource))) return undefined;
   return { group, version, namespace, resource, name, subresource };
 }

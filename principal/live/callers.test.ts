@@ -41,3 +41,25 @@ test.each(['a.b', 'A', 'a/b', '-a', 'a'.repeat(64), 'system:admin'])('%s is no n
   const certificate = await certificateOf(name);
   await expect(callers.agentOf({ authorization: undefined, certificate })).rejects.toMatchObject({ status: 400 });
 });
+
+test('a query that names another agent than the credentials is refused, in words', async () => {
+  const callers = new CallerNames(tokens, () => false);
+  const certificate = await certificateOf('edge-1');
+  const agentOf = (url: string) => callers.agentOf({ authorization: undefined, certificate, url });
+  for (const url of [
+    '/api',
+    '/api?agentName=edge-1',
+    '/api?limit=1&agentName=edge-1&agentName=edge-1',
+    '/agentName=b',
+  ]) {
+    expect(await agentOf(url)).toBe('edge-1');
+  }
+  for (const url of [
+    '/api?agentName=edge-2',
+    '/api?agentName=',
+    '/api?agentName=edge-1&agentName=edge-2',
+    '/?agent%4eame=x',
+  ]) {
+    await expect(agentOf(url)).rejects.toMatchObject({ status: 403, message: expect.stringContaining('agent edge-1') });
+  }
+});

@@ -4,10 +4,10 @@ import { AuthError, type TokenAuthority } from '../../lib/auth/index.ts';
 /** A caller of the resource proxy who is not let in. */
 export class CallerRefusedError extends Error {
   override readonly name = 'CallerRefusedError';
-  /** HTTP status: 401 for who is unknown, 400 for a name that no agent can have. */
-  readonly status: 400 | 401;
+  /** HTTP status: 401 for who is unknown, 400 for a name that no agent can have, 403 for who asks for another agent. */
+  readonly status: 400 | 401 | 403;
 
-  constructor(status: 400 | 401, message: string) {
+  constructor(status: 400 | 401 | 403, message: string) {
     super(message);
     this.status = status;
   }
@@ -32,12 +32,17 @@ export class CallerNames {
     this.#isBlocked = isBlocked;
   }
 
-  /** @throws CallerRefusedError */
+  /**
+   * @param caller.url what is asked for. Argo CD's URLs name the agent in the query, and its client leaves the query away; who sends
+   *   it all the same must mean the agent that he speaks for
+   * @throws CallerRefusedError
+   */
   async agentOf(caller: {
     readonly authorization: string | undefined;
     readonly certificate: X509Certificate | undefined;
+    readonly url?: string | undefined;
   }): Promise<string> {
-    const { authorization = '', certificate } = caller;
+    const { authorization = '', certificate, url = '' } = caller;
     if (certificate === undefined || this.#isBlocked(certificate)) {
       throw new CallerRefusedError(401, 'authentication failed');
     }
@@ -46,6 +51,11 @@ export class CallerNames {
       : commonNameOf(certificate);
     if (name === '') throw new CallerRefusedError(401, 'authentication failed');
     if (!agentName.test(name)) throw new CallerRefusedError(400, 'invalid agent name');
+    const other = namedIn(url).find((named) => named !== name);
+    if (other !== undefined) {
+      const named = other.slice(0, 63);
+      throw new CallerRefusedError(403, `the credentials are those of agent ${name}, the query names agent ${named}`);
+    }
     return name;
   }
 
@@ -57,6 +67,12 @@ export class CallerNames {
       throw new CallerRefusedError(401, 'authentication failed');
     }
   }
+}
+
+/** The agents that the query of a URL names; mostly none. */
+function namedIn(url: string): string[] {
+  const question = url.indexOf('?');
+  return question < 0 ? [] : new URLSearchParams(url.slice(question)).getAll('agentName');
 }
 
 /** The common name of a certificate's subject, empty without one; of several none counts. */

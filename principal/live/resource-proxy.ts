@@ -178,10 +178,11 @@ async function serveUpgrade(options: Context, request: IncomingMessage, socket: 
 }
 
 /** The agent that the caller speaks for. @throws CallerRefusedError */
-async function callerOf({ callers, metrics }: Context, { headers, socket }: IncomingMessage): Promise<string> {
+async function callerOf({ callers, metrics }: Context, { headers, socket, url }: IncomingMessage): Promise<string> {
   const agent = await callers.agentOf({
     authorization: headers.authorization,
     certificate: socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined,
+    url,
   });
   metrics.request(agent);
   return agent;
