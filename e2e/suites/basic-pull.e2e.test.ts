@@ -91,7 +91,7 @@ test('an ApplicationSet over the Placement is deployed by the cluster’s own Ar
     hub.client,
     manifestWorks,
     { namespace: 'cluster1', name: 'addon-argocd-deploy-0' },
-    (work) => work?.status?.conditions?.some(({ type }) => type === 'Applied') ?? false,
+    (work) => work?.status?.conditions?.some(({ type, status }) => type === 'Applied' && status === 'True') ?? false,
   );
   expect(delivered?.status?.conditions).toMatchObject([{ type: 'Applied', status: 'True' }, {}]);
   const set = guestbookSet(git.url(guestbookRepository)) as KubeObject & {

@@ -142,7 +142,7 @@ async function call(certificate: KeyCertificate | undefined, method: string, req
         (bytes: Buffer) => bytes,
         request,
         new Metadata(),
-        { deadline: Date.now() + 20_000 },
+        { deadline: Date.now() + 60_000 },
         (error, response) => (error ? reject(error) : resolve(response ?? Buffer.alloc(0))),
       );
     });
@@ -170,7 +170,7 @@ async function subscribe(certificate: KeyCertificate, token: string): Promise<Pi
   try {
     return await new Promise((resolve) => {
       const stream = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata, {
-        deadline: Date.now() + 20_000,
+        deadline: Date.now() + 60_000,
       });
       stream.on('data', () => undefined);
       stream.on('error', () => undefined);
