@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
+import { type ProviderName, providerNames } from '../provider/index.ts';
 import { down, keepUp } from './detached.ts';
-import { type ProviderName, providerNames } from './providers.ts';
 import { runDemo } from './story.ts';
 
 const help = `Usage: npm run demo [-- OPTIONS]

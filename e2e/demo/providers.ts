@@ -1,21 +1,15 @@
 import { type Fleet, type FleetOptions, type SharedFleet, startFleet } from '../fleet/index.ts';
-import { checkKind, startKindFleet } from '../provider/index.ts';
+import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
 import { statusOf, type TestbedStatus } from '../testbed/index.ts';
 import { type BuildOptions, buildTool, toolNames } from '../tools/index.ts';
 import { checkRequirements } from './requirements.ts';
-
-/** Where the demo's clusters may come from. */
-export const providerNames = ['local', 'kind'] as const;
-
-/** One of {@link providerNames}. */
-export type ProviderName = (typeof providerNames)[number];
 
 /** What the demo's steps stand on. */
 export interface Provider {
   /** What it needs built, for people. */
   tools: string;
   /** @throws Error that says what the machine lacks, before anything is started */
-  check(signal: AbortSignal): Promise<void>;
+  check(signal: AbortSignal): Promise<unknown>;
   prepare(options: BuildOptions): Promise<void>;
   start(options: FleetOptions): Promise<SharedFleet>;
   /** What runs, for those who ask a fleet in the background. */

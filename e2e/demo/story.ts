@@ -18,12 +18,12 @@ import {
   watchObjects,
 } from '../fleet/index.ts';
 import { managedClusters } from '../ocm/index.ts';
-import { KindRequirementError } from '../provider/index.ts';
+import { KindRequirementError, type ProviderName } from '../provider/index.ts';
 import { ToolError } from '../tools/index.ts';
 import { type Background, goToBackground } from './detached.ts';
 import { leftClean } from './left-clean.ts';
 import { Progress, type WaitsFor } from './progress.ts';
-import { type ProviderName, providerOf } from './providers.ts';
+import { providerOf } from './providers.ts';
 import { RequirementError } from './requirements.ts';
 
 /** How the demo runs. */

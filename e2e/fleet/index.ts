@@ -12,6 +12,7 @@ import { programLogs } from './logs.ts';
 export * from './guestbook.ts';
 export * from './kinds.ts';
 export * from './logs.ts';
+export * from './principal.ts';
 export * from './wait.ts';
 
 /** The name under which the add-on is installed. */
@@ -20,8 +21,13 @@ export const addonRelease = 'argocd-agent-addon';
 /** The namespace that the README's Helm command installs into. */
 export const releaseNamespace = 'open-cluster-management-agent-addon';
 
+/** A managed cluster, as every provider gives it. */
+export interface SharedMember {
+  readonly cluster: Place;
+}
+
 /** A managed cluster with its node and its OCM agents. */
-export interface Member {
+export interface Member extends SharedMember {
   readonly cluster: Cluster;
   readonly node: Node;
   readonly membership: Membership;
@@ -33,7 +39,11 @@ export type Place = Pick<Cluster, 'name' | 'client' | 'kubeconfig'>;
 /** An OCM hub with Argo CD, ready for `helm install`, and its managed clusters, as every provider gives it. */
 export interface SharedFleet {
   readonly hub: Place;
-  readonly members: ReadonlyMap<string, { readonly cluster: Place }>;
+  readonly members: ReadonlyMap<string, SharedMember>;
+  /** The address under which the clusters reach what listens on this machine. */
+  readonly machine: string;
+  /** The same fleet with what only processes of this machine can tell; undefined when its clusters are others. */
+  readonly local?: Fleet;
   readonly git: GitServer;
   /** A folder for files of the run; it goes with the fleet. */
   readonly folder: string;
@@ -42,7 +52,7 @@ export interface SharedFleet {
   /** The README's `helm install`, with values. */
   install(values?: object): Promise<string>;
   /** Starts another managed cluster and makes it a ManagedCluster with these labels. */
-  join(name: string, labels: Record<string, string>): Promise<{ readonly cluster: Place }>;
+  join(name: string, labels: Record<string, string>): Promise<SharedMember>;
   /** The ends of the logs of this project's programs, or where they are. */
   logs(lines?: number): Promise<string>;
   /** Ends everything that belongs to the fleet. */
@@ -110,8 +120,9 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       Promise.all(testbed.managed.map((cluster, i) => enlist(cluster, nodes[i + 1] as Node, labels))),
     );
     const hubHelm = (...args: string[]) => helm(args, { kubeconfig: testbed.hub.kubeconfig, signal });
-    return {
+    const fleet: Fleet = {
       logs: (lines) => programLogs({ hubNode, members }, lines),
+      machine: '127.0.0.1',
       hub: testbed.hub,
       hubNode,
       members,
@@ -140,6 +151,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       },
       stop,
     };
+    return Object.assign(fleet, { local: fleet });
   } catch (error) {
     await stop();
     throw error;

@@ -26,7 +26,8 @@ export class NoEngineError extends Error {
 export type Runner = (command: string, args: readonly string[]) => Promise<string>;
 
 /** Runs commands of this machine. */
-export const runCommand: Runner = async (command, args) => (await run(command, [...args])).stdout;
+export const runCommand: Runner = async (command, args) =>
+  (await run(command, [...args], { maxBuffer: 64 * 1024 * 1024 })).stdout;
 
 /**
  * The first of some engines that works: a docker command without a daemon behind it does not.

@@ -4,7 +4,7 @@ import { delayed } from './delayed.ts';
 
 /** A bad network between two TCP peers on this machine: a proxy that delays, cuts and swallows what passes. */
 export interface Network {
-  /** The loopback port to connect to instead of the target's. */
+  /** The port to connect to instead of the target's. */
   readonly port: number;
   /** Connections accepted so far. */
   readonly accepted: number;
@@ -30,8 +30,11 @@ export interface Target {
   readonly port: number;
 }
 
-/** Starts a network in front of a far end, which is asked for at each connection and refuses it while it is undefined. */
-export async function startNetwork(target: () => Target | undefined): Promise<Network> {
+/**
+ * Starts a network in front of a far end, which is asked for at each connection and refuses it while it is undefined.
+ * @param address where it listens; loopback unless told otherwise
+ */
+export async function startNetwork(target: () => Target | undefined, address = '127.0.0.1'): Promise<Network> {
   const sockets = new Set<Socket>();
   const links = new Set<{ isLost: boolean }>();
   let state: 'up' | 'refusing' | 'lost' = 'up';
@@ -66,7 +69,7 @@ export async function startNetwork(target: () => Target | undefined): Promise<Ne
     pipeline(client, delayed(way), upstream).then(end, end);
     pipeline(upstream, delayed(way), client).then(end, end);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
   const cut = () => {
     for (const socket of sockets) socket.destroy();
   };

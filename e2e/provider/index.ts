@@ -1,2 +1,3 @@
+export { type ProviderName, providerNames, startTestFleet, testProvider } from './choice.ts';
 export { startKindFleet } from './kind.ts';
 export { checkKind, KindRequirementError } from './requirements.ts';

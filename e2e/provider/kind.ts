@@ -3,61 +3,62 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { KubeClient } from '../../lib/kube/index.ts';
-import { addonRelease, type FleetOptions, type Place, releaseNamespace, type SharedFleet } from '../fleet/index.ts';
+import {
+  addonRelease,
+  type FleetOptions,
+  type Place,
+  releaseNamespace,
+  type SharedFleet,
+  type SharedMember,
+} from '../fleet/index.ts';
 import { startGitServer } from '../git/index.ts';
 import { addonChart, helm, installHubArgoCd } from '../hub/index.ts';
-import { buildCommand, runCommand } from '../image/index.ts';
+import { runCommand } from '../image/index.ts';
 import { managedClusters } from '../ocm/index.ts';
 import { removeFolder } from '../testbed/index.ts';
-import { type CommandLine, internalServer, kindCommands, parseToken } from './kind-commands.ts';
+import { KindMachine } from './kind-machine.ts';
+import { checkKind } from './requirements.ts';
 
 const project = new URL('../..', import.meta.url).pathname;
 
 /**
  * Starts a hub and managed clusters with kind, and OCM on them with clusteradm, up to the point where an operator would
  * type `helm install`. Images of others are pulled by the clusters; this project's is built here and loaded.
+ * @throws KindRequirementError when something is missing for it
  */
 export async function startKindFleet(options: FleetOptions = {}): Promise<SharedFleet> {
   const { clusters: count = 2, labels = {}, step = (_, part) => part(), signal } = options;
+  const engine = await checkKind();
   const folder = await mkdtemp(join(tmpdir(), 'kind-'));
-  const members = new Map<string, { cluster: Place }>();
-  const stops: (() => Promise<unknown>)[] = [() => removeFolder(folder)];
-  const stop = async () => {
-    for (const end of stops.reverse()) await end();
-  };
-  const execute = async ([command, ...args]: CommandLine) => {
-    signal?.throwIfAborted();
-    return await runCommand(command, args);
-  };
   const image = await currentImage();
+  const machine = new KindMachine({ engine, runner: runCommand, folder, project, image, signal });
+  const members = new Map<string, SharedMember>();
+  const stops: (() => Promise<unknown>)[] = [() => removeFolder(folder), () => machine.delete()];
+  const stop = async () => {
+    const errors: unknown[] = [];
+    // What cannot be stopped must not keep the rest running.
+    for (const end of stops.splice(0).reverse()) await end().catch((error: unknown) => errors.push(error));
+    if (errors.length > 0) throw errors[0];
+  };
   const create = async (name: string): Promise<Place> => {
-    const kubeconfig = join(folder, `${name}.kubeconfig`);
-    stops.push(() => runCommand('kind', kindCommands.delete(name).slice(1)));
-    await execute(kindCommands.create(name, kubeconfig));
-    await execute(kindCommands.load(image, name));
+    const kubeconfig = await machine.create(name);
     const client = KubeClient.fromKubeconfig(kubeconfig);
     stops.push(() => client.close());
     return { name, client, kubeconfig };
   };
   try {
-    await step('the image, built by docker', async () => {
-      const request = { engine: 'docker', tag: image, revision: 'kind', date: new Date().toISOString() } as const;
-      const { command, args } = buildCommand({ ...request, folder: project });
-      await execute([command, ...args]);
-    });
+    await step(`the image, built by ${engine}`, () => machine.build());
     const hub = await step('the hub: a cluster of kind', () => create('hub'));
-    const [gateway = '127.0.0.1'] = (await execute(kindCommands.gateway())).split(/\s+/).filter(isIPv4);
-    const git = await startGitServer(join(folder, 'git'), gateway);
+    const address = await machine.address();
+    const git = await startGitServer(join(folder, 'git'), address);
     stops.push(() => git.stop());
     await step("Argo CD's API server, application-set controller and Redis on the hub", () =>
       installHubArgoCd(hub, signal),
     );
-    await step("OCM's hub, by clusteradm", () => execute(kindCommands.initHub(hub.kubeconfig)));
+    await step("OCM's hub, by clusteradm", () => machine.initHub(hub.kubeconfig));
     const enlist = async (name: string, clusterLabels: Record<string, string>) => {
       const cluster = await create(name);
-      const { token } = parseToken(await execute(kindCommands.token(hub.kubeconfig)));
-      await execute(kindCommands.join(name, cluster.kubeconfig, { apiServer: internalServer('hub'), token }));
-      await execute(kindCommands.accept(name, hub.kubeconfig));
+      await machine.join(name, cluster.kubeconfig, hub.kubeconfig);
       await hub.client.mergePatch(managedClusters, { name }, { metadata: { labels: clusterLabels } });
       const member = { cluster };
       members.set(name, member);
@@ -71,6 +72,7 @@ export async function startKindFleet(options: FleetOptions = {}): Promise<Shared
     return {
       hub,
       members,
+      machine: address,
       git,
       folder,
       helm: hubHelm,
@@ -82,14 +84,12 @@ export async function startKindFleet(options: FleetOptions = {}): Promise<Shared
         return await hubHelm('install', addonRelease, addonChart, ...where);
       },
       join: enlist,
-      logs: async (lines = 40) =>
-        await runCommand('kind', ['export', 'logs', '--name', 'hub', join(folder, 'logs')]).then(
-          () => `the last ${lines} lines and more: ${join(folder, 'logs')}`,
-        ),
+      logs: async () => `the logs of all nodes are in ${await machine.logs()}`,
       stop,
     };
   } catch (error) {
-    await stop();
+    // Why it did not start is what counts.
+    await stop().catch((left: unknown) => console.error(left));
     throw error;
   }
 }
@@ -99,5 +99,3 @@ async function currentImage(): Promise<string> {
   const { version } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8')) as { version: string };
   return `quay.io/open-cluster-management/argocd-fleet:${version}`;
 }
-
-const isIPv4 = (text: string) => /^\d+\.\d+\.\d+\.\d+$/.test(text);

@@ -1,4 +1,5 @@
 import { findEngine, NoEngineError, type Runner, runCommand } from '../image/index.ts';
+import { type KindEngine, kindEngines } from './kind-commands.ts';
 
 /** What the kind provider cannot do without, and what to do about it. */
 export class KindRequirementError extends Error {
@@ -6,8 +7,8 @@ export class KindRequirementError extends Error {
 
   constructor(missing: readonly string[]) {
     super(
-      `--provider kind needs what is not here:\n${missing.map((line) => `  ${line}`).join('\n')}\n` +
-        'Without a container engine, the usual provider (--provider local) runs the same on plain processes.',
+      `the provider kind needs what is not here:\n${missing.map((line) => `  ${line}`).join('\n')}\n` +
+        'Without a container engine, the usual provider (local) runs the same on plain processes.',
     );
   }
 }
@@ -18,13 +19,15 @@ const programs = {
 } as const;
 
 /**
- * Looks for Docker, kind and clusteradm. Podman is no substitute: kind takes no images from it.
+ * Looks for a container engine that kind works with, kind and clusteradm.
+ * @returns the engine
  * @throws KindRequirementError that names everything that is missing at once
  */
-export async function checkKind(runner: Runner = runCommand): Promise<void> {
+export async function checkKind(runner: Runner = runCommand): Promise<KindEngine> {
   const missing: string[] = [];
+  let engine: KindEngine | undefined;
   try {
-    await findEngine(['docker'], runner);
+    engine = await findEngine(kindEngines, runner);
   } catch (error) {
     if (!(error instanceof NoEngineError)) throw error;
     missing.push(`a container engine: ${error.problems.join('; ')}`);
@@ -37,5 +40,6 @@ export async function checkKind(runner: Runner = runCommand): Promise<void> {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') missing.push(`${name}: not installed (${hint})`);
     }
   }
-  if (missing.length > 0) throw new KindRequirementError(missing);
+  if (engine === undefined || missing.length > 0) throw new KindRequirementError(missing);
+  return engine;
 }
