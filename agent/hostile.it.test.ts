@@ -16,7 +16,7 @@ import {
   startHub,
   until,
 } from '../e2e/pair/index.ts';
-import { Random } from '../e2e/suites/random.ts';
+import { Random } from '../e2e/random/index.ts';
 import { TokenAuthority } from '../lib/auth/index.ts';
 import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { issueCertificate } from '../lib/pki/index.ts';

@@ -12,7 +12,7 @@ import {
   Stage,
 } from '../e2e/hostile/index.ts';
 import { application, applications, appProjects, namespace, until } from '../e2e/pair/index.ts';
-import { Random } from '../e2e/suites/random.ts';
+import { Random } from '../e2e/random/index.ts';
 import {
   agentSource,
   eventTypes,

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AttackCall, bytesOf, evil, frame, mutated, other, Stage } from '../e2e/hostile/index.ts';
 import { namespace, until } from '../e2e/pair/index.ts';
-import { Random } from '../e2e/suites/random.ts';
+import { Random } from '../e2e/random/index.ts';
 import { agentSource, eventTypes, heartbeatEvent, messageEvent, objectEvent, targets } from '../lib/wire/index.ts';
 
 let stage: Stage;

@@ -1,6 +1,6 @@
 import { CloudEvent } from '../../proto/gen/cloudevents/cloudevent.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
-import type { Random } from '../suites/random.ts';
+import type { Random } from '../random/index.ts';
 
 /**
  * Spoils a valid message: bits, cut and spliced bytes, attributes that change places, other names and types in the payload.

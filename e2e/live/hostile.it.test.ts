@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { configMaps, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { application, applications, freeLowPort, namespace, type Pair, startPair, until } from '../pair/index.ts';
-import { Random } from '../suites/random.ts';
+import { Random } from '../random/index.ts';
 import { ProxyClient } from './proxy-client.ts';
 
 // Whoever has the certificate of one agent tries to reach another one's cluster, or what is nobody's, or to break the proxy.

@@ -10,7 +10,7 @@ import {
   waitForObjects,
 } from '../fleet/index.ts';
 import { manifestWorks } from '../ocm/index.ts';
-import { Random } from './random.ts';
+import { Random } from '../random/index.ts';
 import { victimNames, victimOf } from './victims.ts';
 
 // As survival.e2e.test.ts, but the fleet is being enrolled: the programs have hardly begun when they are killed.

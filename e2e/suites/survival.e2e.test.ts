@@ -14,9 +14,9 @@ import {
   waitForObjects,
 } from '../fleet/index.ts';
 import { manifestWorks } from '../ocm/index.ts';
+import { Random } from '../random/index.ts';
 import { agreement } from './agreement.ts';
 import { persist } from './persist.ts';
-import { Random } from './random.ts';
 import { Traffic, variantFiles } from './traffic.ts';
 import { victimNames, victimOf } from './victims.ts';
 

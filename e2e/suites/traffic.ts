@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isNotFound, type ObjectKey } from '../../lib/kube/index.ts';
 import { type Application, applications, type Fleet } from '../fleet/index.ts';
+import type { Random } from '../random/index.ts';
 import { createOnce, persist } from './persist.ts';
-import type { Random } from './random.ts';
 
 /** What the users of the hub want of one Application, as the API server confirmed it. */
 export interface Wanted {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { Random } from '../../e2e/random/index.ts';
 import {
   type Application,
   type AppProject,
@@ -67,7 +68,7 @@ test.each([
 
 test('a glob made from a text by putting wild cards in matches the text', () => {
   for (let seed = 1; seed <= 500; seed++) {
-    const dice = diceOf(seed);
+    const dice = new Random(seed);
     const text = Array.from({ length: dice.integer(0, 8) }, () => dice.pick([...'ab-.*?[]{},\\$^é😀'])).join('');
     const pattern = Array.from(text, (char) => {
       switch (dice.integer(0, 4)) {
@@ -127,7 +128,7 @@ test('an agent gets its own destinations once, turned to itself, and no roles', 
 
 test('a merge patch between two values makes the second of the first', () => {
   for (let seed = 1; seed <= 500; seed++) {
-    const dice = diceOf(seed);
+    const dice = new Random(seed);
     const from = anyObject(dice, 3);
     const to = anyObject(dice, 3);
     const patch = mergePatchBetween(from, to);
@@ -150,7 +151,7 @@ test('an Application from outside keeps what is not known, and null is absent', 
   expect(applicationSchema.safeParse({ metadata: { name: '' }, spec: {} }).success).toBe(false);
 });
 
-function anyObject(dice: ReturnType<typeof diceOf>, depth: number): Record<string, unknown> {
+function anyObject(dice: Random, depth: number): Record<string, unknown> {
   const entries = Array.from({ length: dice.integer(0, 4) }, () => [
     dice.pick(['a', 'b', 'c', 'd']),
     anyValue(dice, depth),
@@ -158,23 +159,9 @@ function anyObject(dice: ReturnType<typeof diceOf>, depth: number): Record<strin
   return Object.fromEntries(entries);
 }
 
-function anyValue(dice: ReturnType<typeof diceOf>, depth: number): unknown {
+function anyValue(dice: Random, depth: number): unknown {
   const kind = dice.integer(0, depth > 0 ? 4 : 2);
   return [1, 'x', [dice.integer(0, 2)], anyObject, anyObject][kind] === anyObject
     ? anyObject(dice, depth - 1)
     : [dice.integer(0, 2), 'x', [dice.integer(0, 2)]][kind];
-}
-
-/** Random choices that are the same for the same seed. */
-function diceOf(seed: number) {
-  let state = seed;
-  const roll = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    const mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-  return {
-    integer: (from: number, to: number) => from + Math.floor(roll() * (to - from + 1)),
-    pick: <T>(items: readonly T[]): T | undefined => items[Math.floor(roll() * items.length)],
-  };
 }

@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { Random } from '../../e2e/random/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { type ConfigMap, configMaps, Informer, type InformerOptions, KubeClient, namespaces } from './index.ts';
 import { Mirror, versionsOf } from './testing/mirror.ts';
@@ -188,17 +189,16 @@ test('bookmarks keep a quiet informer able to resume while others write', async 
 test('nothing is lost and nothing is made up through restarts of the API server and compaction', async () => {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`SEED=${seed}`);
-  const random = randomFrom(seed);
+  const random = new Random(seed);
   const proxy = await startTcpProxy(Number(new URL(cluster.server).port));
   const away = KubeClient.fromKubeconfig(cluster.kubeconfig, undefined, { server: `https://127.0.0.1:${proxy.port}` });
   const writing = new AbortController();
   let written = 0;
   const write = async (n: number) => {
-    const name = `m${Math.floor(random() * 100)}`;
-    const change =
-      random() < 0.6
-        ? client.apply(configMaps, map(name, { n: String(n) }), { fieldManager: 'test', signal: writing.signal })
-        : client.delete(configMaps, { namespace, name }, { signal: writing.signal });
+    const name = `m${random.integer(0, 99)}`;
+    const change = random.chance(0.6)
+      ? client.apply(configMaps, map(name, { n: String(n) }), { fieldManager: 'test', signal: writing.signal })
+      : client.delete(configMaps, { namespace, name }, { signal: writing.signal });
     try {
       await change;
       written++;
@@ -281,15 +281,4 @@ test('10,000 updates do not grow memory', async () => {
 
 function* untilAborted(signal: AbortSignal): Generator<number> {
   for (let n = 0; !signal.aborted; n++) yield n;
-}
-
-/** Numbers from 0 to below 1 that follow from the seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -1,22 +1,12 @@
 import { describe, expect, test } from 'vitest';
+import { Random } from '../../e2e/random/index.ts';
 import { Backoff } from './backoff.ts';
-
-/** A sequence of numbers in [0, 1) that depends on the seed alone (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let bits = Math.imul(state ^ (state >>> 15), 1 | state);
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 describe('1,000 agents whose principal goes away at the same moment', () => {
   const seed = Math.floor(Math.random() * 2 ** 31);
-  const random = randomOf(seed);
+  const dice = new Random(seed);
   // What `runWireClient` uses unless told otherwise.
-  const options = { initialMs: 200, maxMs: 10_000, random };
+  const options = { initialMs: 200, maxMs: 10_000, random: () => dice.next() };
 
   /** When each agent tries for the first time after the principal is back, counted from then. */
   function returns(awayMs: number): number[] {

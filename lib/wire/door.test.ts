@@ -3,6 +3,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, beforeAll, expect, test } from 'vitest';
+import { Random } from '../../e2e/random/index.ts';
 import { TokenAuthority } from '../auth/index.ts';
 import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import { runWireClient, serveWire, type WireServer } from './index.ts';
@@ -23,17 +24,6 @@ beforeAll(async () => {
 let server: WireServer;
 afterEach(() => server.close());
 
-/** A sequence of numbers in [0, 1) that depends on the seed alone (mulberry32). */
-function randomOf(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let bits = Math.imul(state ^ (state >>> 15), 1 | state);
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 const upgrade = Buffer.from(
@@ -47,17 +37,17 @@ const post = Buffer.from(
 const starts = [Buffer.alloc(0), preface, Buffer.concat([preface, settings]), upgrade, post];
 
 /** A start that a client could have made, cut or spoilt, and noise. */
-function visit(random: () => number): Buffer[] {
-  const start = starts[Math.floor(random() * starts.length)] ?? Buffer.alloc(0);
-  const spoilt = Buffer.from(random() < 0.5 ? start : start.subarray(0, Math.floor(random() * start.length)));
-  if (random() < 0.3 && spoilt.length > 0) spoilt[Math.floor(random() * spoilt.length)] = Math.floor(random() * 256);
-  const noise = Buffer.from(Array.from({ length: Math.floor(random() * 200) }, () => Math.floor(random() * 256)));
-  const cut = Math.floor(random() * spoilt.length);
+function visit(random: Random): Buffer[] {
+  const start = random.pick(starts);
+  const spoilt = Buffer.from(random.chance(0.5) ? start : start.subarray(0, random.integer(0, start.length)));
+  if (random.chance(0.3) && spoilt.length > 0) spoilt[random.integer(0, spoilt.length - 1)] = random.integer(0, 255);
+  const noise = Buffer.from(Array.from({ length: random.integer(0, 200) }, () => random.integer(0, 255)));
+  const cut = random.integer(0, spoilt.length);
   return [spoilt.subarray(0, cut), spoilt.subarray(cut), noise];
 }
 
 test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind) => {
-  const random = randomOf(seed);
+  const random = new Random(seed);
   const tls = kind === 'TLS' ? material : undefined;
   server = await serveWire({
     address: '127.0.0.1',
@@ -74,8 +64,8 @@ test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind
   });
   const open = (): Socket => {
     const target = { host: '127.0.0.1', port: server.port };
-    if (tls === undefined || random() < 0.2) return connectTcp(target);
-    return connectTls({ ...target, ca: ca.cert, ALPNProtocols: random() < 0.5 ? ['h2'] : ['http/1.1'] });
+    if (tls === undefined || random.chance(0.2)) return connectTcp(target);
+    return connectTls({ ...target, ca: ca.cert, ALPNProtocols: random.chance(0.5) ? ['h2'] : ['http/1.1'] });
   };
   const visits = Array.from({ length: 200 }, async () => {
     const socket = open();
@@ -87,7 +77,7 @@ test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind
       await new Promise((resolve) => setImmediate(resolve));
     }
     // Some leave at once, the others wait until they are sent away.
-    if (random() < 0.3) socket.destroy();
+    if (random.chance(0.3)) socket.destroy();
     await closed;
   });
   await Promise.all(visits);

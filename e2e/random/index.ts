@@ -1,4 +1,4 @@
-/** Random numbers that are the same for the same seed. */
+/** Random numbers that are the same for the same seed (mulberry32). Tests say the seed when they fail. */
 export class Random {
   #state: number;
 
