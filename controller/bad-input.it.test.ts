@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startCluster } from '../e2e/testbed/index.ts';
 import { ApiError, type KubeClient, type KubeObject, type ResourceType, rfc3339, secrets } from '../lib/kube/index.ts';
-import { createAuthority, tlsSecretData } from '../lib/pki/index.ts';
+import { createAuthority, type KeyCertificate, tlsSecretData } from '../lib/pki/index.ts';
 import {
   type FleetStatus,
   gitOpsClusters,
@@ -35,6 +35,13 @@ async function shows(columns: Readonly<Record<string, unknown>>, name = 'fleet')
   } catch {
     expect(seen).toMatchObject(columns);
   }
+}
+
+/** Waits until the controller's log contains a line: what Events say stands there, too. */
+async function logs(log: ReturnType<typeof capturedLog>, line: RegExp): Promise<void> {
+  await eventually(`a log line ${line}`, async () => line.test(log.text())).catch(() =>
+    expect(log.text()).toMatch(line),
+  );
 }
 
 /** Waits until `kubectl describe` contains a line. */
@@ -80,7 +87,7 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
     /PlacementEvaluated False Failed: .*Placement \S+\/elsewhere does not exist; spec\.placementRef\.namespace \(default\) is not used: a GitOpsCluster uses a Placement of its own namespace/,
   );
   await tells(/Warning PlacementEvaluatedFailed: .*elsewhere does not exist/);
-  expect(log.text()).toMatch(/level=warning msg="[^"]*elsewhere does not exist.*event=PlacementEvaluatedFailed/);
+  await logs(log, /level=warning msg="[^"]*elsewhere does not exist.*event=PlacementEvaluatedFailed/);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'elsewhere');
   await hub.fixture.namespace('other');
   await hub.fixture.put(placements, { metadata: { namespace: 'other', name: 'elsewhere' }, spec: {} });
@@ -111,7 +118,8 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
 
 test('two GitOpsClusters that select the same cluster', async () => {
   const { ns, a, b } = hub;
-  await hub.enroll({ patience });
+  const log = capturedLog();
+  await hub.enroll({ patience, logger: log.logger });
   await hub.fixture.placement(ns, 'second', [a, b]);
   // Ages count in seconds.
   const older = Date.parse((await hub.client.get(gitOpsClusters, key()))?.metadata.creationTimestamp ?? '');
@@ -123,6 +131,7 @@ test('two GitOpsClusters that select the same cluster', async () => {
     'younger',
   );
   await tells(new RegExp(`Warning ClusterConflict: ${a}, ${b} already belong`), 'younger');
+  await logs(log, new RegExp(`level=warning msg="${a}, ${b} already belong.*event=ClusterConflict`));
   const of = async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'younger' }))?.status?.clusters;
   const before = (await of()) as FleetStatus;
   expect(before).toMatchObject({ selected: 2, failing: 2 });
@@ -142,15 +151,17 @@ test('two GitOpsClusters that select the same cluster', async () => {
 
 test('the hub itself and clusters that are not registered', async () => {
   const { ns, a } = hub;
+  const log = capturedLog();
   await hub.fixture.managedCluster('hub-too', { 'local-cluster': 'true' });
   await hub.fixture.placement(ns, 'placement', ['hub-too', 'nobody-1', 'nobody-2', 'nobody-3', a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience });
+  hub.start({ patience, logger: log.logger });
   await shows({ Selected: 5, Ready: 'True' });
   await tells(
     /Evaluated 5 managed clusters; hub-too is skipped: it is the hub itself; .*nobody-1 is skipped: there is no ManagedCluster nobody-1; .*; 1 more are skipped/,
   );
   await tells(/Normal ClusterSkipped: hub-too is skipped: it is the hub itself/);
+  await logs(log, /level=info msg="hub-too is skipped: it is the hub itself.*event=ClusterSkipped/);
   expect(await hub.client.list(manifestWorks, { namespace: 'hub-too' })).toEqual([]);
 });
 
@@ -171,12 +182,14 @@ async function refuse(cluster: string, message: string): Promise<void> {
 
 test('a work that the cluster refuses, and one that its work agent has no right for', async () => {
   const { a } = hub;
-  await hub.enroll({ patience });
+  const log = capturedLog();
+  await hub.enroll({ patience, logger: log.logger });
   await refuse(a, 'admission webhook "policy.example.com" denied the request: no');
   await tells(
     /ClusterRefusesWork: cluster \S+: ManifestWork argocd-agent-addon-agent: Deployment argocd\/argocd-agent-agent: admission webhook "policy\.example\.com" denied the request: no/,
   );
   await shows({ Selected: 2, Enrolled: 0 });
+  await logs(log, /level=warning msg="cluster \S+: .*denied the request: no.*event=ClusterRefusesWork/);
   const { since } = (await eventually('the list', async () => (await fleetStatus())?.failingClusters?.[0])) ?? {};
   const agent = 'system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa';
   await refuse(
@@ -216,36 +229,50 @@ test('since when a cluster fails does not change when the controller is restarte
   expect((await fleetStatus())?.failingClusters).toEqual([before]);
 });
 
-test('an authority whose key belongs to another certificate', async () => {
+test.each<[string, (one: KeyCertificate, other: KeyCertificate) => Record<string, string>, RegExp]>([
+  [
+    'belongs to another certificate',
+    ({ certificate }, { key }) => tlsSecretData({ certificate, key }),
+    /argocd-agent-ca: tls\.key is not the private key of tls\.crt/,
+  ],
+  [
+    'has another name',
+    (one) => ({ 'tls.crt': tlsSecretData(one)['tls.crt'] ?? '', 'ca.key': tlsSecretData(one)['tls.key'] ?? '' }),
+    /argocd-agent-ca must hold tls\.crt and tls\.key/,
+  ],
+])('an authority whose key %s', async (_, dataOf, why) => {
   const { ns, a } = hub;
-  const [one, other] = await Promise.all([1, 2].map((n) => createAuthority({ commonName: `own-${n}` })));
-  const data = tlsSecretData({ certificate: one?.certificate ?? '', key: other?.key ?? '' });
-  await hub.fixture.put(secrets, {
-    metadata: { namespace: ns, name: 'argocd-agent-ca' },
-    type: 'kubernetes.io/tls',
-    data,
-  });
+  const log = capturedLog();
+  const [one, other] = await Promise.all(['own-1', 'own-2'].map((commonName) => createAuthority({ commonName })));
+  if (!one || !other) throw new Error('no authorities');
+  const metadata = { namespace: ns, name: 'argocd-agent-ca' };
+  await hub.fixture.put(secrets, { metadata, data: dataOf(one, other) });
   await hub.fixture.placement(ns, 'placement', [a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience });
+  hub.start({ patience, logger: log.logger });
   await shows({ Selected: 1, Enrolled: 0, Ready: 'False' });
-  await tells(/CACertificateReady False Failed: .*argocd-agent-ca.*(private key|tls\.key)/);
-  await tells(/Warning CACertificateReadyFailed: /);
+  await tells(new RegExp(`CACertificateReady False Failed: .*${why.source}`));
+  await tells(new RegExp(`Warning CACertificateReadyFailed: .*${why.source}`));
+  await logs(log, new RegExp(`level=warning msg="[^"]*${why.source}.*event=CACertificateReadyFailed`));
   expect(await hub.work(a, 'agent')).toBeUndefined();
-  const good = tlsSecretData(one ?? { certificate: '', key: '' });
-  await hub.client.mergePatch(secrets, { namespace: ns, name: 'argocd-agent-ca' }, { data: good });
+  await hub.client.mergePatch(secrets, metadata, { data: tlsSecretData(one) });
   await hub.enrolled(a);
+  await shows({ Ready: 'True' });
 });
 
-/** Fails writes of one kind, as an API server does that has too much to do. */
-function failing(client: KubeClient, plural: string, next: () => Error | undefined): KubeClient {
+/** Fails or holds up writes of one kind, as an API server does that has too much to do. */
+function busy(
+  client: KubeClient,
+  plural: string,
+  next: (object: KubeObject) => Error | undefined | Promise<undefined>,
+): KubeClient {
   return new Proxy(client, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
       if (name !== 'apply') return value.bind(target);
       return async (type: ResourceType, ...rest: unknown[]) => {
-        const error = type.plural === plural ? next() : undefined;
+        const error = type.plural === plural ? await next(rest[0] as KubeObject) : undefined;
         if (error) throw error;
         return (value as (...all: unknown[]) => Promise<KubeObject>).call(target, type, ...rest);
       };
@@ -261,7 +288,7 @@ test.each([
   const { a, b, ns } = hub;
   let isDown = true;
   let refused = 0;
-  const client = failing(hub.client, 'manifestworks', () => {
+  const client = busy(hub.client, 'manifestworks', () => {
     if (!isDown) return undefined;
     refused += 1;
     return new ApiError({ status, message });
@@ -274,16 +301,42 @@ test.each([
   await tells(
     new RegExp(`ManifestWorkCreated False Failed: Failed to create ManifestWorks for clusters: \\[.*${message}`),
   );
-  await tells(/Warning ManifestWorkCreatedFailed: /);
+  await tells(new RegExp(`Warning ManifestWorkCreatedFailed: .*${message}`));
   await eventually('both in the list', async () => (await fleetStatus())?.failing === 2);
   expect((await fleetStatus())?.failingClusters?.[0]).toMatchObject({ name: a, step: 'ManifestWorkCreated' });
-  expect(log.text()).toContain(message);
+  await logs(log, new RegExp(`level=warning msg="[^"]*${message}.*event=ManifestWorkCreatedFailed`));
   // Six works at each attempt; without back-off it would be thousands by now.
   expect(refused).toBeLessThan(6 * 20);
   isDown = false;
   await Promise.all([hub.enrolled(a), hub.enrolled(b)]);
   await shows({ Ready: 'True' });
   await eventually('nothing to fail', async () => (await fleetStatus())?.failing === 0);
+});
+
+test('an API server that answers late holds no other cluster up, and the status says what is under way', async () => {
+  const { a, b, ns } = hub;
+  const { promise: late, resolve: answer } = Promise.withResolvers<undefined>();
+  let asked = 0;
+  const client = busy(hub.client, 'manifestworks', ({ metadata }) => {
+    if (metadata.namespace !== a) return undefined;
+    asked += 1;
+    return late;
+  });
+  await hub.fixture.placement(ns, 'placement', [a, b]);
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  hub.start({ patience, client });
+  try {
+    await eventually('the write that is not answered', async () => asked > 0);
+    await hub.enrolled(b);
+    await shows({ Selected: 2, Ready: 'Unknown' });
+    await tells(/ManifestWorkCreated Unknown InProgress: Reconciliation in progress/);
+    expect(asked).toBe(1);
+  } finally {
+    answer(undefined);
+  }
+  await hub.enrolled(a);
+  await shows({ Ready: 'True' });
+  expect(await described(hub.client, ns, 'fleet')).not.toMatch(/^Warning /m);
 });
 
 test('a status of an earlier version, with a number where the clusters are now, is replaced', async () => {

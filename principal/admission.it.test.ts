@@ -1,4 +1,6 @@
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   application,
@@ -44,6 +46,25 @@ async function refusal(material: (put: typeof giveAgentCredentials) => Promise<v
 async function connected(): Promise<string | undefined> {
   const lease = await pair.hub.client.get(leases, { name: `argocd-agent-${pair.name}`, namespace });
   return lease?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
+}
+
+/** The fingerprint of the certificate that the principal shows whoever comes. */
+async function shownCertificate(): Promise<string> {
+  const own = await pair.managed.client.get(secrets, { name: 'argocd-agent-client-tls', namespace });
+  const [cert, key] = ['tls.crt', 'tls.key'].map((name) => Buffer.from(own?.data?.[name] ?? '', 'base64'));
+  const socket = connect({
+    host: '127.0.0.1',
+    port: pair.principalPort,
+    ca: pair.authority.certificate,
+    ALPNProtocols: ['h2'],
+    ...(cert && key && { cert, key }),
+  });
+  try {
+    await once(socket, 'secureConnect');
+    return socket.getPeerX509Certificate()?.fingerprint256 ?? '';
+  } finally {
+    socket.destroy();
+  }
 }
 
 /** A new agent process, connected when it resolves. */
@@ -117,8 +138,11 @@ test('a new principal certificate is served without a restart', async () => {
     hosts: ['127.0.0.1'],
     usages: ['server'],
   });
+  const shown = await shownCertificate();
   await putTls(pair.hub.client, 'argocd-agent-principal-tls', certificate);
   await pair.principal.says(/credentials changed and were reloaded/, { after: said });
+  await until('the new certificate', async () => (await shownCertificate()) !== shown || undefined, logs());
+  expect(await shownCertificate()).toBe(new X509Certificate(certificate.certificate).fingerprint256);
   await restartAgent();
 });
 

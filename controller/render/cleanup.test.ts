@@ -46,6 +46,22 @@ test('every namespace that the add-on has used is cleaned up, and no other may b
   ]);
 });
 
+test('the clean-up may not do more than it needs: nothing to make, and to change only what it removes', () => {
+  const { manifests } = renderCleanUp(templates, input).workload;
+  const of = <T>(suffix: string) => manifests.filter(({ kind }) => kind?.endsWith(suffix)) as (KubeObject & T)[];
+  const roles = of<{ rules: { resources: string[]; verbs: string[] }[] }>('Role');
+  const rules = roles.flatMap((role) => role.rules);
+  const reads = new Set(['get', 'list', 'watch']);
+  const changed = rules.filter(({ verbs }) => verbs.some((verb) => !reads.has(verb)));
+  expect(new Set(changed.flatMap(({ resources }) => resources))).toEqual(
+    new Set(['applications', 'appprojects', 'namespaces']),
+  );
+  expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['get', 'list', 'patch', 'delete']));
+  expect(rules.flatMap(({ resources }) => resources)).not.toContain('secrets');
+  const bindings = of<{ roleRef: { name: string } }>('RoleBinding');
+  expect(bindings.map(({ roleRef }) => roleRef.name)).toEqual(roles.map(({ metadata }) => metadata.name));
+});
+
 test('the image comes from a mirror and the pod goes to a node like those of the add-on', () => {
   const config = parseAddOnConfig({
     metadata: { name: 'c' },

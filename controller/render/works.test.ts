@@ -183,6 +183,13 @@ suite('the agent', () => {
     );
     expect(roles.length).toBeGreaterThan(1);
     expect(JSON.stringify(roles)).not.toContain('"*"');
+    // Nor has it what others may: its bindings lead to these roles alone.
+    const bindings = manifestsOf().filter(
+      ({ kind, metadata }) => kind?.endsWith('RoleBinding') && metadata.name.includes('agent'),
+    ) as (KubeObject & { roleRef: { kind: string; name: string } })[];
+    expect(bindings.length).toBeGreaterThan(1);
+    const own = roles.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    for (const { roleRef } of bindings) expect(own).toContain(`${roleRef.kind} ${roleRef.name}`);
   });
 });
 

@@ -104,6 +104,10 @@ const ofController: readonly Defect[] = [
     tests: [
       [general, '8.1 M: the discovered address stands in no specification, and follows the Service'],
       ['controller/discovery.test.ts', 'what the user wrote is used as it is'],
+      [
+        'controller/discovery.test.ts',
+        'a load balancer: host name before IP address, the serving port, what the user wrote of the two',
+      ],
     ],
   },
   {
@@ -204,7 +208,7 @@ const ofAddOnAgent: readonly Defect[] = [
       [works, 'may not do more than it needs'],
       [
         'controller/render/cleanup.test.ts',
-        'the clean-up runs our image against the namespace of Argo CD, in a namespace of its own',
+        'the clean-up may not do more than it needs: nothing to make, and to change only what it removes',
       ],
     ],
   },
