@@ -26,8 +26,13 @@ export interface CleanUpOptions {
   readonly logger: KubeLogger;
   /** Aborts the clean-up; everything done so far holds, and it can be run again. */
   readonly signal: AbortSignal;
-  /** How long to wait for the agent's pods to be gone. They have no rights any more: after that it goes on without. */
+  /** How long to wait for the agent's pods, and what else came with the works, to be gone; after that it goes on. */
   readonly agentGraceMs?: number;
+  /**
+   * Given when the cluster is not left and the add-on has only moved away from these namespaces: the principal's
+   * namespace. Copies in other namespaces stay then.
+   */
+  readonly principalNamespace?: string | undefined;
 }
 
 /** What was found and done. */
@@ -41,6 +46,9 @@ export interface CleanUpResult {
 
 /** Marks an object as a copy of one on the hub (argocd-agent's annotation). */
 const sourceUid = 'argocd.argoproj.io/source-uid';
+
+/** Marks a copy whose Application is in the principal's namespace on the hub, which is called otherwise (argocd-agent's). */
+const remapped = 'argocd.argoproj.io/namespace-remapped';
 
 /** On a namespace: the add-on created it. A namespace that existed before is left without it. */
 const ownership = {
@@ -66,13 +74,30 @@ export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
     if (deployed) await disown(one, `Application ${keyOf(deployed)} deployed into it`);
   }
   const projects = (await listed(client, appProjects, undefined, signal)).filter(isCopy);
-  for (const copy of copies) await release(applications, copy, options);
-  for (const copy of projects) await release(appProjects, copy, options);
-  const removed = copies.length + projects.length;
-  logger.info({ applications: copies.length, appProjects: projects.length }, 'removed the copies of hub objects');
+  const [oldCopies, oldProjects] = [copies.filter(isLeftBy(options)), projects.filter(isLeftBy(options, true))];
+  for (const copy of oldCopies) await release(applications, copy, options);
+  for (const copy of oldProjects) await release(appProjects, copy, options);
+  const removed = oldCopies.length + oldProjects.length;
+  const counts = { applications: oldCopies.length, appProjects: oldProjects.length };
+  logger.info(counts, 'removed the copies of hub objects');
   const result = await removeNamespace(options);
   for (const one of others) await removeNamespace(one);
   return { removed, ...result };
+}
+
+/**
+ * Which copies nobody keeps any more. When the cluster is left: all. When the agent has moved: those in the namespaces that
+ * were its own, but not Applications of a hub namespace of the same name, which by argocd-agent's rule have their place
+ * there now. AppProjects are always in the agent's own.
+ */
+function isLeftBy(
+  { namespace, otherNamespaces = [], principalNamespace }: CleanUpOptions,
+  isProject = false,
+): (copy: KubeObject) => boolean {
+  if (principalNamespace === undefined) return () => true;
+  const former = new Set([namespace, ...otherNamespaces]);
+  return ({ metadata: { namespace: own = '', annotations } }) =>
+    former.has(own) && (isProject || own === principalNamespace || annotations?.[remapped] === 'true');
 }
 
 async function agentIsGone({ client, namespace, logger, signal, agentGraceMs = 60_000 }: CleanUpOptions) {
@@ -123,7 +148,7 @@ async function removeNamespace(options: CleanUpOptions): Promise<Pick<CleanUpRes
   if (found === undefined) return { namespace: 'absent' };
   if (!found.metadata.deletionTimestamp) {
     if (!isOwned(found)) return keep('it was not created by the add-on, or is used by others');
-    const foreign = await foreignObject(client, namespace, signal);
+    const foreign = await foreignObject(options);
     if (foreign !== undefined) return keep(`it holds ${foreign}`);
     await client.delete(namespaces, { name: namespace }, { uid: found.metadata.uid, signal });
   }
@@ -155,13 +180,21 @@ const workloads: readonly ResourceType[] = [
   }),
 ];
 
-/** Something in the namespace that somebody else put there, in words. */
-async function foreignObject(client: KubeClient, namespace: string, signal: AbortSignal): Promise<string | undefined> {
+/** Something in the namespace that somebody else put there, in words. What came with the works is given time to go. */
+async function foreignObject(options: CleanUpOptions): Promise<string | undefined> {
+  const { client, namespace, signal, agentGraceMs = 60_000 } = options;
+  const deadline = Date.now() + agentGraceMs;
+  const [key, value] = ownership.managedBy;
   const found = async (type: ResourceType, test: (object: KubeObject) => boolean) => {
-    const object = (await listed(client, type, namespace, signal)).find(
-      (one) => one.metadata.deletionTimestamp === undefined && test(one),
-    );
-    return object && `${type.kind} ${object.metadata.name}`;
+    for (;;) {
+      const object = (await listed(client, type, namespace, signal)).find(
+        (one) => one.metadata.deletionTimestamp === undefined && test(one),
+      );
+      if (object === undefined) return undefined;
+      const isGoing = object.metadata.labels?.[key] === value && Date.now() < deadline;
+      if (!isGoing) return `${type.kind} ${object.metadata.name}`;
+      await delay(500, undefined, { signal });
+    }
   };
   // Argo CD makes the project `default` by itself.
   const first =

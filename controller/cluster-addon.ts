@@ -6,10 +6,23 @@ import type { ClusterContext } from './cluster-context.ts';
 import { availability, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
 import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './leave-status.ts';
-import { addOnName, agentSubject, cleanUpWork, fieldManager, finalizer, hubNames, keys, signerName } from './names.ts';
+import {
+  addOnName,
+  agentSubject,
+  cleanUpWork,
+  fieldManager,
+  finalizer,
+  formerWork,
+  hubNames,
+  keys,
+  signerName,
+} from './names.ts';
 import { type ManagedClusterAddOn, type ManifestWork, managedClusterAddOns, managedClusters } from './resources.ts';
 import type { Phase } from './rollout/plan.ts';
 import { progressOfRollout } from './rollout/say.ts';
+
+/** Works that bring nothing to stay. */
+const cleaning: ReadonlySet<string> = new Set([cleanUpWork.part, formerWork.part]);
 
 /** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
 export async function ensureAddOn(context: ClusterContext): Promise<void> {
@@ -82,7 +95,7 @@ export async function writeAddOnStatus(
     .list(cluster)
     .filter(
       ({ metadata }) =>
-        metadata.annotations?.[keys.owner] === foundation.key && metadata.labels?.[keys.part] !== cleanUpWork.part,
+        metadata.annotations?.[keys.owner] === foundation.key && !cleaning.has(metadata.labels?.[keys.part] ?? ''),
     )
     .sort((x, y) => (x.metadata.name < y.metadata.name ? -1 : 1));
   const [lease] = caches.connections.byIndex('agent', `${foundation.namespace}/${cluster}`);

@@ -1,10 +1,9 @@
-import { isDeepStrictEqual } from 'node:util';
 import { fingerprintsOf } from '../lib/pki/index.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
+import { isApplied } from './cluster-works.ts';
 import { workName } from './names.ts';
 import type { RenderedWork } from './render/pack.ts';
-import type { ManifestWork } from './resources.ts';
 import type { ClusterCertificates } from './rotation.ts';
 
 /**
@@ -24,11 +23,4 @@ export function clusterCertificates(
     );
   if (!isThere) return { trusts: [], authority: undefined };
   return { trusts: fingerprintsOf(foundation.authorities), authority: delivered.authority };
-}
-
-/** Whether a cluster has applied this content, not only an earlier one of the same work. */
-function isApplied(work: ManifestWork | undefined, spec: ManifestWork['spec']): boolean {
-  if (!work || !isDeepStrictEqual(work.spec.workload, spec.workload)) return false;
-  const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
-  return applied?.status === 'True' && (applied.observedGeneration ?? 0) >= (work.metadata.generation ?? 0);
 }

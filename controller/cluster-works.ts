@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type CustomResourceDefinition, isConflict } from '../lib/kube/index.ts';
 import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterContext } from './cluster-context.ts';
@@ -5,7 +6,7 @@ import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { configHashAnnotation, configHashes } from './config-status.ts';
 import { type DeliverySettings, defaultImages } from './delivery.ts';
 import type { Foundation } from './fleet-state.ts';
-import { addOnName, cleanUpWork, keys, workName } from './names.ts';
+import { addOnName, cleanUpWork, formerWork, keys, workName } from './names.ts';
 import type { AddOnConfig } from './render/addon-config.ts';
 import { kindsOf, operatorKinds } from './render/crds.ts';
 import type { OperatorInput } from './render/operator.ts';
@@ -159,9 +160,16 @@ export async function ensureWorks(
   }
   if (errors[0]) throw errors[0];
   for (const work of caches.works.list(cluster)) {
-    if (wanted.has(work.metadata.name)) continue;
+    if (wanted.has(work.metadata.name) || work.metadata.labels?.[keys.part] === formerWork.part) continue;
     await applier.remove(manifestWorks, work, signal);
     isWritten = true;
   }
   return isWritten;
+}
+
+/** Whether a cluster has applied this content, not only an earlier one of the same work. */
+export function isApplied(work: ManifestWork | undefined, spec: ManifestWork['spec']): boolean {
+  if (!work || !isDeepStrictEqual(work.spec.workload, spec.workload)) return false;
+  const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
+  return applied?.status === 'True' && (applied.observedGeneration ?? 0) >= (work.metadata.generation ?? 0);
 }

@@ -7,6 +7,7 @@ import { healthOf } from './cluster-health.ts';
 import { ensureDelivered, ensureImported } from './cluster-secrets.ts';
 import { ensureWorks, renderCluster } from './cluster-works.ts';
 import type { ClusterReport } from './fleet-state.ts';
+import { cleanFormerNamespaces, noteFormerNamespaces } from './former-namespaces.ts';
 import type { ManagedCluster } from './resources.ts';
 import type { ClusterConcern } from './steps.ts';
 
@@ -52,7 +53,14 @@ export async function ensureCluster(context: ClusterContext): Promise<{
       const input = [key, addOn, endpoint, authorities, delivery.pullPolicy, config, turn.version, delivered];
       return renderings.of(cluster, input, () => renderCluster({ ...context, config, release: turn }, delivered));
     }));
-  const written = rendered && (await attempt('works', () => ensureWorks(context, rendered, turn)));
+  const written =
+    rendered &&
+    (await attempt('works', async () => {
+      await noteFormerNamespaces(context, rendered);
+      const isChanged = await ensureWorks(context, rendered, turn);
+      if (!isChanged) await cleanFormerNamespaces(context, rendered, configOf(context));
+      return isChanged;
+    }));
   const { phase, until } = rollouts.report(foundation, cluster, written !== false);
   if (until !== undefined) context.renewAt = Math.min(context.renewAt, until);
   const said = await attempt('addOn', () => writeAddOnStatus(context, problems.works, phase));

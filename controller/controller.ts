@@ -18,6 +18,7 @@ import { FleetReconciler } from './fleet-reconciler.ts';
 import { Fleets } from './fleets.ts';
 import { identifyHub } from './hub-identity.ts';
 import { addOnName, keys } from './names.ts';
+import { areIdle, runQueues } from './queues.ts';
 import { Templates } from './render/templates.ts';
 import { Renderings } from './renderings.ts';
 import { Rollouts } from './rollout/rollouts.ts';
@@ -139,30 +140,23 @@ export class Controller {
 
   /** Whether nothing is under way or due. Certificates to renew later do not count. */
   get isIdle(): boolean {
-    const busy = (queue: WorkQueue) => queue.length + queue.stats.active + queue.stats.retrying;
-    return busy(this.#fleetQueue) + busy(this.#clusterQueue) + busy(this.#requestQueue) === 0;
+    return areIdle(this.#queues);
   }
 
   /** Works until aborted. */
-  async run(signal: AbortSignal): Promise<void> {
-    const stop = new AbortController();
-    const stopping = AbortSignal.any([signal, stop.signal]);
-    const caches = this.#caches.run(stopping);
-    try {
-      await this.#caches.synced(stopping);
-      this.#fleets.hubId = await identifyHub(this.#options.client, this.#options.logger, stopping);
+  run(signal: AbortSignal): Promise<void> {
+    const { client, logger } = this.#options;
+    const begin = async (until: AbortSignal) => {
+      this.#fleets.hubId = await identifyHub(client, logger, until);
       this.#subscribe();
-      this.#options.logger.info({ gitOpsClusters: this.#caches.gitOpsClusters.size }, 'caches are complete');
+      logger.info({ gitOpsClusters: this.#caches.gitOpsClusters.size }, 'caches are complete');
       this.#allClusters();
-      const queues = [this.#fleetQueue, this.#clusterQueue, this.#requestQueue];
-      await Promise.all(queues.map((queue) => queue.run(stopping)));
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    } finally {
-      stop.abort();
-      await caches;
-      await this.#events.close();
-    }
+    };
+    return runQueues({ caches: this.#caches, queues: this.#queues, events: this.#events, begin, signal });
+  }
+
+  get #queues(): WorkQueue[] {
+    return [this.#fleetQueue, this.#clusterQueue, this.#requestQueue];
   }
 
   #subscribe(): void {

@@ -31,19 +31,10 @@ const images = {
   }),
 };
 
-/** Flags of `gitops-controller controller`: names and defaults of the original's manager, and a few of our own. */
-export const controllerFlags = {
+/** Flags of everything that runs for as long as its process does: names and defaults of the original's manager. */
+export const daemonFlags = {
   ...kube,
   ...log,
-  ...images,
-  mode: stringFlag({
-    usage: 'what to run: controller (on the hub), cleanup (on a managed cluster that is left)',
-    default: 'controller',
-    check: (value) =>
-      ['controller', 'cleanup'].includes(value)
-        ? undefined
-        : `${JSON.stringify(value)} is not supported by this version; only: controller, cleanup`,
-  }),
   'metrics-bind-address': stringFlag({
     usage: 'address of the metrics server, for instance :8080; 0 for none',
     default: '0',
@@ -55,33 +46,62 @@ export const controllerFlags = {
     usage: "namespace of the leader's Lease; default: the pod's own",
     env: 'POD_NAMESPACE',
   }),
+  // The original's are 15, 10 and 2 s and cannot be set; candidates of either kind go by their own.
   'leader-election-lease-duration': durationFlag({
     usage: 'how long others wait for a silent leader',
-    default: 15_000,
+    default: 8_000,
   }),
-  'leader-election-renew-deadline': durationFlag({ usage: 'how long the leader tries to renew', default: 10_000 }),
-  'leader-election-retry-period': durationFlag({ usage: 'time between tries', default: 2_000 }),
+  'leader-election-renew-deadline': durationFlag({
+    usage: 'how long the leader tries to renew before it gives up; less than the lease duration',
+    default: 6_000,
+  }),
+  'leader-election-retry-period': durationFlag({ usage: 'time between tries to renew, or to lead', default: 1_000 }),
+  concurrency: intFlag({
+    usage: 'clusters, or Applications of the basic pull model, worked on at the same time',
+    default: 16,
+    check: (value) => (value > 0 ? undefined : 'must be greater than 0'),
+  }),
+  'enable-http2': boolFlag({ usage: 'accepted for compatibility', hidden: true }),
+};
+
+/** Flags of `gitops-controller controller`, and a few of our own. */
+export const controllerFlags = {
+  ...daemonFlags,
+  ...images,
+  mode: stringFlag({
+    usage: 'what to run: controller (on the hub), cleanup (on a managed cluster that is left)',
+    default: 'controller',
+    check: (value) =>
+      ['controller', 'cleanup'].includes(value)
+        ? undefined
+        : `${JSON.stringify(value)} is not supported by this version; only: controller, cleanup`,
+  }),
   'argocd-namespace': stringFlag({
     usage: 'with --mode=cleanup, the namespace of Argo CD; otherwise the namespace of the GitOpsCluster counts',
     default: 'argocd',
     env: 'ARGOCD_NAMESPACE',
+  }),
+  'rollout-strategy': stringFlag({
+    usage: "how clusters follow a new version where a GitOpsCluster does not say it: OCM's rolloutStrategy, as JSON",
+    default: '{}',
+    env: 'ROLLOUT_STRATEGY',
   }),
   'cleanup-namespaces': stringFlag({
     usage: 'with --mode=cleanup, further namespaces that the add-on has used, separated by commas',
     default: '',
     env: 'CLEANUP_NAMESPACES',
   }),
+  'cleanup-principal-namespace': stringFlag({
+    usage:
+      'with --mode=cleanup, the namespace of the principal on the hub: only what the add-on has left behind in these namespaces is cleaned up; default: the cluster is left',
+    default: '',
+    env: 'CLEANUP_PRINCIPAL_NAMESPACE',
+  }),
   'drain-timeout': durationFlag({
     usage: 'how long the agent of a cluster that leaves stays to carry out deletions of Applications; 0 for not at all',
     default: 60_000,
   }),
   'cleanup-timeout': durationFlag({ usage: 'with --mode=cleanup, how long it may take', default: 300_000 }),
-  concurrency: intFlag({
-    usage: 'clusters worked on at the same time',
-    default: 16,
-    check: (value) => (value > 0 ? undefined : 'must be greater than 0'),
-  }),
-  'enable-http2': boolFlag({ usage: 'accepted for compatibility', hidden: true }),
 };
 
 /** Flags of `gitops-controller render`. */

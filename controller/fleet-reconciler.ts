@@ -1,5 +1,6 @@
 import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../lib/kube/index.ts';
 import { isForced, isRetaining } from './cluster-health.ts';
+import { defaultRolloutStrategy } from './delivery.ts';
 import { foundationSteps, type Outcome, remainingSteps, runSteps } from './fleet.ts';
 import { FleetEvents } from './fleet-events.ts';
 import type { Foundation } from './fleet-state.ts';
@@ -103,6 +104,8 @@ export class FleetReconciler {
       authorities,
       addOn: spec.addOn.value,
       release: releaseOf(this.#world, namespace, spec.addOn.value),
+      rolloutStrategy:
+        spec.addOn.value.rolloutStrategy ?? this.#world.delivery.rolloutStrategy ?? defaultRolloutStrategy,
       endpoint,
       retains: isRetaining(gitOpsCluster),
     };

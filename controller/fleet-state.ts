@@ -1,6 +1,7 @@
 import type { KeyCertificate } from '../lib/pki/index.ts';
 import type { Endpoint } from './discovery.ts';
 import type { GitOpsCluster } from './resources.ts';
+import type { RolloutStrategy } from './rollout/strategy.ts';
 import type { Release } from './rollout/version.ts';
 import type { ClusterCertificates } from './rotation.ts';
 import type { AddOnSettings } from './spec.ts';
@@ -18,6 +19,8 @@ export interface Foundation {
   readonly addOn: AddOnSettings;
   /** What the clusters are to run. */
   readonly release: Release;
+  /** How they follow when that changes. */
+  readonly rolloutStrategy: RolloutStrategy;
   /** Whether clusters keep what they have when the GitOpsCluster is deleted. */
   readonly retains: boolean;
   /** Undefined until the server is discovered: nothing can be delivered before. */

@@ -17,8 +17,9 @@ import type { ClusterContext } from './cluster-context.ts';
 import { ownerMetadataOf } from './cluster-context.ts';
 import { connection, isDetaching, isForced } from './cluster-health.ts';
 import { pendingDeletions } from './drain.ts';
+import { formerNamespacesOf, namespacesOf } from './former-namespaces.ts';
 import { type Departure, sayDetaching } from './leave-status.ts';
-import { addOnName, cleanUpWork, fieldManager, finalizer, keys, labelValue } from './names.ts';
+import { addOnName, cleanUpWork, fieldManager, finalizer, formerWork, keys, labelValue } from './names.ts';
 import { type AddOnConfig, noConfig } from './render/addon-config.ts';
 import { cleanUpState, renderCleanUp } from './render/cleanup.ts';
 import {
@@ -84,6 +85,7 @@ export async function leaveCluster(context: LeaveContext): Promise<Departure | u
     drain(leaving, drainUntil) ??
     (await removePart(leaving, 'agent')) ??
     (await removePart(leaving, 'argocd')) ??
+    (await removePart(leaving, formerWork.part)) ??
     (mustWait ? await runCleanUp(leaving) : undefined) ??
     (await removePart(leaving, 'crds')) ??
     (await removeFromHub(leaving)) ??
@@ -110,7 +112,8 @@ async function markDetaching(context: Leaving): Promise<string | undefined> {
   // Times here count in whole seconds; it may be a little longer, not shorter.
   const drainUntil = canDrain ? rfc3339(new Date(now.getTime() + drainMs + 999)) : undefined;
   // Known as long as the works are there.
-  const namespaces = [...new Set(caches.works.list(cluster).flatMap(namespacesOf))].sort().join(',');
+  const works = caches.works.list(cluster).filter(({ metadata }) => metadata.labels?.[keys.part] !== formerWork.part);
+  const namespaces = [...new Set([...works.flatMap(namespacesOf), ...formerNamespacesOf(addOn)])].sort().join(',');
   const annotations = {
     [keys.detaching]: 'true',
     [keys.drainUntil]: drainUntil ?? null,
@@ -119,10 +122,6 @@ async function markDetaching(context: Leaving): Promise<string | undefined> {
   const key = { namespace: cluster, name: addOnName };
   await client.mergePatch(managedClusterAddOns, key, { metadata: { annotations } }, { fieldManager, signal });
   return drainUntil;
-}
-
-function namespacesOf({ spec }: ManifestWork): string[] {
-  return spec.workload.manifests.flatMap(({ kind, metadata }) => (kind === 'Namespace' ? [metadata.name] : []));
 }
 
 /** While the agent is needed for deletions: what it still has to do. */

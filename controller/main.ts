@@ -5,6 +5,7 @@ import { Controller } from './controller.ts';
 import { connectionOf, runDaemon } from './daemon.ts';
 import type { DeliverySettings } from './delivery.ts';
 import { controllerFlags } from './flags.ts';
+import { type RolloutStrategy, rolloutStrategySchema } from './rollout/strategy.ts';
 
 export { connectionOf } from './daemon.ts';
 
@@ -27,6 +28,7 @@ export const controllerCommand = command({
           client,
           namespace: flags['argocd-namespace'],
           otherNamespaces: flags['cleanup-namespaces'].split(',').filter(Boolean),
+          principalNamespace: flags['cleanup-principal-namespace'] || undefined,
           logger,
           signal: AbortSignal.any([signal, timeout]),
         });
@@ -45,7 +47,7 @@ export const controllerCommand = command({
         const controller = new Controller({
           client,
           logger,
-          delivery: deliveryOf(flags),
+          delivery: { ...deliveryOf(flags), rolloutStrategy: rolloutStrategyOf(flags['rollout-strategy']) },
           instance,
           concurrency: flags.concurrency,
           drainMs: flags['drain-timeout'],
@@ -78,4 +80,17 @@ export function deliveryOf(flags: {
     redisImage: flags['redis-image'] || undefined,
     operatorImage: flags['operator-image'] || undefined,
   };
+}
+
+function rolloutStrategyOf(text: string): RolloutStrategy {
+  let input: unknown;
+  try {
+    input = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY) is no JSON: ${(error as Error).message}`);
+  }
+  const result = rolloutStrategySchema.safeParse(input);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(' '));
+  throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY): ${problems.join('; ')}`);
 }

@@ -58,6 +58,8 @@ export const keys = {
   since: 'apps.open-cluster-management.io/since',
   /** On a ManagedClusterAddOn that is being left: the namespaces that the works brought, separated by commas. */
   namespaces: 'apps.open-cluster-management.io/delivered-namespaces',
+  /** On a ManagedClusterAddOn: namespaces that the works no longer bring, to be cleaned up; separated by commas. */
+  formerNamespaces: 'apps.open-cluster-management.io/former-namespaces',
 } as const;
 
 /** Holds a GitOpsCluster until its clusters are cleaned up, and the add-on of a cluster until that one is. */
@@ -85,6 +87,9 @@ export const deliveredSecretName = (cluster: string) => `${addOnName}-${cluster}
 
 /** The work that cleans a cluster up, named as OCM names those of its add-ons; `keys.part` of it. */
 export const cleanUpWork = { name: `addon-${addOnName}-pre-delete`, part: 'pre-delete' } as const;
+
+/** The work that cleans up namespaces of a cluster that stays, and that the add-on has moved away from. */
+export const formerWork = { name: `${addOnName}-former`, part: 'former' } as const;
 
 /** Name of a ManifestWork: the first of a part has no number. */
 export const workName = (part: string, index: number) => `${addOnName}-${part}${index === 0 ? '' : `-${index}`}`;

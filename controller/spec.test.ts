@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { defaultRolloutStrategy } from './delivery.ts';
 import type { GitOpsCluster } from './resources.ts';
 import { parseGitOpsCluster } from './spec.ts';
 
@@ -20,14 +21,7 @@ test('defaults are those of the original', () => {
         argoCD: 'Install',
         clientCertificate: 'Generated',
         syncsAgentImage: true,
-        rolloutStrategy: {
-          type: 'Progressive',
-          maxConcurrency: { percent: 10 },
-          maxFailures: { count: 0 },
-          minSuccessMs: 0,
-          progressDeadlineMs: 600_000,
-          mandatoryDecisionGroups: [],
-        },
+        rolloutStrategy: undefined,
         payload: undefined,
       },
     },
@@ -35,6 +29,17 @@ test('defaults are those of the original', () => {
   expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: { manifests: [] } })).addOn.value?.argoCD).toBe('Operator');
   expect(parseGitOpsCluster(goc({ mode: '' })).addOn.value?.mode).toBe('managed');
   expect(parseGitOpsCluster(goc(undefined)).addOn.value?.mode).toBe('managed');
+});
+
+test('clusters follow a new version a tenth at a time, when nobody says anything', () => {
+  expect(defaultRolloutStrategy).toEqual({
+    type: 'Progressive',
+    maxConcurrency: { percent: 10 },
+    maxFailures: { count: 0 },
+    minSuccessMs: 0,
+    progressDeadlineMs: 600_000,
+    mandatoryDecisionGroups: [],
+  });
 });
 
 test.each([

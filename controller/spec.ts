@@ -15,8 +15,8 @@ export interface AddOnSettings {
   readonly clientCertificate: 'Generated' | 'CSR';
   /** Whether a generated ArgoCD resource asks for the image that the hub's principal has, or leaves it to the operator. */
   readonly syncsAgentImage: boolean;
-  /** How clusters follow a new version. */
-  readonly rolloutStrategy: RolloutStrategy;
+  /** How clusters follow a new version; undefined: as the controller's settings say. */
+  readonly rolloutStrategy: RolloutStrategy | undefined;
   /** The user's objects instead of a generated ArgoCD resource. */
   readonly payload: Parsed<readonly KubeObject[]> | undefined;
 }
@@ -72,7 +72,7 @@ const addOn = z.object({
   argoCD: oneOf('Install', 'Existing', 'Operator').optional(),
   argoCDCRManifestWork: z.unknown().optional(),
   clientCertificate: oneOf('Generated', 'CSR').default('Generated'),
-  rolloutStrategy: rolloutStrategySchema,
+  rolloutStrategy: rolloutStrategySchema.optional(),
 });
 
 const payload = z.object(

@@ -8,15 +8,9 @@ import { manifestWorks } from './resources.ts';
 import { eventually, HubFixture } from './testing/fixture.ts';
 
 const root = join(import.meta.dirname, '..');
-/** Shorter than by default, and long enough for a machine that is busy. */
+/** The default. */
 const leaseSeconds = 8;
-const flags = [
-  '--leader-elect',
-  `--leader-election-lease-duration=${leaseSeconds}s`,
-  '--leader-election-renew-deadline=6s',
-  '--leader-election-retry-period=500ms',
-  '--health-probe-bind-address=0',
-];
+const flags = ['--leader-elect', '--health-probe-bind-address=0'];
 const patience = 60_000;
 const clusters = ['c1', 'c2', 'c3', 'c4'];
 const parts = ['crds', 'argocd', 'agent'];
@@ -52,9 +46,10 @@ async function replica(name: string): Promise<Replica> {
   return Object.assign(started, { log: () => readFile(logFile, 'utf8') });
 }
 
+const leaseKey = { namespace: 'release', name: '7310a56a.open-cluster-management.io' };
+
 async function leads(name: string): Promise<void> {
-  const key = { namespace: 'release', name: '7310a56a.open-cluster-management.io' };
-  const isLeading = async () => (await hub.client.get(leases, key))?.spec?.holderIdentity?.startsWith(`${name}_`);
+  const isLeading = async () => (await hub.client.get(leases, leaseKey))?.spec?.holderIdentity?.startsWith(`${name}_`);
   await eventually(`${name} to lead`, isLeading, patience);
 }
 
@@ -104,11 +99,9 @@ test('of two replicas the other one goes on within seconds: after a crash, a fre
   await eventually('the fourth to wait', async () => (await fourth.log()).includes('leader=third_'), patience);
   third.signal('SIGTERM');
   expect(await third.exited).toMatchObject({ code: 0 });
-  const saidGoodbyeAt = performance.now();
+  // Nobody has to wait for the end of its lease.
+  expect((await hub.client.get(leases, leaseKey))?.spec?.holderIdentity).not.toMatch(/^third_/);
   await leads('fourth');
-  const afterGoodbye = performance.now() - saidGoodbyeAt;
   await repaired('c3');
-  // Generous: a machine may be slow. What counts is that it is not the lease's duration that is waited for.
-  expect(afterGoodbye).toBeLessThan(leaseSeconds * 1000);
   expect(afterCrash).toBeLessThan(leaseSeconds * 1000 + 20_000);
 });

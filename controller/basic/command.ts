@@ -1,32 +1,12 @@
-import { boolFlag, command, createLogger, intFlag, stringFlag } from '../../lib/ops/index.ts';
+import { command, createLogger, intFlag, stringFlag } from '../../lib/ops/index.ts';
 import { runDaemon } from '../daemon.ts';
-import { controllerFlags } from '../flags.ts';
+import { daemonFlags } from '../flags.ts';
 import { BasicController } from './controller.ts';
 import { leaseName } from './names.ts';
 
-const {
-  kubeconfig,
-  kubecontext,
-  concurrency,
-  'log-level': logLevel,
-  'log-format': logFormat,
-  'metrics-bind-address': metricsAddress,
-  'metrics-secure': metricsSecure,
-  'health-probe-bind-address': healthAddress,
-  'leader-elect': leaderElect,
-  'leader-election-namespace': leaderNamespace,
-  'leader-election-lease-duration': leaseDuration,
-  'leader-election-renew-deadline': renewDeadline,
-  'leader-election-retry-period': retryPeriod,
-  'enable-http2': http2,
-} = controllerFlags;
-
 /** Flags of the basic pull model: names and defaults of the original's manager with `--mode=basic`, and a few of our own. */
 const basicFlags = {
-  kubeconfig,
-  kubecontext,
-  'log-level': logLevel,
-  'log-format': logFormat,
+  ...daemonFlags,
   mode: stringFlag({
     usage: 'what to run: basic',
     default: 'basic',
@@ -41,16 +21,6 @@ const basicFlags = {
     usage: 'accepted for compatibility; works without an Application are removed at once',
     default: 5,
   }),
-  'metrics-bind-address': metricsAddress,
-  'metrics-secure': metricsSecure,
-  'health-probe-bind-address': healthAddress,
-  'leader-elect': leaderElect,
-  'leader-election-namespace': leaderNamespace,
-  'leader-election-lease-duration': leaseDuration,
-  'leader-election-renew-deadline': renewDeadline,
-  'leader-election-retry-period': retryPeriod,
-  concurrency,
-  'enable-http2': boolFlag({ usage: http2.usage, hidden: true }),
 };
 
 /** Runs the basic pull model until aborted. */

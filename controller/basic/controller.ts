@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { EventRecorder, type KubeClient, type KubeLogger, keyOf, WorkQueue } from '../../lib/kube/index.ts';
 import { Applier } from '../applier.ts';
 import { identifyHub } from '../hub-identity.ts';
+import { areIdle, runQueues } from '../queues.ts';
 import { ApplicationReconciler } from './application-reconciler.ts';
 import { BasicCaches, placeOfWork, textOf } from './caches.ts';
 import { keys } from './names.ts';
@@ -98,28 +99,19 @@ export class BasicController {
 
   /** Whether nothing is under way or due. */
   get isIdle(): boolean {
-    const busy = (queue: WorkQueue) => queue.length + queue.stats.active + queue.stats.retrying;
-    return busy(this.#applications) + busy(this.#clusters) === 0;
+    return areIdle([this.#applications, this.#clusters]);
   }
 
   /** Works until aborted. */
-  async run(signal: AbortSignal): Promise<void> {
-    const stop = new AbortController();
-    const stopping = AbortSignal.any([signal, stop.signal]);
-    const caches = this.#caches.run(stopping);
-    try {
-      await this.#caches.synced(stopping);
-      this.#hubId = await identifyHub(this.#options.client, this.#options.logger, stopping);
-      this.#options.logger.info({ applications: this.#caches.applications.size }, 'caches are complete');
+  run(signal: AbortSignal): Promise<void> {
+    const { client, logger } = this.#options;
+    const begin = async (until: AbortSignal) => {
+      this.#hubId = await identifyHub(client, logger, until);
+      logger.info({ applications: this.#caches.applications.size }, 'caches are complete');
       this.#subscribe();
-      await Promise.all([this.#applications.run(stopping), this.#clusters.run(stopping)]);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    } finally {
-      stop.abort();
-      await caches;
-      await this.#events.close();
-    }
+    };
+    const queues = [this.#applications, this.#clusters];
+    return runQueues({ caches: this.#caches, queues, events: this.#events, begin, signal });
   }
 
   /** Handlers hear of everything that is there when they subscribe: that is the start, and finds what was left behind. */

@@ -9,6 +9,8 @@ export interface CleanUpInput {
   readonly namespace: string;
   /** Other namespaces that the add-on has used. */
   readonly otherNamespaces?: readonly string[];
+  /** Given when only these namespaces are left, not the cluster: the namespace of the principal on the hub. */
+  readonly principalNamespace?: string;
   /** Our image: the Job is a mode of this program. */
   readonly image: string;
   readonly pullPolicy: string;
@@ -18,25 +20,30 @@ export interface CleanUpInput {
 /** How the Job that a work brings fares, as the cluster reports it. */
 export type CleanUpState = 'running' | 'complete' | 'failed';
 
-/** Name and namespace of the Job on the managed cluster. */
-const job = {
-  group: 'batch',
-  resource: 'jobs',
-  namespace: 'argocd-agent-addon-cleanup',
-  name: 'argocd-agent-addon-cleanup',
-};
-
-/** Renders the work that cleans a managed cluster up once agent and Argo CD are gone: OCM's pre-delete hook. */
+/**
+ * Renders the work that cleans a managed cluster up once agent and Argo CD are gone (OCM's pre-delete hook), or the
+ * namespaces that they have moved away from. The two have nothing in common on the cluster, so either may come while the
+ * other is there.
+ */
 export function renderCleanUp(templates: Templates, input: CleanUpInput): ManifestWork['spec'] {
-  const { namespace, otherNamespaces = [], image, pullPolicy, config } = input;
+  const { namespace, otherNamespaces = [], principalNamespace, image, pullPolicy, config } = input;
   const others = otherNamespaces.filter((one) => one !== namespace);
-  const context = { namespace, others, othersText: others.join(','), agentImage: image, pullPolicy };
+  const name = principalNamespace === undefined ? 'argocd-agent-addon-cleanup' : 'argocd-agent-addon-former';
+  const context = {
+    name,
+    namespace,
+    others,
+    othersText: others.join(','),
+    principalNamespace: principalNamespace ?? false,
+    agentImage: image,
+    pullPolicy,
+  };
   const manifests = decorate(templates.render('cleanup', context), config);
   return {
     workload: { manifests },
     manifestConfigs: [
       {
-        resourceIdentifier: job,
+        resourceIdentifier: { group: 'batch', resource: 'jobs', namespace: name, name },
         // The server completes a Job's specification, and then takes no other.
         updateStrategy: { type: 'CreateOnly' },
         feedbackScrapeType: 'Watch',

@@ -71,7 +71,7 @@ function fleet(version: Version, name = 'fleet', strategy: object = {}): Foundat
     placement: 'placement',
     gitOpsCluster: { metadata: { namespace: 'argocd', name } },
     release: { version, crds: new Map() },
-    addOn: { rolloutStrategy: rolloutStrategySchema.parse(strategy) },
+    rolloutStrategy: rolloutStrategySchema.parse(strategy),
   } as unknown as Foundation;
 }
 

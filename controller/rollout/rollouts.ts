@@ -124,8 +124,8 @@ export class Rollouts {
 
   /** The state for the version that is wanted now; for another version it is worked out anew from the works. */
   #fleetOf(foundation: Foundation): Fleet {
-    const { key, release, addOn } = foundation;
-    const digest = JSON.stringify([versionText(release.version), addOn.rolloutStrategy]);
+    const { key, release, rolloutStrategy } = foundation;
+    const digest = JSON.stringify([versionText(release.version), rolloutStrategy]);
     const known = this.#fleets.get(key);
     if (known?.digest === digest) return known;
     const fleet: Fleet = { digest, members: new Map() };
@@ -139,13 +139,13 @@ export class Rollouts {
     return fleet;
   }
 
-  #plan(fleet: Fleet, { key, addOn, placement }: Foundation): RolloutPlan {
+  #plan(fleet: Fleet, { key, rolloutStrategy, placement }: Foundation): RolloutPlan {
     if (fleet.plan) return fleet.plan;
     const groups = this.#groupsOf(`${key.split('/')[0]}/${placement}`);
     const clusters = [...fleet.members].map(([name, { phase, isHealthy }]): RolloutCluster => {
       return { name, phase, isHealthy, group: groups.get(name) };
     });
-    fleet.plan = planRollout(addOn.rolloutStrategy, clusters);
+    fleet.plan = planRollout(rolloutStrategy, clusters);
     return fleet.plan;
   }
 
@@ -171,7 +171,7 @@ export class Rollouts {
   }
 
   #memberOf(
-    { release, addOn, namespace }: Foundation,
+    { release, rolloutStrategy, namespace }: Foundation,
     cluster: string,
     works: readonly ManifestWork[],
     startedAt?: string,
@@ -192,7 +192,7 @@ export class Rollouts {
         updatedAt: updatedAt === undefined ? undefined : Date.parse(updatedAt),
         isWell: isComplete && isConnected && haveArrived(works),
       },
-      addOn.rolloutStrategy,
+      rolloutStrategy,
       this.#now().getTime(),
     );
     const addOnConditions = this.#caches.addOns.get({ namespace: cluster, name: addOnName })?.status?.conditions;

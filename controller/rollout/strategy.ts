@@ -58,7 +58,7 @@ const settings = z
   })
   .prefault({});
 
-/** Reads a strategy as OCM writes it. Nothing given: a tenth of the clusters at a time, and the first failure stops it. */
+/** Reads a strategy as OCM writes it. Nothing in it: a tenth of the clusters at a time, and the first failure stops it. */
 export const rolloutStrategySchema = z
   .object({
     type: z
@@ -70,7 +70,6 @@ export const rolloutStrategySchema = z
     progressive: settings,
     progressivePerGroup: settings,
   })
-  .prefault({})
   .transform(({ type, all, progressive, progressivePerGroup }): RolloutStrategy => {
     const chosen = { All: all, Progressive: progressive, ProgressivePerGroup: progressivePerGroup }[type];
     const { minSuccessTime, progressDeadline, ...rest } = chosen;

@@ -133,8 +133,12 @@ export class HubFixture {
   }
 
   /** Waits for the clean-up Job of a cluster and reports its end as the work agent would. */
-  async endCleanUp(cluster: string, how: 'JobComplete' | 'JobFailed' = 'JobComplete'): Promise<void> {
-    const key = { namespace: cluster, name: cleanUpWork.name };
+  async endCleanUp(
+    cluster: string,
+    how: 'JobComplete' | 'JobFailed' = 'JobComplete',
+    name: string = cleanUpWork.name,
+  ): Promise<void> {
+    const key = { namespace: cluster, name };
     await eventually(`the clean-up of ${cluster}`, () => this.client.get(manifestWorks, key));
     const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
     const values = [{ name: how, fieldValue: { type: 'String', string: 'True' } }];

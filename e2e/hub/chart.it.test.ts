@@ -159,6 +159,29 @@ describe('the charts', () => {
     expect(objects.some(({ metadata }) => metadata.name === 'argocd-server')).toBe(false);
   });
 
+  it('give the controller what clusters run and how they follow, and the GitOpsCluster what only it follows', async () => {
+    const everywhere = { type: 'Progressive', progressive: { maxConcurrency: 5, maxFailures: '20%' } };
+    const here = { type: 'ProgressivePerGroup', progressivePerGroup: { progressDeadline: 'None' } };
+    const controllerOf = (objects: Rendered[]) => {
+      const [container] =
+        named(objects, 'Deployment', 'argocd-agent-addon-controller').spec?.template?.spec?.containers ?? [];
+      return Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
+    };
+    const objects = await render({
+      'managedArgoCD.operatorImage': 'registry.example/operator:v1',
+      'controller.rolloutStrategy': everywhere,
+      'gitOpsCluster.argoCDAgentAddon.rolloutStrategy': here,
+    });
+    const { OPERATOR_IMAGE: image, ROLLOUT_STRATEGY: text } = controllerOf(objects);
+    expect(image).toBe('registry.example/operator:v1');
+    expect(JSON.parse(String(text))).toEqual(everywhere);
+    expect(named(objects, 'GitOpsCluster', 'gitops-cluster').spec).toMatchObject({
+      argoCDAgentAddon: { rolloutStrategy: here },
+    });
+    const unset = controllerOf(await render());
+    expect(Object.keys(unset).filter((name) => /OPERATOR_IMAGE|ROLLOUT_STRATEGY/.test(name))).toEqual([]);
+  });
+
   it.each([
     ['replicas', 'two', "at '/replicas': got string, want integer"],
     ['gitOpsCluster.mode', 'manged', "at '/gitOpsCluster/mode': value must be one of 'managed', 'autonomous'"],
@@ -167,6 +190,7 @@ describe('the charts', () => {
     ['gitOpsCluster.argoCDAgentAddon.agentNamespace', 'A_b', "at '/gitOpsCluster/argoCDAgentAddon/agentNamespace'"],
     ['principal.destinationBasedMapping', 'yes', "at '/principal/destinationBasedMapping': got string, want boolean"],
     ['principal.auth', 'kerberos:x', "at '/principal/auth': 'kerberos:x' does not match pattern"],
+    ['controller.rolloutStrategy', { type: 'Canary' }, "at '/controller/rolloutStrategy/type': value must be one of"],
     ['imagePullSecrets', 'pull', "at '/imagePullSecrets': got string, want array"],
     ['hubArgoCD.install', 'maybe', "at '/install': value must be one of 'auto'"],
     ['hubArgoCD.server.replicas', 0, "at '/server/replicas': minimum: got 0, want 1"],

@@ -78,6 +78,39 @@ it('schedules a placement, follows the labels of clusters and the leases of thei
   await decided(['cluster1']);
 });
 
+it('names the decision groups of a placement, and follows a change of them', async () => {
+  const { client } = testbed.hub;
+  const placement = { name: 'grouped', namespace: 'default' };
+  const inGroup = (groupName: string) => ({
+    decisionStrategy: {
+      groupStrategy: {
+        decisionGroups: [{ groupName, groupClusterSelector: { labelSelector: { matchLabels: { fleet: 'yes' } } } }],
+      },
+    },
+  });
+  const label = (name: string) => `cluster.open-cluster-management.io/decision-group-${name}`;
+  const decided = async (group: string) => {
+    await waitForObject(client, placementDecisions, { ...placement, name: 'grouped-decision-1' }, (d) => {
+      const { [label('index')]: index, [label('name')]: name } = d?.metadata.labels ?? {};
+      return index === '0' && name === group && d?.status?.decisions?.[0]?.clusterName === 'cluster1';
+    });
+    await waitForObject(client, placements, placement, (found) => {
+      const [first, ...more] = (found?.status?.decisionGroups ?? []) as Record<string, unknown>[];
+      return (
+        more.length === 0 &&
+        (first?.decisionGroupIndex ?? 0) === 0 &&
+        first?.decisionGroupName === group &&
+        first.clusterCount === 1 &&
+        JSON.stringify(first.decisions) === '["grouped-decision-1"]'
+      );
+    });
+  };
+  await client.create(placements, { metadata: placement, spec: inGroup('canary') });
+  await decided('canary');
+  await client.mergePatch(placements, placement, { spec: inGroup('everybody') });
+  await decided('everybody');
+});
+
 it('applies a work, repairs it, drops what is no longer in it, and removes everything with it', async () => {
   const { client } = testbed.hub;
   const spoke = managed().client;
