@@ -28,7 +28,7 @@ export function serveLive(options: {
   /** Argo CD's ConfigMaps of settings. */
   settings: Informer<ConfigMap>;
   namespace: string;
-  /** Whether requests for resources are carried out (`--enable-resource-proxy`). */
+  /** Whether requests for resources are carried out, and terminals opened (`--enable-resource-proxy`). */
   isEnabled: boolean;
   access: 'managed' | 'all';
   /** The Redis of this cluster's Argo CD. */
@@ -54,15 +54,16 @@ export function serveLive(options: {
   });
   const resources = new Resources({ client, managed, access, logger });
   const logs = new Logs({ client, managed, access, logger });
-  const terminals = new Terminals({ client, managed, access, ...options.terminals, logger });
+  const { isEnabled } = options;
+  const terminals = new Terminals({ client, managed, access, isEnabled, ...options.terminals, logger });
   const requests = new LiveRequests({
     handlers: {
       [targets.resource]: async (event, context) => {
         if (event.type === cancelType) requests.cancel(dataOf(event, cancelRequest).uuid);
-        else if (options.isEnabled) await resources.handle(event, context);
+        else if (isEnabled) await resources.handle(event, context);
         else refuse(event, context, 501, 'live resources are switched off on this agent (--enable-resource-proxy)');
       },
-      // As in the original, logs and terminals are served whatever --enable-resource-proxy says.
+      // As in the original, logs are served whatever --enable-resource-proxy says.
       [targets.containerLog]: (event, context) => logs.handle(event, context),
       [targets.terminal]: (event, context) => terminals.handle(event, context),
       [targets.redis]: (event, context) => redis.handle(event, context),

@@ -75,6 +75,7 @@ interface Options {
   request?: object;
   protocol?: string;
   isManaged?: boolean;
+  isEnabled?: boolean;
   refuse?: Error;
   /** The API server does not agree before this. */
   held?: Promise<void>;
@@ -124,6 +125,7 @@ async function start(options: Options = {}) {
     client,
     managed: { verdictOn: async () => ({ isManaged: options.isManaged ?? true }) },
     access: 'managed',
+    isEnabled: options.isEnabled ?? true,
     idleMs: options.idleMs ?? 0,
     metrics: { opened: () => counts.open++, closed: () => counts.open-- },
     logger: createLogger({ destination: { write: (line) => void lines.push(line) } }),
@@ -228,6 +230,7 @@ test.each([
 
 test.each([
   ['a pod of no Application', { isManaged: false }, 403],
+  ['an agent that serves none', { isEnabled: false }, 501],
   ['a name that leads elsewhere', { request: { podName: '../x' } }, 400],
   ['what the API server refuses', { refuse: new ApiError({ status: 403, message: 'no pods/exec' }) }, 403],
   ['what fails', { refuse: new Error('broken') }, 500],

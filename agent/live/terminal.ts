@@ -14,6 +14,8 @@ export interface TerminalsOptions {
   readonly client: KubeClient;
   readonly managed: Pick<ManagedObjects, 'verdictOn'>;
   readonly access: 'managed' | 'all';
+  /** Whether any terminal is opened. argocd-agent says that its switch is about terminals too, and does not look at it. */
+  readonly isEnabled: boolean;
   /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
   readonly idleMs: number;
   readonly metrics: TerminalMetrics;
@@ -42,7 +44,7 @@ export class Terminals {
 
   /** Serves one request, over a live stream, to its end. */
   async handle(event: WireEvent, { live, signal }: RequestContext): Promise<void> {
-    const { client, idleMs, metrics, logger } = this.#options;
+    const { client, isEnabled, idleMs, metrics, logger } = this.#options;
     const request = dataOf(event, terminalRequest);
     const { uuid, namespace, podName, containerName, tty } = request;
     const session = await TerminalSession.open(live, { uuid, isTty: tty, idleMs, signal });
@@ -52,6 +54,7 @@ export class Terminals {
     this.#open++;
     metrics.opened();
     try {
+      if (!isEnabled) throw new Refusal(501, 'live access is switched off on this agent (--enable-resource-proxy)');
       if (this.#open > mostAtOnce) throw new Refusal(429, `the agent has ${mostAtOnce} terminals open already`);
       await requireManagedPod(request, this.#options, session.gone);
       const path = `${podPath(request, 'exec')}?${queryOf(request)}`;
@@ -61,8 +64,8 @@ export class Terminals {
     } catch (error) {
       if (!session.gone.aborted) {
         const [code, text] = statusOf(error);
-        if (code >= 500) logger.warn({ ...about, error }, 'a terminal could not be opened');
-        else logger.info({ ...about, error }, 'a terminal was refused');
+        if (error instanceof Refusal || code < 500) logger.info({ ...about, error }, 'a terminal was refused');
+        else logger.warn({ ...about, error }, 'a terminal could not be opened');
         session.end(text);
       }
     } finally {
