@@ -59,6 +59,33 @@ async function allowAllBut(resource: string | undefined): Promise<void> {
     subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
   } as KubeObject);
   limited ??= KubeClient.fromKubeconfig((await cluster?.kubeconfigFor({ user, groups: [] })) ?? '');
+  await knows(limited, resource);
+}
+
+/** Waits until the API server goes by the rights: it hears of them like everybody else, a little later. */
+async function knows(client: KubeClient, withheld: string | undefined): Promise<void> {
+  const groups = {
+    managedclusters: 'cluster',
+    placementdecisions: 'cluster',
+    placements: 'cluster',
+    manifestworks: 'work',
+  };
+  for (const [resource, group] of Object.entries(groups)) {
+    const resourceAttributes = { group: `${group}.open-cluster-management.io`, resource, verb: 'patch' };
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes },
+    };
+    await eventually(`the rights on ${resource}`, async () => {
+      const answer = await client.request('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+        method: 'POST',
+        body,
+      });
+      const { status } = JSON.parse(await answer.body.text()) as { status: { allowed: boolean } };
+      return status.allowed === (resource !== withheld);
+    });
+  }
 }
 
 const worksOf = async (name: string) =>
