@@ -106,7 +106,7 @@ beforeAll(async () => {
   await agent.says(/Connected to the principal/);
   await obeys();
   untouched = await others();
-}, 120_000);
+});
 afterAll(async () => {
   await agent?.stop('SIGKILL');
   await server?.close();
@@ -120,7 +120,7 @@ afterEach(async () => {
   expect(await others()).toEqual(untouched);
   const status = await readFile(`/proc/${agent.pid}/status`, 'utf8');
   expect(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1]) / 1024, 'memory of the agent').toBeLessThan(1_200);
-}, 60_000);
+});
 
 function take(event: WireEvent): void {
   if (isAcknowledgement(event)) acknowledged.add(event.eventId);

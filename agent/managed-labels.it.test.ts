@@ -92,7 +92,7 @@ test('a deletion that waits for an agent that is away says so, and is released',
     await editManaged(name, { metadata: { finalizers: null } });
   }
   await until('it is gone', async () => (await onHub('kept')) === undefined || undefined, logs());
-}, 180_000);
+});
 
 test('a deletion that nobody gets on with is brought to the notice of Argo CD', async () => {
   await deployed('stuck', [resources]);
@@ -104,4 +104,4 @@ test('a deletion that nobody gets on with is brought to the notice of Argo CD', 
   );
   await editManaged('stuck', { metadata: { finalizers: null } });
   await until('it is gone', async () => (await onHub('stuck')) === undefined || undefined, logs());
-}, 120_000);
+});

@@ -43,7 +43,7 @@ beforeAll(async () => {
     return mirror && (await client.get(appProjects, { namespace, name: `${neighbour}-team` }));
   });
   await stage.takeStock();
-}, 120_000);
+});
 afterAll(() => stage?.close());
 afterEach(() => stage.expectPeace(), 60_000);
 
