@@ -5,6 +5,7 @@ import {
   type KubeClient,
   namespaces,
   type PodSpec,
+  pods,
   type ResourceType,
   resourceType,
   secrets,
@@ -15,22 +16,21 @@ import {
   type Application,
   applicationSets,
   applications,
-  type Fleet,
   gitOpsClusters,
   guestbookFiles,
   guestbookRepository,
   guestbookSet,
   guestbookValues,
   isSyncedAndHealthy,
-  type Member,
-  programLogs,
+  type SharedFleet,
+  type SharedMember,
   selectedClusters,
-  startFleet,
   waitForObject,
   waitForObjects,
 } from '../fleet/index.ts';
 import { restrictedRefusals } from '../hub/index.ts';
 import { appliedManifestWorks, type Condition, manifestWorks, placementDecisions } from '../ocm/index.ts';
+import { startTestFleet, testProvider } from '../provider/index.ts';
 
 const managedClusterAddOns = resourceType<{
   metadata: { name: string };
@@ -49,16 +49,16 @@ const addOn = 'argocd-agent-addon';
 const clientSecret = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
 const generous = { timeoutMs: 180_000 };
 
-let fleet: Fleet;
+let fleet: SharedFleet;
 beforeAll(async () => {
-  fleet = await startFleet({ labels: selectedClusters });
+  fleet = await startTestFleet({ labels: selectedClusters });
   await fleet.git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');
 });
 afterAll(() => fleet?.stop());
-beforeEach(() => onTestFailed(async () => console.error(fleet ? await programLogs(fleet) : 'the fleet did not start')));
+beforeEach(() => onTestFailed(async () => console.error(fleet ? await fleet.logs() : 'the fleet did not start')));
 
 const names = () => [...fleet.members.keys()].sort();
-const each = (check: (name: string, member: Member) => Promise<void>) =>
+const each = (check: (name: string, member: SharedMember) => Promise<void>) =>
   Promise.all([...fleet.members].map(([name, member]) => check(name, member)));
 const hubSecret = async (name: string) => (await fleet.hub.client.get(secrets, { namespace: argocd, name }))?.data;
 const appOf = (cluster: string) => ({ namespace: argocd, name: `guestbook-${cluster}` });
@@ -105,7 +105,7 @@ describe('after helm install, without anyone doing more', () => {
     }));
 
   test('what runs on a managed cluster is what was delivered, and belongs to the work', () =>
-    each(async (name, { cluster, node }) => {
+    each(async (name, { cluster }) => {
       const works = await fleet.hub.client.list(manifestWorks, { namespace: name });
       expect(works.map(({ metadata }) => metadata.name).sort()).toEqual(
         [`${addOn}-agent`, `${addOn}-argocd`, `${addOn}-crds`].sort(),
@@ -120,16 +120,18 @@ describe('after helm install, without anyone doing more', () => {
       expect(live.map(({ metadata }) => metadata.name).sort()).toEqual(
         delivered.map(({ manifest }) => manifest.metadata.name).sort(),
       );
+      const running = (await cluster.client.list(pods, { namespace: argocd })).filter(
+        ({ status }) => status?.phase === 'Running',
+      );
       for (const { work, manifest } of delivered) {
-        const running = live.find(({ metadata }) => metadata.name === manifest.metadata.name);
-        expect(running).toMatchObject({ spec: (manifest as { spec?: object }).spec });
+        const found = live.find(({ metadata }) => metadata.name === manifest.metadata.name);
+        expect(found).toMatchObject({ spec: (manifest as { spec?: object }).spec });
         const record = records.find(({ spec }) => spec?.manifestWorkName === work);
-        expect(running?.metadata.ownerReferences).toMatchObject([
+        expect(found?.metadata.ownerReferences).toMatchObject([
           { kind: 'AppliedManifestWork', name: record?.metadata.name, uid: record?.metadata.uid },
         ]);
-        expect(node.pidOf(argocd, `${manifest.metadata.name}-`), `a process of ${manifest.metadata.name}`).toBeTypeOf(
-          'number',
-        );
+        const itsPods = running.filter(({ metadata }) => metadata.name.startsWith(`${manifest.metadata.name}-`));
+        expect(itsPods.length, `running pods of ${manifest.metadata.name}`).toBeGreaterThan(0);
       }
     }));
 
@@ -303,7 +305,8 @@ describe('an ApplicationSet over the Placement', () => {
   });
 });
 
-describe("a new version of the hub's Argo CD", () => {
+// Nobody has such an image: only processes of this machine run under any name.
+describe.skipIf(testProvider() !== 'local')("a new version of the hub's Argo CD", () => {
   const image = 'quay.io/argoproj/argocd:v3.2.99';
   const imageOf = (spec: { template?: { spec?: PodSpec } } | undefined) => spec?.template?.spec?.containers[0]?.image;
 
@@ -333,7 +336,7 @@ describe("a new version of the hub's Argo CD", () => {
   });
 });
 
-function first(): [string, Member] {
+function first(): [string, SharedMember] {
   const [entry] = fleet.members;
   if (!entry) throw new Error('the fleet has no managed cluster');
   return entry;
