@@ -7,6 +7,7 @@ import {
   type Peer,
   peerOnStream,
   resourceTypeOf,
+  SendTurns,
   Unserved,
 } from '../lib/bridge/index.ts';
 import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
@@ -57,6 +58,7 @@ export class Sessions {
   /** What agents said about themselves when they last authenticated. */
   readonly #introductions = new Map<string, { version: string; namespace: string }>();
   readonly #current = new Map<string, Current>();
+  readonly #turns = new SendTurns();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -180,6 +182,7 @@ export class Sessions {
       unreadable: (event) => useless(event),
       unsendable: (event) => metrics.unsendable(agent, unsendable(event)),
       intake: this.#options.intake,
+      turns: this.#turns,
     });
     const current: Current = { session, peer, since: new Date() };
     this.#current.set(agent, current);

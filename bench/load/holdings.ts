@@ -30,11 +30,16 @@ export interface Holding {
 /** The objects on one simulated cluster. */
 export class Holdings {
   readonly #held = new Map<string, Holding>();
-  #applications = 0;
+  readonly #applications: Holding[] = [];
 
   /** How many Applications there are. */
   get applications(): number {
-    return this.#applications;
+    return this.#applications.length;
+  }
+
+  /** One of the Applications, counted round and round. */
+  application(index: number): Holding | undefined {
+    return this.#applications[index % this.#applications.length];
   }
 
   /** Everything, in the order in which it came. */
@@ -45,6 +50,11 @@ export class Holdings {
   /** The object that an event is about. */
   find(event: WireEvent): Holding | undefined {
     return this.#held.get(placeOf(event));
+  }
+
+  /** The object of a name. */
+  at(target: Target, namespace: string, name: string): Holding | undefined {
+    return this.#held.get(`${target}/${namespace}/${name}`);
   }
 
   /** Keeps what a `create` or `spec-update` says. */
@@ -60,7 +70,6 @@ export class Holdings {
       before.version++;
       return before;
     }
-    if (before === undefined && event.target === targets.application) this.#applications++;
     const made: Holding = {
       target: event.target as Target,
       kind: kinds[event.target] ?? event.target,
@@ -73,6 +82,8 @@ export class Holdings {
       health: undefined,
     };
     this.#held.set(place, made);
+    if (before !== undefined) this.#unlist(before);
+    if (event.target === targets.application) this.#applications.push(made);
     return made;
   }
 
@@ -91,15 +102,21 @@ export class Holdings {
     return { kind, name, namespace, uid: '', checksum: null };
   }
 
-  /** Forgets what a `delete` says; what has another source stays. */
-  drop(event: WireEvent): void {
+  /** Forgets what a `delete` says, and returns it; what has another source stays. */
+  drop(event: WireEvent): Holding | undefined {
     const place = placeOf(event);
     const { name } = namesOf(event);
     const before = this.#held.get(place);
     const sourceUid = event.resourceId.slice(name.length + 1);
-    if (before === undefined || (sourceUid !== '' && before.sourceUid !== sourceUid)) return;
+    if (before === undefined || (sourceUid !== '' && before.sourceUid !== sourceUid)) return undefined;
     this.#held.delete(place);
-    if (event.target === targets.application) this.#applications--;
+    this.#unlist(before);
+    return before;
+  }
+
+  #unlist(holding: Holding): void {
+    const index = this.#applications.indexOf(holding);
+    if (index >= 0) this.#applications.splice(index, 1);
   }
 }
 

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { resourceListChecksum } from '../../lib/argocd/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
+import { type Delivery, Outbox, type ResourceKey } from '../../lib/sync/index.ts';
 import {
   acknowledgement,
   agentSource,
@@ -48,9 +48,7 @@ export interface SimulatedAgentOptions {
 /** An event of ours without acknowledgement. */
 interface Unanswered {
   readonly event: WireEvent;
-  readonly firstSentAt: number;
   dueAt: number;
-  readonly holding: Holding | undefined;
 }
 
 const resendMs = { least: 5_000, spread: 5_000 };
@@ -58,8 +56,9 @@ const origin = { source: agentSource };
 
 /**
  * A managed agent as its principal sees it, with a cluster in memory: logs in with its certificate, tells what it has,
- * takes Applications, projects and the rest, acknowledges, and reports status with at most one report per Application
- * under way. It speaks argocd-agent's protocol and knows nothing of the principal behind it.
+ * takes Applications, projects and the rest, acknowledges, and reports status as this project's agents do, by the same
+ * outbox: one report per Application under way, as many at once as the principal works off, each as the status is then. It
+ * speaks argocd-agent's protocol and knows nothing of the principal behind it.
  */
 export class SimulatedAgent {
   readonly name: string;
@@ -67,9 +66,11 @@ export class SimulatedAgent {
   readonly #holdings = new Holdings();
   /** Event id → what waits for its acknowledgement. */
   readonly #unanswered = new Map<string, Unanswered>();
-  /** Applications whose status changed while a report of it was under way. */
+  readonly #reports: Outbox<Holding>;
+  /** Applications whose status changed since it was reported. */
   readonly #outdated = new Set<Holding>();
-  readonly #reporting = new Set<Holding>();
+  /** Reports without acknowledgement, by event id: when they were first sent. */
+  readonly #reportedAt = new Map<string, number>();
   #stop: AbortController | undefined;
   #ended: Promise<void> = Promise.resolve();
   #stream: EventStream | undefined;
@@ -77,6 +78,8 @@ export class SimulatedAgent {
   /** Either side asked for a resync on this connection. */
   #isCompared = false;
   #isInSync = false;
+  /** The stream takes no more for the moment. */
+  #isFull = false;
   /** Status changes that were never sent because a newer one came first. */
   superseded = 0;
   /** Reports that were sent, repetitions not counted. */
@@ -85,6 +88,7 @@ export class SimulatedAgent {
   constructor(options: SimulatedAgentOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#reports = new Outbox({ source: { read: (key) => this.#status(key) }, sendsDeletes: false });
   }
 
   get isConnected(): boolean {
@@ -102,7 +106,7 @@ export class SimulatedAgent {
 
   /** Status changes that the principal has not acknowledged. */
   get unreported(): number {
-    return this.#reporting.size + this.#outdated.size;
+    return this.#reports.inFlight + this.#outdated.size;
   }
 
   /** Connects, and stays so as far as the principal lets it. */
@@ -127,6 +131,7 @@ export class SimulatedAgent {
           closed: () => {
             this.#stream = undefined;
             this.#isInSync = false;
+            this.#reports.disconnected();
           },
         };
       },
@@ -139,27 +144,23 @@ export class SimulatedAgent {
     this.#stop?.abort();
     this.#stop = undefined;
     await this.#ended;
+    this.#reports.close();
   }
 
   /** Argo CD on the cluster finds that the health of an Application has changed. */
   changeHealth(index: number, message: string): void {
-    const applications = Array.from(this.#holdings.values()).filter(({ target }) => target === targets.application);
-    const holding = applications[index % applications.length];
+    const holding = this.#holdings.application(index);
     if (holding === undefined) return;
     holding.health = { status: 'Progressing', message };
     holding.version++;
-    if (!this.#reporting.has(holding)) this.#report(holding);
-    else if (this.#outdated.has(holding)) this.superseded++;
-    else this.#outdated.add(holding);
+    if (this.#outdated.has(holding)) this.superseded++;
+    this.#report(holding);
   }
 
   /** Tells how much Argo CD has in its cache, as managed agents do every 10 s. */
   sendClusterCacheInfo(): void {
     const payload = { applicationsCount: this.#holdings.applications, apisCount: 60, resourcesCount: 500 };
-    this.#say(
-      messageEvent(targets.clusterCacheInfoUpdate, eventTypes.clusterCacheInfoUpdate, payload, origin),
-      undefined,
-    );
+    this.#say(messageEvent(targets.clusterCacheInfoUpdate, eventTypes.clusterCacheInfoUpdate, payload, origin));
   }
 
   /** Gives a sign of life. */
@@ -182,6 +183,12 @@ export class SimulatedAgent {
     this.#isInSync = false;
     this.#isCompared = !this.#hasIntroducedItself;
     for (const { event } of this.#unanswered.values()) stream.send(event);
+    stream.onDrain(() => {
+      this.#isFull = false;
+      this.#reports.writable();
+    });
+    this.#isFull = false;
+    this.#reports.connected({ send: (delivery) => this.#sendReport(stream, delivery) });
     if (!this.#hasIntroducedItself) {
       this.#hasIntroducedItself = true;
       this.#announce();
@@ -198,28 +205,40 @@ export class SimulatedAgent {
   }
 
   #ask(type: string, payload: object): void {
-    this.#say(messageEvent(targets.resourceResync, type, payload, origin), undefined);
+    this.#say(messageEvent(targets.resourceResync, type, payload, origin));
   }
 
-  #say(event: WireEvent, holding: Holding | undefined): void {
-    const now = performance.now();
-    const dueAt = now + resendMs.least + Math.random() * resendMs.spread;
-    this.#unanswered.set(event.eventId, { event, firstSentAt: now, dueAt, holding });
+  #say(event: WireEvent): void {
+    const dueAt = performance.now() + resendMs.least + Math.random() * resendMs.spread;
+    this.#unanswered.set(event.eventId, { event, dueAt });
     this.#stream?.send(event);
   }
 
   #report(holding: Holding): void {
-    const object = localObject(holding);
-    this.#reporting.add(holding);
+    this.#outdated.add(holding);
+    this.#reports.changed(keyOf(holding));
+  }
+
+  #status({ namespace, name }: ResourceKey) {
+    const holding = this.#holdings.at(targets.application, namespace, name);
+    const version = String(holding?.version);
+    return holding && { uid: holding.uid, version, digest: version, object: holding };
+  }
+
+  #sendReport(stream: EventStream, delivery: Delivery<Holding>): boolean {
+    if (this.#isFull) return false;
+    if (!('snapshot' in delivery)) return true;
+    const { resourceId, eventId, snapshot } = delivery;
+    const holding = snapshot.object;
+    if (!this.#reportedAt.has(eventId)) {
+      this.reports++;
+      this.#reportedAt.set(eventId, performance.now());
+    }
     this.#outdated.delete(holding);
-    this.reports++;
-    const { uid, version } = holding;
-    // The version alone would not do: a copy that is made again starts with the first one.
-    const ids = {
-      resourceId: `${holding.name}_${uid}`,
-      eventId: `${holding.name}_${uid}_${version}_${randomUUID().slice(0, 8)}`,
-    };
-    this.#say(objectEvent(targets.application, eventTypes.statusUpdate, object, origin, ids), holding);
+    const ids = { resourceId, eventId };
+    const event = objectEvent(targets.application, eventTypes.statusUpdate, localObject(holding), origin, ids);
+    this.#isFull = !stream.send(event) && !stream.ended;
+    return true;
   }
 
   #take(event: WireEvent): void {
@@ -232,15 +251,14 @@ export class SimulatedAgent {
     this.#lookAround();
   }
 
-  #answered({ eventId }: WireEvent): void {
-    const one = this.#unanswered.get(eventId);
-    if (one === undefined) return;
-    this.#unanswered.delete(eventId);
-    const { holding } = one;
-    if (holding === undefined) return;
-    this.#options.listener.reported(performance.now() - one.firstSentAt);
-    this.#reporting.delete(holding);
-    if (this.#outdated.has(holding)) this.#report(holding);
+  #answered({ resourceId, eventId }: WireEvent): void {
+    if (this.#unanswered.delete(eventId)) return;
+    const sentAt = this.#reportedAt.get(eventId);
+    if (sentAt !== undefined) {
+      this.#reportedAt.delete(eventId);
+      this.#options.listener.reported(performance.now() - sentAt);
+    }
+    this.#reports.acknowledged(resourceId, eventId);
   }
 
   #follow(event: WireEvent): void {
@@ -263,17 +281,26 @@ export class SimulatedAgent {
         if (isNew && event.target === targets.application) this.#report(holding);
         return;
       }
-      case eventTypes.delete:
-        this.#holdings.drop(event);
+      case eventTypes.delete: {
+        const gone = this.#holdings.drop(event);
+        if (gone === undefined) return;
+        this.#outdated.delete(gone);
+        this.#reports.changed(keyOf(gone));
+      }
     }
   }
 
   #lookAround(): void {
-    if (this.#isInSync || !this.#isCompared || this.#stream === undefined || this.#unanswered.size > 0) return;
+    if (this.#isInSync || !this.#isCompared || this.#stream === undefined) return;
+    if (this.#unanswered.size > 0 || this.#reports.pending > 0) return;
     if (this.#holdings.applications < this.#options.applications) return;
     this.#isInSync = true;
     this.#options.listener.inSync(this);
   }
+}
+
+function keyOf({ namespace, name }: Holding): ResourceKey {
+  return { kind: 'Application', namespace, name };
 }
 
 const say = () => undefined;

@@ -6,6 +6,8 @@ import type { Changes, Command, Counts, Report } from '../load/protocol.ts';
 
 const script = new URL('../load/main.ts', import.meta.url).pathname;
 
+const progressMs = 15_000;
+
 /** How a {@link Generator} is started. */
 export interface GeneratorOptions {
   readonly server: string;
@@ -64,6 +66,11 @@ export class Generator {
     return generator;
   }
 
+  get pid(): number {
+    if (this.#process.pid === undefined) throw new Error('the load generator does not run');
+    return this.#process.pid;
+  }
+
   /** Connects all agents at once; returns the moment, in milliseconds since the epoch. */
   connect(): number {
     this.#tell({ do: 'connect' });
@@ -72,19 +79,41 @@ export class Generator {
 
   /** Resolves when all agents have been in sync after a moment. @throws Error when that takes longer than `timeoutMs` */
   async allInSync(since: number, timeoutMs = 300_000): Promise<void> {
-    const deadline = performance.now() + timeoutMs;
-    const done = () => this.inSync.size === this.#agents && [...this.inSync.values()].every((at) => at >= since);
-    while (!done()) {
+    const left = await this.inSyncWithin(since, timeoutMs);
+    if (left > 0) {
+      throw new Error(`${left} agents are not in sync after ${timeoutMs / 1000} s: ${await this.described()}`);
+    }
+  }
+
+  /**
+   * Waits until all agents have been in sync after a moment, or for so long; resolves with the number of those that have
+   * not. `progress` is called every 15 s.
+   */
+  async inSyncWithin(
+    since: number,
+    timeoutMs: number,
+    progress: () => Promise<void> = async () => undefined,
+  ): Promise<number> {
+    const began = performance.now();
+    const left = () => this.#agents - [...this.inSync.values()].filter((at) => at >= since).length;
+    for (let told = 0; left() > 0; ) {
       if (this.#ended !== undefined) throw new Error(this.#ended);
-      if (performance.now() > deadline) {
-        const { connected, inSync, applications, losses } = await this.count();
-        throw new Error(
-          `${this.#agents - inSync} agents are not in sync after ${timeoutMs / 1000} s: ${connected} are connected, ` +
-            `${losses} connections were lost (last: ${this.#lastLoss}), they have ${applications} Applications`,
-        );
+      const elapsed = performance.now() - began;
+      if (elapsed > timeoutMs) break;
+      if (elapsed > (told + 1) * progressMs) {
+        told = Math.floor(elapsed / progressMs);
+        await progress();
       }
       await this.#news(1_000);
     }
+    return left();
+  }
+
+  /** How things stand, in words. */
+  async described(): Promise<string> {
+    const { connected, inSync, applications, losses } = await this.count();
+    const lost = losses === 0 ? '' : `, ${losses} connections were lost (last: ${this.#lastLoss})`;
+    return `${connected} agents are connected, ${inSync} in sync, they have ${applications} Applications${lost}`;
   }
 
   /** See `Fleet.change`. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { argoCdCrds, installCrds } from '../../e2e/hub/index.ts';
 import { applications, appProjects, mapAgent, namespace, put, putTls, startRedis } from '../../e2e/pair/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
-import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
+import { namespaces } from '../../lib/kube/index.ts';
 import {
   createAuthority,
   generateJwtKey,
@@ -13,6 +13,7 @@ import {
 } from '../../lib/pki/index.ts';
 import { inParallel } from './in-parallel.ts';
 import { realisticApplication } from './realistic.ts';
+import { type Requests, servedRequests } from './requests.ts';
 
 /** As many requests as a small API server works on without queueing. */
 const width = 32;
@@ -28,10 +29,10 @@ export interface Hub {
   readonly pki: string;
   /** Gives agents a namespace and a cluster Secret each. */
   map(agents: readonly string[]): Promise<void>;
-  /** Creates so many Applications for each agent, with the status that agents report. */
-  fill(agents: readonly string[], perAgent: number): Promise<void>;
-  /** Requests that the API server has served so far for one kind, by verb; successful ones only. */
-  requests(resource: string): Promise<Readonly<Record<string, number>>>;
+  /** Creates so many Applications for each agent, with the status that agents report; `progress` hears how many, now and then. */
+  fill(agents: readonly string[], perAgent: number, progress?: (created: number) => void): Promise<void>;
+  /** Requests that the API server has served so far. */
+  requests(): Promise<Requests>;
   stop(): Promise<void>;
 }
 
@@ -92,13 +93,20 @@ export async function startHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<Hub> {
         await mapAgent(client, name);
       });
     },
-    async fill(agents, perAgent) {
+    async fill(agents, perAgent, progress = () => undefined) {
       const all = Array.from({ length: perAgent }, (_, index) => agents.map((agent) => ({ agent, index }))).flat();
-      await inParallel(all, width, ({ agent, index }) =>
-        client.create(applications, realisticApplication(agent, applicationName(index))),
-      );
+      let created = 0;
+      const told = setInterval(() => progress(created), 15_000);
+      try {
+        await inParallel(all, width, async ({ agent, index }) => {
+          await client.create(applications, realisticApplication(agent, applicationName(index)));
+          created++;
+        });
+      } finally {
+        clearInterval(told);
+      }
     },
-    requests: (resource) => servedRequests(client, resource),
+    requests: () => servedRequests(client),
     async stop() {
       await Promise.all([cluster.stop(), redis.stop()]);
     },
@@ -121,17 +129,4 @@ async function cachedAuthority(): Promise<KeyCertificate> {
   await writeFile(keyFile, authority.key, { mode: 0o600 });
   await writeFile(certificateFile, authority.certificate);
   return authority;
-}
-
-/** Counted by the API server itself, as each request ends. */
-async function servedRequests(client: KubeClient, resource: string): Promise<Record<string, number>> {
-  const response = await client.request('/metrics');
-  const counts: Record<string, number> = {};
-  for (const line of (await response.body.text()).split('\n')) {
-    if (!line.startsWith('apiserver_request_total{') || !line.includes(`resource="${resource}"`)) continue;
-    const verb = /verb="([A-Z]+)"/.exec(line)?.[1];
-    if (verb === undefined || !/code="2\d\d"/.test(line)) continue;
-    counts[verb] = (counts[verb] ?? 0) + Number(line.slice(line.lastIndexOf(' ') + 1));
-  }
-  return counts;
 }

@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ArgoObject, applications as applicationType } from '../../e2e/pair/index.ts';
 import { Informer } from '../../lib/kube/index.ts';
-import { latencies, latencyHeading } from '../figures.ts';
+import { latencies, latencyHeading, percentile } from '../figures.ts';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
 import { applicationName, type Hub, startHub } from './hub.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
 import { usageOf } from './process-meter.ts';
+import { processesOf, usageHeading, usageRows } from './processes.ts';
+import { describedRequests, requestsBetween, writesOf } from './requests.ts';
 import { milliseconds, print, table } from './table.ts';
 
 const help = `Usage: npm run bench -- status [--agents N] [--applications N] [--per-second N] [--seconds N]
@@ -15,7 +17,9 @@ const help = `Usage: npm run bench -- status [--agents N] [--applications N] [--
 Agents report changed statuses: how long each takes from the change on its cluster to a watch event on the hub, and how many
 writes to the hub's API server it costs. An agent sends the next status of an Application when the one before is
 acknowledged; one that another follows before it is sent or written is skipped. The floor is a bare client that writes statuses
-of the same size back to back: more than that the hub's API server does not take on this machine.
+of the same size back to back, before and after: more than that the hub's API server does not take on this machine. Where more
+changes than that, each Application can have its turn no oftener than all of them together take; a delay is good when it is
+less than such a turn, and it is fair when all Applications and all agents have their turns alike.
 
   --agents N         (100)
   --applications N   on the hub, for all agents together; all change in turn (1000)
@@ -30,7 +34,7 @@ const floorWidth = 16;
 export async function benchStatus(args: string[]): Promise<void> {
   const options = scaleOptions(args, help, { agents: 100, applications: 1_000, 'per-second': 1_000, seconds: 30 });
   if (options === undefined) return;
-  const { agents, applications, seconds } = options;
+  const { agents, applications, seconds: duration } = options;
   const perAgent = Math.round(applications / agents);
   const names = agentNames(agents);
   const hub = await startHub();
@@ -41,72 +45,66 @@ export async function benchStatus(args: string[]): Promise<void> {
     print(`A hub with ${agents} agents and ${perAgent} Applications for each is made …`);
     await hub.map(names);
     await hub.fill(names, perAgent);
-    const delays: number[] = [];
-    let lastSeenAt = 0;
+    const shown = new Shown();
     const hubView = new Informer<ArgoObject>({ client: hub.cluster.client, type: applicationType });
-    hubView.subscribe({
-      updated(old, now) {
-        const changedAt = timeOfChange(now);
-        if (changedAt === undefined || changedAt === timeOfChange(old)) return;
-        lastSeenAt = performance.now();
-        delays.push(performance.timeOrigin + lastSeenAt - changedAt);
-      },
-    });
+    hubView.subscribe({ updated: (old, now) => shown.take(old, now) });
     const watching = hubView.run(ended.signal);
     await hubView.synced();
-    const floor = await bareWrites(hub, names, perAgent);
+    const floorBefore = await bareWrites(hub, names, perAgent);
     principal = await startPrincipal(hub);
     generator = await Generator.start({ server: principal.server, pki: hub.pki, agents, applications: perAgent });
     await generator.allInSync(generator.connect());
+    print(`All are in sync; statuses change for a few seconds, and then for ${duration} s that count …`);
     await generator.change(options['per-second'], 3);
-    await quiet(delays);
-    delays.length = 0;
-    const apiServer = hub.cluster.apiServer.pid;
-    const before = await Promise.all([hub.requests('applications'), principal.usage(), usageOf(apiServer)]);
+    await quiet(shown);
+    shown.clear();
+    const parts = { hub, principal, generator };
+    const [requests, processes] = await Promise.all([hub.requests(), processesOf(parts)]);
     const began = performance.now();
-    const changes = await generator.change(options['per-second'], seconds);
-    await quiet(delays);
-    const after = await Promise.all([hub.requests('applications'), principal.usage(), usageOf(apiServer)]);
-    const writes = writesOf(after[0]) - writesOf(before[0]);
-    const written = writes / ((lastSeenAt - began) / 1000);
+    const changes = await generator.change(options['per-second'], duration);
+    await quiet(shown);
+    const lasted = (shown.lastAt - began) / 1000;
+    const used = await processesOf(parts);
+    const made = requestsBetween(requests, await hub.requests());
+    const floorAfter = await bareWrites(hub, names, perAgent);
+    const writes = writesOf(made, 'applications');
     const skipped = changes.sent - writes;
-    const perChange = (cpu: number) => milliseconds((1000 * cpu) / changes.made);
-    print(
-      table(
-        [
-          'status changes',
-          'made',
-          'superseded at agents',
-          'sent',
-          'superseded at the principal',
-          'writes',
-          'writes each',
-        ],
-        [
-          [
-            `${agents} agents, ${options['per-second']} a second for ${seconds} s`,
-            ...[changes.made, changes.superseded, changes.sent, skipped, writes].map(String),
-            (writes / changes.made).toFixed(3),
-          ],
-        ],
-      ),
-    );
+    const heading = [
+      '',
+      'made',
+      'superseded at agents',
+      'sent',
+      'superseded at the principal',
+      'writes',
+      'writes each',
+    ];
+    const figures = [changes.made, changes.superseded, changes.sent, skipped, writes].map(String);
+    const what = `${agents} agents, ${options['per-second']} status changes a second for ${duration} s`;
+    print(`\n${table(heading, [[what, ...figures, (writes / changes.made).toFixed(3)]])}`);
+    print(` asked of the hub's API server: ${describedRequests(made)}`);
+
+    const written = writes / lasted;
+    const floor = (floorBefore.perSecond + floorAfter.perSecond) / 2;
+    const turnMs = (1000 * applications) / Math.min(floor, options['per-second']);
     print(`\n${latencyHeading}`);
-    print(latencies('from the change on its cluster to the watch event on the hub', delays));
+    print(latencies('from the change on its cluster to the watch event on the hub', shown.delays));
+    print(latencies('between two statuses of one Application on the hub', shown.intervals));
     const [p50, p90, p99, greatest] = changes.acknowledgedMs.map((ms) => ms.toFixed(1).padStart(9));
     print(` ${'from sending to acknowledgement'.padEnd(52)}${p50}${p90}${p99}${greatest}   n=${changes.sent}`);
+    const counts = names.map((agent) => shown.ofAgent.get(agent) ?? 0);
+    print(` Statuses shown of one agent: ${Math.min(...counts)} at least, ${Math.max(...counts)} at most`);
     print(
-      `\n Floor: a bare client writes ${floor.perSecond.toFixed(0)} statuses a second, each of which costs the hub's API server ` +
-        `${milliseconds(floor.cpuMs)} of CPU`,
+      `\n Floor: a bare client writes ${floorBefore.perSecond.toFixed(0)} statuses a second before and ` +
+        `${floorAfter.perSecond.toFixed(0)} after, each of which costs the hub's API server ${milliseconds(floorBefore.cpuMs)} ` +
+        'of CPU',
     );
     print(
-      ` Written: ${written.toFixed(0)} a second, so that each of the ${applications} Applications, if it changes without pause, ` +
-        `has its turn every ${(applications / written).toFixed(1)} s`,
+      ` Written: ${written.toFixed(0)} a second, ${share(written, floor)} of that. Each of ${applications} Applications that ` +
+        `change without pause can have its turn every ${(turnMs / 1000).toFixed(2)} s at the floor's pace: the delay's p99 is ` +
+        `${(percentile(shown.delays, 99) / turnMs).toFixed(2)} such turns, its median ` +
+        `${(percentile(shown.delays, 50) / turnMs).toFixed(2)}`,
     );
-    print(
-      ` CPU for each change: principal ${perChange(after[1].cpuSeconds - before[1].cpuSeconds)}, ` +
-        `hub API server ${perChange(after[2].cpuSeconds - before[2].cpuSeconds)}`,
-    );
+    print(`\n${table(usageHeading(`While ${changes.made} statuses changed`), usageRows(processes, used))}`);
     ended.abort();
     await watching;
   } finally {
@@ -114,6 +112,41 @@ export async function benchStatus(args: string[]): Promise<void> {
     await generator?.stop();
     await principal?.stop();
     await hub.stop();
+  }
+}
+
+const share = (part: number, whole: number) => `${((100 * part) / whole).toFixed(0)} %`;
+
+/** What a watch of the hub has shown of the statuses that agents changed. */
+class Shown {
+  /** Milliseconds from the change on its cluster until it was seen. */
+  readonly delays: number[] = [];
+  /** Milliseconds between two statuses of one Application. */
+  readonly intervals: number[] = [];
+  readonly ofAgent = new Map<string, number>();
+  /** When the last one was seen, by this process's clock. */
+  lastAt = 0;
+  readonly #seenAt = new Map<string, number>();
+
+  take(old: ArgoObject, now: ArgoObject): void {
+    const changedAt = timeOfChange(now);
+    if (changedAt === undefined || changedAt === timeOfChange(old)) return;
+    const { namespace = '', name } = now.metadata;
+    const id = `${namespace}/${name}`;
+    const before = this.#seenAt.get(id);
+    this.lastAt = performance.now();
+    this.delays.push(performance.timeOrigin + this.lastAt - changedAt);
+    if (before !== undefined) this.intervals.push(this.lastAt - before);
+    this.#seenAt.set(id, this.lastAt);
+    this.ofAgent.set(namespace, (this.ofAgent.get(namespace) ?? 0) + 1);
+  }
+
+  /** Begins anew. */
+  clear(): void {
+    this.delays.length = 0;
+    this.intervals.length = 0;
+    this.ofAgent.clear();
+    this.#seenAt.clear();
   }
 }
 
@@ -142,17 +175,14 @@ async function bareWrites(
   return { perSecond: writes / seconds, cpuMs: (1000 * (cpuSeconds - before.cpuSeconds)) / writes };
 }
 
-/** Resolves when nothing was added for a second. */
-async function quiet(list: readonly unknown[]): Promise<void> {
-  for (let before = -1; before !== list.length; await sleep(1_000)) before = list.length;
+/** Resolves when nothing was seen for a second. */
+async function quiet(shown: Shown): Promise<void> {
+  for (let before = -1; before !== shown.delays.length; await sleep(1_000)) before = shown.delays.length;
 }
 
 /** When the status was changed on the managed cluster, in milliseconds since the epoch: the generator writes it there. */
 function timeOfChange({ status }: ArgoObject): number | undefined {
   const { message } = (status?.health ?? {}) as { message?: string };
-  return message === undefined ? undefined : Number(message);
-}
-
-function writesOf(requests: Readonly<Record<string, number>>): number {
-  return ['PATCH', 'PUT', 'POST', 'APPLY'].reduce((sum, verb) => sum + (requests[verb] ?? 0), 0);
+  const time = Number(message);
+  return Number.isFinite(time) ? time : undefined;
 }

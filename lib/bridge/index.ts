@@ -7,6 +7,7 @@ export { loggedStore, type StoreDetail } from './logged-store.ts';
 export { eventOf, messageOf } from './messages.ts';
 export { type Peer, type PeerListener, peerOnStream } from './peer.ts';
 export { persistently } from './persist.ts';
+export { SendTurns, type TurnLimits } from './send-turns.ts';
 export { kubeStore } from './store.ts';
 export { allSynced } from './synced.ts';
 export { refusalOf, Unserved } from './unserved.ts';

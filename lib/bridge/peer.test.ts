@@ -9,13 +9,13 @@ import {
   WireError,
   type WireEvent,
 } from '../wire/index.ts';
-import { eventOf, type IntakeLimits, peerOnStream } from './index.ts';
+import { eventOf, type IntakeLimits, peerOnStream, SendTurns } from './index.ts';
 
 const ids = { resourceId: 'app_1', eventId: 'app_1_2' };
 const object = { metadata: { name: 'app', namespace: 'ns', uid: '1', resourceVersion: '2' }, spec: {} };
 const message: Message = { target: 'application', type: 'create', principalUid: 'p', ...ids, object };
 
-function start(intake?: IntakeLimits) {
+function start(intake?: IntakeLimits, turns?: SendTurns) {
   const sent: WireEvent[] = [];
   const heard: unknown[] = [];
   const state = { room: true, drained: (): void => undefined, ended: false, paused: false, tooLarge: false };
@@ -53,6 +53,7 @@ function start(intake?: IntakeLimits) {
     other: ({ target }) => heard.push(`other ${target}`),
     unreadable: ({ target }) => heard.push(`unreadable ${target}`),
     ...(intake === undefined ? {} : { intake }),
+    ...(turns === undefined ? {} : { turns }),
   });
   return { peer, sent, heard, state };
 }
@@ -147,4 +148,35 @@ test('a message over the limit is left to a later attempt, not thrown at whoever
   state.tooLarge = false;
   expect(peer.connection.send(message)).toBe(true);
   expect(sent).toHaveLength(1);
+});
+
+test('after its turn a peer waits, and is told when it may go on, unless the stream is full or has ended', () => {
+  const next: (() => void)[] = [];
+  const turns = new SendTurns({ messages: 1, bytes: 1_000_000, messagesOfOne: 1 }, (run) => next.push(run));
+  const { peer, heard, sent, state } = start(undefined, turns);
+  expect([peer.connection.send(message), peer.connection.send(message)]).toEqual([true, false]);
+  next.shift()?.();
+  expect(heard).toEqual(['writable']);
+
+  state.room = false;
+  expect([peer.connection.send(message), peer.connection.send(message)]).toEqual([true, false]);
+  next.shift()?.();
+  state.room = true;
+  state.drained();
+  expect(heard, 'once for the turn, once for the stream').toEqual(['writable', 'writable']);
+
+  expect([peer.connection.send(message), peer.connection.send(message)]).toEqual([true, false]);
+  state.ended = true;
+  next.shift()?.();
+  expect(heard).toHaveLength(2);
+  expect(sent).toHaveLength(3);
+});
+
+test('acknowledgements do not wait for a turn', () => {
+  const turns = new SendTurns({ messages: 1, bytes: 1_000_000, messagesOfOne: 1 }, () => undefined);
+  const { peer, sent } = start(undefined, turns);
+  peer.connection.send(message);
+  peer.connection.acknowledge(message);
+  peer.connection.acknowledge(message);
+  expect(sent).toHaveLength(3);
 });

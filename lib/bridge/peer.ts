@@ -9,6 +9,7 @@ import {
 } from '../wire/index.ts';
 import { Intake, type IntakeLimits } from './intake.ts';
 import { eventOf, messageOf } from './messages.ts';
+import { SendTurns } from './send-turns.ts';
 
 /** The engine's side of a connection: what it is told. */
 export interface PeerListener {
@@ -55,8 +56,10 @@ export function peerOnStream(options: {
   /** Hears of an event that is too large to be sent; it is told in the log. */
   unsendable?(event: WireEvent): void;
   intake?: IntakeLimits;
+  /** Shared by all peers of the process. Default: the peer's own. */
+  turns?: SendTurns;
 }): Peer {
-  const { stream, source, listener, logger } = options;
+  const { stream, source, listener, logger, turns = new SendTurns() } = options;
   const intake = options.intake && new Intake(options.intake);
   /** An acknowledgement carries all extensions of what it acknowledges, as with argocd-agent. */
   const extensions = new WeakMap<Message, WireEvent['extensions']>();
@@ -74,6 +77,10 @@ export function peerOnStream(options: {
     regulate();
     listener.writable();
   });
+  const goOn = () => {
+    // A full stream says when it has drained.
+    if (!full && !stream.ended) listener.writable();
+  };
   const send = (event: WireEvent) => {
     options.sent(event);
     logger.debug(brief(event), 'event sent');
@@ -106,8 +113,9 @@ export function peerOnStream(options: {
   return {
     connection: {
       send: (message) => {
-        if (full) return false;
+        if (full || !turns.mayI(goOn)) return false;
         const event = eventOf(message, source);
+        turns.sent(goOn, event.data.byteLength);
         try {
           send(options.outgoing?.(event) ?? event);
           options.messageSent?.(message);

@@ -25,8 +25,8 @@ export interface Flight {
   readonly sentAt: number;
   /** When to decide and send again. */
   dueAt: number;
-  /** Takes one of the `maxInFlight` places. Resends do not: what is never acknowledged must hold nobody up. */
-  readonly counted: boolean;
+  /** The event was sent before on this link, and not acknowledged in time. */
+  readonly isRepeated: boolean;
 }
 
 /** What is known of one resource at the peer. */
@@ -41,9 +41,10 @@ export interface Entry {
   /** Sets the event ids of a state that is told anew apart from those under which the peer has heard it before. */
   mark: string;
   flight: Flight | undefined;
-  /** How often the event named by `unanswered` ran out of time on this link. */
+  /** How often the event named by `unanswered`, first sent at `unansweredSince`, ran out of time on this link. */
   timeouts: number;
   unanswered: string;
+  unansweredSince: number;
 }
 
 /** Something to tell the peer, and what its acknowledgement would mean. */

@@ -9,6 +9,7 @@ import {
   removal,
   settle,
 } from './decision.ts';
+import { FlightWindow } from './flight-window.ts';
 import { keyString, type Link, type ResourceKey, type Source } from './resource.ts';
 
 /** How an {@link Outbox} works. */
@@ -17,7 +18,7 @@ export interface OutboxOptions<T> {
   readonly clock?: Clock;
   /** Numbers in [0, 1), for jitter. */
   readonly random?: () => number;
-  /** How many resources may wait for their first acknowledgement at once. */
+  /** How many resources may wait for their first acknowledgement at most; a peer that is slow is sent fewer at once. */
   readonly maxInFlight?: number;
   /** When to send again what was not acknowledged. Default as argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
   readonly resend?: Backoff;
@@ -51,8 +52,10 @@ const defaultResend: Backoff = { baseMs: 5_000, factor: 4, capMs: 120_000, jitte
  * 3. `held` is what the peer acknowledged last of what was sent last, or its own word; nothing else sets it.
  * 4. An incarnation that was sent is deleted at the peer, or replaced there by another, before its resource is
  *    forgotten: a lost acknowledgement leaves no phantom.
- * 5. The queue is first in, first out. What is never acknowledged takes no place from the others, and is sent again
- *    ever more rarely.
+ * 5. The queue is first in, first out. As much is in flight as the peer works off in about a second: what waits, waits
+ *    here, where it can still become something newer. What is acknowledged late, while the peer goes on acknowledging what
+ *    was sent before, is not sent again. What is never acknowledged takes no place from the others, and is sent again ever
+ *    more rarely.
  * 6. An intent is sent when the peer has acknowledged the present state of its resource, and always under the same
  *    event id, so that a peer that gets it twice does it once. A peer may take its time with it: what is to be said
  *    meanwhile does not wait for that, and a late acknowledgement counts.
@@ -63,7 +66,6 @@ export class Outbox<T> {
   readonly #source: Source<T>;
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #maxInFlight: number;
   readonly #resend: Backoff;
   readonly #sendsDeletes: boolean;
   readonly #replaces: boolean;
@@ -74,9 +76,9 @@ export class Outbox<T> {
   readonly #queue = new Set<Entry>();
   /** Event → the resource that waits for its acknowledgement, in the order of sending. */
   readonly #flights = new Map<string, Entry>();
+  readonly #window: FlightWindow;
   /** Intents that something else has overtaken, by event. */
   readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: Outcome }>();
-  #counted = 0;
 
   #link: Link<T> | undefined;
   /** The link refused; it will call `writable`. */
@@ -89,8 +91,8 @@ export class Outbox<T> {
     this.#source = options.source;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? Math.random;
-    this.#maxInFlight = options.maxInFlight ?? 256;
     this.#resend = options.resend ?? defaultResend;
+    this.#window = new FlightWindow({ most: options.maxInFlight ?? 256, resendMs: this.#resend.baseMs });
     this.#sendsDeletes = options.sendsDeletes ?? true;
     this.#replaces = options.replaces ?? true;
     this.#onIdle = options.onIdle;
@@ -195,6 +197,8 @@ export class Outbox<T> {
     if (!this.#sendsDeletes) {
       entry.copies.clear();
     }
+    const now = this.#clock.now();
+    this.#window.answered(entry.flight, now - entry.unansweredSince, now);
     this.#endFlight(entry, entry.flight);
     entry.unanswered = '';
     entry.timeouts = 0;
@@ -293,7 +297,7 @@ export class Outbox<T> {
       return;
     }
     for (const entry of this.#queue) {
-      if (this.#full || this.#counted >= this.#maxInFlight) {
+      if (this.#full || this.#window.isFull) {
         return;
       }
       const next = this.#next(entry);
@@ -313,24 +317,30 @@ export class Outbox<T> {
 
   #send(link: Link<T>, entry: Entry, next: Next<T>): void {
     const event = eventKey(next.delivery.resourceId, next.delivery.eventId);
+    const now = this.#clock.now();
     if (entry.unanswered !== event) {
       entry.unanswered = event;
+      entry.unansweredSince = now;
       entry.timeouts = 0;
     }
-    const now = this.#clock.now();
     const flight: Flight = {
       event,
       outcome: next.outcome,
       sentAt: now,
-      dueAt: now + backoffDelay(this.#resend, entry.timeouts + 1, this.#random()),
-      counted: entry.timeouts === 0,
+      dueAt: now + backoffDelay(this.#resend, entry.timeouts + 1, this.#random()) + this.#usualWait(),
+      isRepeated: entry.timeouts > 0,
     };
     entry.flight = flight;
     this.#flights.set(event, entry);
     this.#overtaken.delete(event);
-    this.#counted += flight.counted ? 1 : 0;
+    if (!flight.isRepeated) {
+      this.#window.enter(flight);
+    }
     if (!link.send(next.delivery)) {
       this.#endFlight(entry, flight);
+      if (!flight.isRepeated) {
+        entry.unanswered = '';
+      }
       this.#full = true;
       return;
     }
@@ -366,16 +376,16 @@ export class Outbox<T> {
         flight.dueAt = Math.min(flight.dueAt, flight.sentAt + intentPatienceMs);
         this.#wakeAt(flight.dueAt);
       }
-    } else if (!flight.counted) {
+    } else if (flight.isRepeated) {
       // The peer had its time with the old state. The new one may be what it can take, so it need not wait as long.
-      flight.dueAt = Math.min(flight.dueAt, flight.sentAt + this.#resend.baseMs);
+      flight.dueAt = Math.min(flight.dueAt, flight.sentAt + this.#resend.baseMs + this.#usualWait());
       this.#wakeAt(flight.dueAt);
     }
   }
 
   #endFlight(entry: Entry, flight: Flight): void {
     this.#flights.delete(flight.event);
-    this.#counted -= flight.counted ? 1 : 0;
+    this.#window.leave(flight);
     entry.flight = undefined;
   }
 
@@ -383,8 +393,10 @@ export class Outbox<T> {
   #land(): void {
     this.#full = false;
     this.#overtaken.clear();
+    this.#window.reset();
     for (const entry of [...this.#flights.values()]) {
       if (entry.flight !== undefined) {
+        entry.unanswered = '';
         this.#endFlight(entry, entry.flight);
         entry.timeouts = 0;
         this.#queue.add(entry);
@@ -399,10 +411,15 @@ export class Outbox<T> {
     }
     this.#alarm = undefined;
     let next = Number.POSITIVE_INFINITY;
+    let hasLost = false;
     for (const entry of [...this.#flights.values()]) {
       const flight = entry.flight;
+      if (flight !== undefined && flight.dueAt <= now && this.#isLate(flight, now)) {
+        flight.dueAt = now + this.#resend.baseMs;
+      }
       if (flight !== undefined && flight.dueAt <= now) {
         this.#endFlight(entry, flight);
+        hasLost ||= flight.outcome.is !== 'intent';
         if (flight.outcome.is === 'intent') {
           this.#overtaken.set(flight.event, { entry, outcome: flight.outcome });
         }
@@ -412,7 +429,20 @@ export class Outbox<T> {
         next = Math.min(next, flight?.dueAt ?? next);
       }
     }
+    if (hasLost) {
+      this.#window.lost();
+    }
     this.#wakeAt(next);
+  }
+
+  /** An intent may be overtaken, and what is sent again was given up before. */
+  #isLate(flight: Flight, now: number): boolean {
+    return flight.outcome.is !== 'intent' && !flight.isRepeated && this.#window.isLate(flight, now);
+  }
+
+  /** What the peer may take for an answer, by what it took lately. */
+  #usualWait(): number {
+    return Math.min(2 * this.#window.latencyMs, this.#resend.capMs);
   }
 
   #wakeAt(at: number): void {
@@ -437,6 +467,7 @@ export class Outbox<T> {
         flight: undefined,
         timeouts: 0,
         unanswered: '',
+        unansweredSince: 0,
       };
       this.#entries.set(id, entry);
     }
