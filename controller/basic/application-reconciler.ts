@@ -6,7 +6,7 @@ import { placeOfWork } from './caches.ts';
 import { applied, feedbackOf } from './feedback.ts';
 import { isArgoCdFinalizer, keys, problemCondition, workName } from './names.ts';
 import { claimOfAgent, obstacleTo } from './obstacle.ts';
-import { planRequests } from './requests.ts';
+import { nextCopy, planRequests } from './requests.ts';
 import { type Application, applications, type Payload, type PullWork, payloadOf, pullWorks } from './resources.ts';
 import { type Report, statusFor } from './status.ts';
 import { placeOf, type Target, wishOf } from './target.ts';
@@ -111,9 +111,9 @@ export class ApplicationReconciler {
   ): Promise<Requeue | undefined> {
     const { logger, patienceMs } = this.#world;
     const key = keyOf(application);
-    const payload = payloadFor(application, target, plan.requests);
-    const current = payloadOf(existing.work);
-    if (plan.isBusy && current && !isEqual(current, payload)) {
+    const wanted = payloadFor(application, target, plan.requests);
+    let payload = nextCopy(plan, payloadOf(existing.work), wanted);
+    if (payload === undefined) {
       const since = this.#heldSince.get(key) ?? performance.now();
       this.#heldSince.set(key, since);
       const left = since + patienceMs - performance.now();
@@ -122,6 +122,7 @@ export class ApplicationReconciler {
         { application: key, cluster: target.cluster },
         'a change no longer waits for the operation under way',
       );
+      payload = wanted;
     }
     this.#heldSince.delete(key);
     const desired = workFor(application, target, payload, existing.name);

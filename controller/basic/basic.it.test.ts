@@ -127,6 +127,43 @@ test('a change waits for the operation that is under way, and does not start it 
   expect(fleet.argoCd.ended).toHaveLength(1);
 });
 
+test('an operation that somebody terminates on the hub ends on the cluster', async () => {
+  fleet.start();
+  fleet.argoCd.isHolding = true;
+  await fleet.create('guestbook', { operation: sync });
+  const running = (one: Application | undefined) => {
+    const state = one?.status?.operationState;
+    return state?.phase === 'Running' && state.message === undefined;
+  };
+  await fleet.onHub('it to run', 'guestbook', running);
+  // Something else that waits for its end must not come with it.
+  await fleet.change('guestbook', { spec: { source: { targetRevision: 'v2' } } });
+  // As Argo CD's API server does it.
+  await fleet.change('guestbook', { status: { operationState: { phase: 'Terminating' } } });
+  const ended = await fleet.onHub('its end', 'guestbook', (one) => one && !one.operation);
+  expect(ended.status?.operationState).toMatchObject({ phase: 'Failed', message: 'Operation terminated' });
+  await fleet.worksAre('the change', 'argocd/guestbook', ([work]) => revisionIn(work) === 'v2');
+  await fleet.onCluster('the change', 'guestbook', (one) => {
+    const source = one?.spec?.source as { targetRevision: string } | undefined;
+    return source?.targetRevision === 'v2' && one?.operation === undefined;
+  });
+  expect(fleet.argoCd.terminated).toEqual(['argocd/guestbook']);
+  expect(fleet.argoCd.ended).toEqual([]);
+  // The next one is not touched by it.
+  fleet.argoCd.isHolding = false;
+  await fleet.change('guestbook', { operation: sync });
+  await fleet.onHub('the next to succeed', 'guestbook', (one) => {
+    return one?.operation === undefined && one?.status?.operationState?.phase === 'Succeeded';
+  });
+  expect(fleet.argoCd.ended).toEqual(['argocd/guestbook']);
+  const [work] = await fleet.works();
+  await eventually('the work to be applied', async () => {
+    const found = (await fleet.works()).find(({ metadata }) => metadata.name === work?.metadata.name);
+    const applied = found?.status?.conditions?.find(({ type }) => type === 'Applied');
+    return applied?.status === 'True' && applied.observedGeneration === found?.metadata.generation;
+  });
+});
+
 test('a change does not wait for ever', async () => {
   fleet.start({ patienceMs: 500 });
   fleet.argoCd.isHolding = true;

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { mergePatchBetween } from '../../lib/argocd/index.ts';
 import { type Feedback, feedbackOf } from './feedback.ts';
 import { keys } from './names.ts';
-import { planRequests } from './requests.ts';
+import { nextCopy, planRequests } from './requests.ts';
 import type { Application, Operation, Payload, PullWork } from './resources.ts';
 import { idOf, payloadFor, workFor } from './work.ts';
 
@@ -91,6 +90,68 @@ describe('an operation', () => {
   });
 });
 
+describe('the termination of an operation', () => {
+  const state = (id: string, phase = 'Terminating') => ({
+    operationState: { phase, startedAt: '2026-01-02T03:00:00Z', operation: operation(id) },
+  });
+  const terminated = (id: string, of = id) => application({ operation: operation(id), status: state(of) });
+  const running: Feedback = {
+    operationArrived: 'a',
+    operationPending: 'a',
+    operationTaken: 'a',
+    operationStatePhase: 'Running',
+  };
+
+  it.each<[string, Feedback, boolean]>([
+    ['is brought when the cluster tells that the operation runs', running, true],
+    ['waits until the operation has arrived', {}, false],
+    ['waits until it was begun', { operationArrived: 'a', operationPending: 'a', operationTaken: 'z' }, false],
+    ['is not brought when it is over', { ...running, operationStatePhase: 'Succeeded' }, false],
+  ])('%s', (_, feedback, isBrought) => {
+    const { requests, isBusy } = plan(terminated('a'), copy('a'), feedback);
+    expect(requests.operation?.isEnding ?? false).toBe(isBrought);
+    expect(isBusy).toBe(true);
+  });
+
+  it('says nothing but the phase, and stays in the copy until the operation is over', () => {
+    const bringing = payloadFor(application(), target, {
+      operation: { id: 'a', operation: operation('a'), isEnding: true },
+    });
+    expect(bringing.status).toEqual({ operationState: { phase: 'Terminating' } });
+    const again = plan(terminated('a'), bringing, { ...running, operationStatePhase: 'Terminating' });
+    expect(payloadFor(terminated('a'), target, again.requests)).toEqual(bringing);
+    // What the cluster tells may be from before it heard that the operation shall end.
+    const before = { ...running, operationPending: '', operationStatePhase: 'Succeeded' };
+    expect(plan(terminated('a'), bringing, before).application).toBeUndefined();
+    const after = { ...running, operationArrived: 'a/end', operationPending: '', operationStatePhase: 'Failed' };
+    const over = plan(terminated('a'), bringing, after);
+    expect(over.application?.operation).toBeUndefined();
+    expect(payloadFor(terminated('a'), target, over.requests)).toEqual(bringing);
+    const done = plan(application(), bringing, { operationArrived: 'a/end', operationTaken: 'a' });
+    expect(payloadFor(application(), target, done.requests).status).toBeUndefined();
+  });
+
+  it('withdraws what was not sent yet', () => {
+    const { requests, application: next } = plan(terminated('b'), copy(), {});
+    expect(requests.operation).toBeUndefined();
+    expect(next?.operation).toBeUndefined();
+    expect(next?.status?.operationState).toMatchObject({
+      phase: 'Failed',
+      message: 'terminated before it was sent to managed cluster c1',
+      finishedAt: '2026-01-02T03:04:05Z',
+    });
+    const waiting = plan(terminated('b'), copy('a'), running);
+    expect(waiting.requests.operation).toMatchObject({ id: 'a' });
+    expect(waiting.requests.operation?.isEnding).toBeUndefined();
+    expect(waiting.application?.operation).toBeUndefined();
+  });
+
+  it('of an earlier operation means nothing to the next one', () => {
+    expect(plan(terminated('a', 'z'), copy('a'), running).requests.operation?.isEnding).toBeUndefined();
+    expect(plan(terminated('b', 'z'), copy(), {}).requests.operation).toMatchObject({ id: 'b' });
+  });
+});
+
 describe('a refresh', () => {
   const asking = (how: string) => {
     const one = application();
@@ -121,10 +182,13 @@ describe('a refresh', () => {
 class Fleet {
   hub: Application = application({ spec: { destination: {} } });
   work: PullWork | undefined;
-  live: (Payload & { status: { operation?: Operation }; hash: string }) | undefined;
+  live: (Omit<Payload, 'status'> & { status: { operation?: Operation; phase?: string }; hash: string }) | undefined;
   told: Feedback = {};
   readonly ran: string[] = [];
   readonly begun: string[] = [];
+  /** Operations that were broken off, and those that the hub took back. */
+  readonly ended: string[] = [];
+  withdrawn = 0;
   #ids = 0;
   #busy = false;
 
@@ -133,14 +197,23 @@ class Fleet {
     const payload = this.work?.spec.workload.manifests[0] as Payload | undefined;
     const planned = planRequests(this.hub, { payload, feedback: this.told }, `id${++this.#ids}`, now);
     if (!planned.isBeginning) {
-      const next = payloadFor(this.hub, target, planned.requests);
-      const isHeld = planned.isBusy && payload && mergePatchBetween(payload, next) !== undefined;
-      if (!isHeld && JSON.stringify(next) !== JSON.stringify(payload)) {
+      const next = nextCopy(planned, payload, payloadFor(this.hub, target, planned.requests));
+      if (next && JSON.stringify(next) !== JSON.stringify(payload)) {
         if (writes-- <= 0) return;
         this.work = workFor(this.hub, target, next);
       }
     }
-    if (planned.application && writes > 0) this.hub = planned.application;
+    if (planned.application && writes > 0) {
+      if (planned.application.status?.operationState?.message?.startsWith('terminated before')) this.withdrawn++;
+      this.hub = planned.application;
+    }
+  }
+
+  /** Someone ends the operation, as Argo CD's API server does it. */
+  terminate(): void {
+    const state = this.hub.status?.operationState;
+    if (this.hub.operation === undefined || state === undefined) return;
+    this.hub = { ...this.hub, status: { operationState: { ...state, phase: 'Terminating' } } };
   }
 
   /** The work agent applies what there is. */
@@ -150,7 +223,9 @@ class Fleet {
     const hash = JSON.stringify(payload);
     if (this.live?.hash === hash) return;
     // What another owner has taken off comes back with a new version; what the new version lacks is removed.
-    this.live = { ...structuredClone(payload), status: this.live?.status ?? {}, hash };
+    const { status: ending, ...content } = structuredClone(payload);
+    const phase = ending && { phase: ending.operationState.phase };
+    this.live = { ...content, status: { ...this.live?.status, ...phase }, hash };
     if (!this.live.operation) this.#busy = false;
   }
 
@@ -158,14 +233,18 @@ class Fleet {
   run(): void {
     if (!this.live?.operation) return;
     const id = idOf(this.live.operation) ?? '?';
-    if (this.#busy) {
-      this.ran.push(id);
+    const isEnding = this.live.status.phase === 'Terminating';
+    if (this.#busy || isEnding) {
+      // What is over and told to end is ended again: nothing is deployed by that.
+      if (this.#busy) this.ran.push(id);
+      if (isEnding) this.ended.push(id);
       delete this.live.operation;
+      this.live.status = { ...this.live.status, phase: isEnding ? 'Failed' : 'Succeeded' };
       this.#busy = false;
       return;
     }
     this.begun.push(id);
-    this.live.status = { operation: this.live.operation };
+    this.live.status = { operation: this.live.operation, phase: 'Running' };
     this.#busy = true;
   }
 
@@ -178,6 +257,7 @@ class Fleet {
       ...value('operationArrived', this.live.metadata.annotations?.[keys.operation]),
       ...value('operationPending', idOf(this.live.operation)),
       ...value('operationTaken', idOf(this.live.status.operation)),
+      ...value('operationStatePhase', this.live.status.phase),
     ];
     const manifests = [
       {
@@ -204,13 +284,14 @@ function dice(seed: number): (sides: number) => number {
 describe('8.3 H: operations', () => {
   it('run once each, in order, whatever is late, missed or killed', () => {
     const first = Math.floor(Math.random() * 2 ** 31);
+    let ended = 0;
     for (let round = 0; round < 300; round++) {
       const seed = first + round;
       const roll = dice(seed);
       const fleet = new Fleet();
       let asked = 0;
       for (let step = 0; step < 120; step++) {
-        const what = roll(8);
+        const what = roll(9);
         if (what === 0 && fleet.hub.operation === undefined) {
           asked++;
           fleet.hub = { ...fleet.hub, operation: { sync: { revision: 'HEAD' } } };
@@ -220,6 +301,7 @@ describe('8.3 H: operations', () => {
         else if (what === 3) fleet.apply();
         else if (what === 4) fleet.run();
         else if (what === 5) fleet.tell();
+        else if (what === 6) fleet.terminate();
         else fleet.look();
       }
       for (let step = 0; step < 12; step++) {
@@ -229,13 +311,16 @@ describe('8.3 H: operations', () => {
         fleet.tell();
       }
       const why = `seed ${seed}`;
-      expect(fleet.ran.length, why).toBe(asked);
+      expect(fleet.ran.length + fleet.withdrawn, why).toBe(asked);
       expect(fleet.begun, why).toEqual(fleet.ran);
-      expect(new Set(fleet.ran).size, why).toBe(asked);
+      expect(new Set(fleet.ran).size, why).toBe(fleet.ran.length);
+      expect(fleet.live?.status.phase, why).not.toMatch(/Running|Terminating/);
+      ended += fleet.ended.length;
       expect(fleet.hub.operation, why).toBeUndefined();
       expect(fleet.live?.spec, why).toMatchObject(
         fleet.hub.spec?.version === undefined ? {} : { version: fleet.hub.spec.version },
       );
     }
+    expect(ended).toBeGreaterThan(0);
   });
 });

@@ -1,8 +1,9 @@
+import { isEqual } from '../../lib/argocd/index.ts';
 import { rfc3339 } from '../../lib/kube/index.ts';
 import type { Feedback } from './feedback.ts';
 import { keys } from './names.ts';
-import type { Application, Payload } from './resources.ts';
-import { idOf, named, type Requests } from './work.ts';
+import { type Application, endingStatus, type Payload, terminating } from './resources.ts';
+import { endingMark, idOf, named, type Requests } from './work.ts';
 
 /** What is to be done about an operation and a refresh that someone asked for on the hub. */
 export interface RequestPlan {
@@ -33,6 +34,10 @@ export interface Carrier {
  * under way (as it would on an Application that Argo CD works on itself), and ends in this order: on the cluster, on the
  * hub, in the copy. By its name and what the cluster tells, each step is recognised as done or not, also by a controller
  * that was started in between.
+ *
+ * Someone who terminates it on the hub (phase Terminating, as Argo CD's API server writes it) ends it on the cluster: the
+ * copy brings that phase as soon as the cluster tells that the operation runs. Only then: Argo CD would take the phase on
+ * an operation that is over for one that is to be ended again. What was not sent yet is withdrawn.
  */
 export function planRequests(
   application: Application,
@@ -42,39 +47,66 @@ export function planRequests(
 ): RequestPlan {
   const asked = application.operation;
   const askedId = idOf(asked);
-  const carriedId = payload?.metadata.annotations?.[keys.operation];
-  const hasArrived = carriedId !== undefined && feedback.operationArrived === carriedId;
-  const isOver = hasArrived && feedback.operationPending !== carriedId;
+  const mark = payload?.metadata.annotations?.[keys.operation];
+  const carriedId = idOf(payload?.operation) ?? mark;
+  const { operationArrived: arrived } = feedback;
+  const hasArrived = carriedId !== undefined && (arrived === mark || arrived === carriedId);
+  // Of a copy that ends it, the end of the operation counts when that copy is there: the end would come again otherwise.
+  const isOver = hasArrived && arrived === mark && feedback.operationPending !== carriedId;
+
+  const isTerminated = isTerminatedOnHub(application);
+  const endsAlready = payload?.status !== undefined;
+  const runs = feedback.operationTaken === carriedId && feedback.operationStatePhase === 'Running';
+  const isEnding = endsAlready || (isTerminated && askedId === carriedId && runs);
+  const carried = (id: string) => ({ id, operation: payload?.operation ?? {}, ...(isEnding ? { isEnding } : {}) });
 
   let next: Application | undefined;
   const requests: { -readonly [K in keyof Requests]: Requests[K] } = {};
   let isBusy = false;
   if (carriedId !== undefined && payload?.operation && !isOver && (askedId === carriedId || hasArrived)) {
-    requests.operation = { id: carriedId, operation: payload.operation };
+    requests.operation = carried(carriedId);
     isBusy = true;
   } else if (carriedId !== undefined && payload?.operation && askedId === carriedId) {
     // Over: it goes from the hub first. Without it there, a restart would take what is there for a new one.
     next = { ...application };
     delete next.operation;
-    requests.operation = { id: carriedId, operation: payload.operation };
+    requests.operation = carried(carriedId);
     isBusy = true;
-  } else if (asked && askedId !== undefined) {
+  } else if (asked && askedId !== undefined && !isTerminated) {
     requests.operation = { id: askedId, operation: asked };
   }
+  if (isTerminated && askedId !== carriedId) next = withdrawn(application, now);
   const isBeginning = asked !== undefined && askedId === undefined;
   if (isBeginning) next = begun(application, newId, now);
 
   const how = application.metadata.annotations?.[keys.refresh];
   if (how !== undefined) {
-    const carried = payload?.metadata.annotations ?? {};
-    const id = carried[keys.refreshRequest];
-    const isSame = id !== undefined && carried[keys.refresh] === how;
+    const brought = payload?.metadata.annotations ?? {};
+    const id = brought[keys.refreshRequest];
+    const isSame = id !== undefined && brought[keys.refresh] === how;
     requests.refresh = { id: isSame ? id : (application.metadata.resourceVersion ?? newId), how };
     if (isSame && feedback.refreshArrived === id && feedback.refreshPending === undefined) {
       next = withoutRefresh(next ?? application);
     }
   }
   return { requests, isBusy, isBeginning, ...(next ? { application: next } : {}) };
+}
+
+/**
+ * What the work brings next; undefined when it must stay as it is while an operation is under way. The end of that operation
+ * does not wait for it, and brings nothing else.
+ */
+export function nextCopy(
+  { requests, isBusy }: Pick<RequestPlan, 'requests' | 'isBusy'>,
+  current: Payload | undefined,
+  wanted: Payload,
+): Payload | undefined {
+  if (current === undefined) return wanted;
+  if (requests.operation?.isEnding && current.status === undefined) {
+    const annotations = { ...current.metadata.annotations, [keys.operation]: endingMark(requests.operation.id) };
+    return { ...current, metadata: { ...current.metadata, annotations }, status: endingStatus };
+  }
+  return isBusy && !isEqual(current, wanted) ? undefined : wanted;
 }
 
 /** An operation that nobody has looked at yet gets its name, and shows as running, as Argo CD itself would show it. */
@@ -88,6 +120,23 @@ function begun(application: Application, id: string, now: Date): Application {
     startedAt: rfc3339(now),
   };
   return { ...application, operation, status: { ...application.status, operationState } };
+}
+
+/** Whether someone on the hub wants the operation that is there to end; the state may still be of an earlier one. */
+function isTerminatedOnHub({ operation, status }: Application): boolean {
+  const state = status?.operationState;
+  const id = idOf(operation);
+  return id !== undefined && state?.phase === terminating && idOf(state.operation) === id;
+}
+
+/** An operation that was terminated before its cluster could hear of it. */
+function withdrawn({ operation: _, ...application }: Application, now: Date): Application {
+  const { operationState } = application.status ?? {};
+  if (operationState === undefined) return application;
+  const cluster = application.metadata.annotations?.[keys.cluster];
+  const message = `terminated before it was sent to managed cluster ${cluster}`;
+  const ended = { ...operationState, phase: 'Failed', message, finishedAt: rfc3339(now) };
+  return { ...application, status: { ...application.status, operationState: ended } };
 }
 
 function withoutRefresh(application: Application): Application {

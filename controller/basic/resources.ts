@@ -54,14 +54,21 @@ export interface Application extends KubeObject {
   status?: ApplicationStatus;
 }
 
-/** What a managed cluster gets: an Application without status. */
+/** What a managed cluster gets: an Application without status, but for the word that its operation shall end. */
 export interface Payload extends KubeObject {
   apiVersion: string;
   kind: string;
   metadata: ObjectMeta & { namespace: string };
   spec?: Application['spec'];
   operation?: Operation;
+  status?: typeof endingStatus;
 }
+
+/** The phase by which Argo CD is told to break an operation off. */
+export const terminating = 'Terminating';
+
+/** Set on an Application whose operation is under way, as Argo CD's API server does it, it ends that operation. */
+export const endingStatus = { operationState: { phase: terminating } } as const;
 
 /** argoproj.io/v1alpha1 Application. */
 export const applications = resourceType<Application>({

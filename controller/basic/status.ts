@@ -1,7 +1,13 @@
 import { rfc3339 } from '../../lib/kube/index.ts';
 import type { Feedback } from './feedback.ts';
 import { problemCondition } from './names.ts';
-import type { Application, ApplicationCondition, ApplicationStatus, HistoryEntry } from './resources.ts';
+import {
+  type Application,
+  type ApplicationCondition,
+  type ApplicationStatus,
+  type HistoryEntry,
+  terminating,
+} from './resources.ts';
 import { idOf } from './work.ts';
 
 /** As many deployments as Argo CD itself remembers unless told otherwise. */
@@ -50,6 +56,8 @@ function operationStateFor(
   const asked = idOf(operation);
   // What the cluster tells is of an earlier operation.
   if (asked !== undefined && asked !== taken) return undefined;
+  // Someone wants it to end, and the cluster has not heard of that, or not done it yet.
+  const isEnding = asked !== undefined && phase === 'Running' && status?.operationState?.phase === terminating;
   const known = [operation, status?.operationState?.operation].find(
     (one) => taken !== undefined && idOf(one) === taken,
   );
@@ -59,7 +67,7 @@ function operationStateFor(
   });
   const revision = feedback.operationStateRevision;
   return defined({
-    phase,
+    phase: isEnding ? terminating : phase,
     startedAt,
     operation: known ?? (Object.keys(initiatedBy).length > 0 ? { initiatedBy } : {}),
     message: feedback.operationStateMessage,

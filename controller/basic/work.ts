@@ -1,10 +1,17 @@
 import { keys, workName } from './names.ts';
-import type { Application, Operation, Payload, PullConfig, PullWork } from './resources.ts';
+import {
+  type Application,
+  endingStatus,
+  type Operation,
+  type Payload,
+  type PullConfig,
+  type PullWork,
+} from './resources.ts';
 import type { Target } from './target.ts';
 
 /** What a copy brings once only: an operation and a refresh that someone on the hub asked for. */
 export interface Requests {
-  readonly operation?: { readonly id: string; readonly operation: Operation };
+  readonly operation?: { readonly id: string; readonly operation: Operation; readonly isEnding?: boolean };
   readonly refresh?: { readonly id: string; readonly how: string };
 }
 
@@ -66,7 +73,7 @@ export function payloadFor(application: Application, target: Target, requests: R
     annotations[keys.hostingApplicationSet] = set;
   }
   const { operation, refresh } = requests;
-  if (operation) annotations[keys.operation] = operation.id;
+  if (operation) annotations[keys.operation] = operation.isEnding ? endingMark(operation.id) : operation.id;
   if (refresh) {
     annotations[keys.refreshRequest] = refresh.id;
     annotations[keys.refresh] = refresh.how;
@@ -83,6 +90,7 @@ export function payloadFor(application: Application, target: Target, requests: R
     },
     spec: { ...spec, destination: destinationOf(application) },
     ...(operation ? { operation: named(operation.operation, operation.id) } : {}),
+    ...(operation?.isEnding ? { status: endingStatus } : {}),
   };
 }
 
@@ -139,6 +147,9 @@ function hostingSetOf({ metadata }: Application): string | undefined {
   );
   return owner && `${metadata.namespace ?? ''}/${owner.name}`;
 }
+
+/** How a copy that ends an operation is called, by which it is known to have arrived. */
+export const endingMark = (id: string) => `${id}/end`;
 
 /** An operation that bears a name. */
 export function named(operation: Operation, id: string): Operation {

@@ -16,6 +16,8 @@ import { type Application, applications } from '../resources.ts';
 export class ArgoCdStandIn {
   /** Operations that ended, by Application. */
   readonly ended: string[] = [];
+  /** Operations that were broken off, by Application. */
+  readonly terminated: string[] = [];
   /** Applications that were compared because somebody asked for it. */
   readonly refreshed: string[] = [];
   /** Applications whose deployed resources were removed with them. */
@@ -84,9 +86,18 @@ export class ArgoCdStandIn {
       });
       return;
     }
-    if (state?.phase !== 'Running') {
+    if (state?.phase !== 'Running' && state?.phase !== 'Terminating') {
       const operationState = { phase: 'Running', startedAt: now, finishedAt: null, operation: one.operation };
       await this.#patch(key, { metadata: { resourceVersion }, status: { operationState } });
+      return;
+    }
+    if (state.phase === 'Terminating') {
+      const operationState = { phase: 'Failed', finishedAt: now, message: 'Operation terminated' };
+      await this.#patch(
+        key,
+        { metadata: { resourceVersion }, operation: null, status: { operationState } },
+        this.terminated,
+      );
       return;
     }
     if (this.isHolding) return;

@@ -191,6 +191,7 @@ export class BasicFleet {
       60_000,
     );
     this.argoCd.ended.length = 0;
+    this.argoCd.terminated.length = 0;
     this.argoCd.refreshed.length = 0;
     this.argoCd.cascaded.length = 0;
   }
