@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ApiRequest } from './audit.ts';
-import { allows, describeGrant, type Grant, grantsOf, superfluous } from './grants.ts';
+import { allows, describeGrant, type Grant, grantsOf, impliedBy, superfluous } from './grants.ts';
 
 const asked = (verb: string, resource: string, where: Partial<ApiRequest> = {}): ApiRequest => ({
   user: 'system:serviceaccount:a:b',
@@ -58,5 +58,19 @@ describe('grants', () => {
       'ClusterRole wide: list secrets',
       'Role narrow: get secrets in argocd',
     ]);
+  });
+
+  it('for signers are used by whoever approves and signs', () => {
+    const group = 'certificates.k8s.io';
+    const grants = grantsOf('ClusterRole x', '', [
+      { apiGroups: [group], resources: ['certificatesigningrequests/approval'], verbs: ['update'] },
+      { apiGroups: [group], resources: ['signers'], resourceNames: ['a/b'], verbs: ['approve', 'sign'] },
+    ]);
+    const approval = asked('update', 'certificatesigningrequests/approval', { group, namespace: '', name: 'csr-1' });
+    const unused = (requests: ApiRequest[]) =>
+      texts(superfluous(grants, [...requests, ...impliedBy(requests, grants)])).map((text) => text.split(' ')[2]);
+    expect(unused([approval])).toEqual(['sign']);
+    expect(unused([{ ...approval, allowed: false }])).toEqual(['approve', 'sign']);
+    expect(unused([])).toEqual(['update', 'approve', 'sign']);
   });
 });

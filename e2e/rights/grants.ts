@@ -50,6 +50,25 @@ export function allows(grant: Grant, request: ApiRequest): boolean {
 }
 
 /**
+ * What the API server asks for by itself when it admits some of these requests: whoever approves or signs a certificate must
+ * have the right to do that for its signer. That is no request of its own, so it is taken as asked for each signer that the
+ * grants name.
+ */
+export function impliedBy(requests: readonly ApiRequest[], grants: readonly Grant[]): ApiRequest[] {
+  const verbs: Readonly<Record<string, string>> = {
+    'certificatesigningrequests/approval': 'approve',
+    'certificatesigningrequests/status': 'sign',
+  };
+  const signers = new Set(grants.flatMap(({ resource, names = [] }) => (resource === 'signers' ? names : [])));
+  return requests.flatMap((request) => {
+    const verb = verbs[request.resource];
+    const isWrite = request.verb === 'update' || request.verb === 'patch';
+    if (verb === undefined || !isWrite || !request.allowed || request.group !== 'certificates.k8s.io') return [];
+    return [...signers].map((name) => ({ ...request, verb, resource: 'signers', name }));
+  });
+}
+
+/**
  * Grants that could be taken away without any of the requests being refused: nobody used them, or whatever used them
  * is also allowed by another grant.
  */

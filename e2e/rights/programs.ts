@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
 import { type ApiRequest, requestsOf } from './audit.ts';
-import { describeGrant, type Grant, superfluous } from './grants.ts';
+import { describeGrant, type Grant, impliedBy, superfluous } from './grants.ts';
 import { RightsWitness } from './witness.ts';
 
 /** Where programs run under a service account. */
@@ -50,11 +50,14 @@ export class RightsReview {
       const { namespace, name } = place.account;
       entry.requests.push(...(await requestsOf(place.cluster.auditLog, `system:serviceaccount:${namespace}:${name}`)));
     }
-    return [...all].map(([program, { grants, requests }]) => ({
-      program,
-      refused: requests.filter(({ allowed }) => !allowed).map(describeRequest),
-      superfluous: superfluous([...grants.values()], requests).map(describeGrant),
-    }));
+    return [...all].map(([program, { grants, requests }]) => {
+      const given = [...grants.values()];
+      return {
+        program,
+        refused: requests.filter(({ allowed }) => !allowed).map(describeRequest),
+        superfluous: superfluous(given, [...requests, ...impliedBy(requests, given)]).map(describeGrant),
+      };
+    });
   }
 
   /** Stops watching. */

@@ -16,8 +16,6 @@ export function workplaces(fleet: Fleet): Record<string, Workplace[]> {
 }
 
 const readAgain = 'a write that was refused or whose answer was lost: the object is read before the next attempt';
-const signer = 'signers.certificates.k8s.io [open-cluster-management.io/argocd-agent-addon]';
-const askedByAdmission = 'the API server asks for it when a certificate is approved or signed; it is no request';
 const nodePorts = 'the Service of the principal is of type NodePort';
 const otherHubs = 'hubs that have the kind';
 const sayAgain = 'an event that happens again is counted in the first one';
@@ -37,8 +35,6 @@ const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       ),
     ),
     'ClusterRole argocd-agent-addon-controller: patch events.events.k8s.io': sayAgain,
-    [`ClusterRole argocd-agent-addon-controller: approve ${signer}`]: askedByAdmission,
-    [`ClusterRole argocd-agent-addon-controller: sign ${signer}`]: askedByAdmission,
   },
   principal: {
     'ClusterRole argocd-agent-principal: get applications.argoproj.io': readAgain,
