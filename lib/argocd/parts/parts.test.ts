@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Clock } from '../../sync/index.ts';
 import {
   AgentParts,
   type Copy,
@@ -71,7 +72,9 @@ function mirrorPart(kind: ResyncKind, heard: string[], copies: Copy[] = []): Mir
 }
 
 /** A principal with one managed agent, which acknowledges by itself unless it is told not to. */
-function startPrincipal(options: { projects?: Listed[]; applications?: Listed[]; acknowledges?: boolean } = {}) {
+function startPrincipal(
+  options: { projects?: Listed[]; applications?: Listed[]; acknowledges?: boolean; clock?: Clock } = {},
+) {
   const heard: string[] = [];
   const sent: Message[] = [];
   const acknowledged: string[] = [];
@@ -87,6 +90,7 @@ function startPrincipal(options: { projects?: Listed[]; applications?: Listed[];
     autonomous: [mirrors],
     log: logOf(warnings),
     random: () => 0,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
   principal.start(new AbortController().signal);
   const connection = {
@@ -128,6 +132,26 @@ test('one that does not answer is told everything after 2 s of silence', async (
   expect(heard).not.toContain('Application open');
   await vi.advanceTimersByTimeAsync(600);
   expect(heard).toContain('Application open');
+});
+
+test('a principal that is too busy to have read the answer waits for it again, but not for ever', () => {
+  let now = 0;
+  const timers = new Set<() => void>();
+  const clock = {
+    now: () => now,
+    after: (_: number, run: () => void) => {
+      timers.add(run);
+      return () => void timers.delete(run);
+    },
+  };
+  const { principal, connection, heard } = startPrincipal({ acknowledges: false, clock });
+  principal.connected('a', 'managed', connection);
+  const fires = () => {
+    now += 3_000;
+    for (const run of [...timers]) if (timers.delete(run)) run();
+    return heard.includes('Application open');
+  };
+  expect([fires(), fires(), fires(), fires(), fires(), fires()]).toEqual([false, false, false, false, false, true]);
 });
 
 test('one that is cut off before it answered is asked once on the next connection', async () => {

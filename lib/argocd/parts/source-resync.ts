@@ -10,6 +10,13 @@ const introductionMs = 2_000;
  * send in any order, 100 ms apart; ours acknowledge when they have told everything.
  */
 const shuffleMs = 250;
+/**
+ * A timer that comes so much too late shows that this process has more to do than it can do at once, as when a fleet comes
+ * back to a principal that was restarted: what the peer has said may not have been read yet. To tell it everything would
+ * only add to that. It is waited for again, so often at most.
+ */
+const busyMs = 500;
+const mostExtensions = 5;
 
 /**
  * The resync conversation of the side that owns the objects. A peer that is new to this process is asked what it holds
@@ -27,6 +34,7 @@ export class SourceResync implements Resync {
   /** The peer speaks as the originals do not: its acknowledgement comes last. */
   #acknowledgesLast = false;
   #cancelIntroduction: (() => void) | undefined;
+  #extensions = 0;
 
   constructor(context: ResyncContext<SourcePart>) {
     this.#context = context;
@@ -132,9 +140,17 @@ export class SourceResync implements Resync {
 
   #waitForIntroduction(): void {
     this.#cancelIntroduction?.();
-    this.#cancelIntroduction = this.#context.clock.after(this.#answered ? shuffleMs : introductionMs, () =>
-      this.#introduce(),
-    );
+    const { clock } = this.#context;
+    const waitMs = this.#answered ? shuffleMs : introductionMs;
+    const dueAt = clock.now() + waitMs;
+    this.#cancelIntroduction = clock.after(waitMs, () => {
+      if (clock.now() > dueAt + busyMs && this.#extensions < mostExtensions) {
+        this.#extensions++;
+        this.#waitForIntroduction();
+      } else {
+        this.#introduce();
+      }
+    });
   }
 
   #introduce(): void {
