@@ -8,6 +8,7 @@ import {
   successStatus,
   type TerminalSize,
 } from '../../lib/live/index.ts';
+import { formatDuration } from '../../lib/ops/index.ts';
 import { type ClientLiveStream, type LiveCalls, TerminalStreamData } from '../../lib/wire/index.ts';
 
 /** Frames are no longer than this, so that other streams of the connection get their turn. */
@@ -63,8 +64,7 @@ export class TerminalSession {
     void session.#closed.promise.then(() => signal.removeEventListener('abort', aborted));
     if (idleMs > 0) {
       session.#idle = setTimeout(() => {
-        const minutes = Math.round(idleMs / 6_000) / 10;
-        session.end(statusText(504, `the terminal was closed: nothing happened for ${minutes} minutes`));
+        session.end(statusText(504, `the terminal was closed: nothing happened for ${formatDuration(idleMs)}`));
       }, idleMs);
     }
     // Tells the principal what the stream is about.

