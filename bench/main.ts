@@ -1,4 +1,5 @@
 import { benchController } from './controller/main.ts';
+import { benchLive } from './live/main.ts';
 import { benchPropagation } from './propagation.ts';
 import { benchRotation } from './rotation.ts';
 import { benchConnect } from './scale/connect.ts';
@@ -26,6 +27,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   controller: {
     summary: '500 managed clusters are enrolled: time, API writes, what little events cost',
     run: benchController,
+  },
+  live: {
+    summary: "an object, a list, a log and watches of a cluster's API server, directly and through the proxy",
+    run: benchLive,
   },
   rotation: {
     summary: 'the certificate authority is replaced while 2,000 changes flow to three clusters',

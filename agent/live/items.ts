@@ -33,8 +33,8 @@ export async function* shownList(
   const splitter = new ListSplitter();
   let own: { apiVersion?: string; kind?: string } | undefined;
   let isFirst = true;
-  const shown = async (bytes: Uint8Array): Promise<Uint8Array | undefined> => {
-    const item = JSON.parse(textOf(bytes)) as KubeObject & Row;
+  const shown = async (bytes: Buffer): Promise<Buffer | undefined> => {
+    const item = JSON.parse(bytes.toString('utf8')) as KubeObject & Row;
     if (splitter.name === 'items') return (await shows({ ...own, ...item }, false)) ? bytes : undefined;
     if (!item.object || !(await shows(item.object, false))) return undefined;
     return rowObjects === 'Object' ? bytes : Buffer.from(JSON.stringify(withoutObject(item, rowObjects)));
@@ -49,7 +49,7 @@ export async function* shownList(
       const text = JSON.stringify(frame).slice(0, -1);
       yield Buffer.from(`${text}${text === '{' ? '' : ','}"${splitter.name}":[`);
     }
-    const parts: Uint8Array[] = [];
+    const parts: Buffer[] = [];
     for (const bytes of await Promise.all(items.map(shown))) {
       if (bytes === undefined) continue;
       if (!isFirst) parts.push(between);
@@ -113,10 +113,6 @@ function withoutObject(row: Row, rowObjects: RowObjects): object {
   if (rowObjects === 'None') return { ...row, object: null };
   const metadata = row.object?.metadata;
   return { ...row, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata } };
-}
-
-function textOf({ buffer, byteOffset, length }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, length).toString('utf8');
 }
 
 /** Longest line of a watch: an object of etcd's largest size, and what surrounds it. */

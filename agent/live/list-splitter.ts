@@ -14,7 +14,7 @@ const beforeItems = /[{,\s]"(items|rows)"\s*:\s*$/;
 export class ListSplitter {
   #frame: Buffer[] = [];
   #frameLength = 0;
-  #item: Uint8Array[] = [];
+  #item: Buffer[] = [];
   #itemLength = 0;
   #depth = 0;
   #isInString = false;
@@ -34,8 +34,9 @@ export class ListSplitter {
   }
 
   /** The items that are complete with these bytes, in their order. @throws RangeError for what is no list */
-  push(chunk: Uint8Array): Uint8Array[] {
-    const items: Uint8Array[] = [];
+  push(bytes: Uint8Array): Buffer[] {
+    const chunk = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+    const items: Buffer[] = [];
     // Where in this chunk that begins which is not put anywhere yet.
     let start = 0;
     for (let at = 0; at < chunk.length; at++) {
@@ -68,7 +69,7 @@ export class ListSplitter {
           this.#depth--;
           if (this.#place === 'items' && this.#depth === 2) {
             this.#keepItem(chunk.subarray(start, at + 1));
-            items.push(this.#item.length === 1 ? (this.#item[0] as Uint8Array) : Buffer.concat(this.#item));
+            items.push(this.#item.length === 1 ? (this.#item[0] as Buffer) : Buffer.concat(this.#item));
             this.#item = [];
             this.#itemLength = 0;
           }
@@ -111,13 +112,13 @@ export class ListSplitter {
     return text;
   }
 
-  #keepFrame(bytes: Uint8Array): void {
-    this.#frame.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  #keepFrame(bytes: Buffer): void {
+    this.#frame.push(bytes);
     this.#frameLength += bytes.length;
     if (this.#frameLength > longestFrame) throw noList();
   }
 
-  #keepItem(bytes: Uint8Array): void {
+  #keepItem(bytes: Buffer): void {
     this.#item.push(bytes);
     this.#itemLength += bytes.length;
     if (this.#itemLength > longestItem) throw new RangeError('an item of the list is larger than any object can be');

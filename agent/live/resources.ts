@@ -28,6 +28,8 @@ export interface ResourcesOptions {
 
 /** Answers up to this go into the event; longer ones would hold up the events behind them. */
 const inlineBytes = 64 * 1024;
+/** Pieces of a longer answer are put together up to this: each one that is sent costs, on both sides. */
+const gatheredBytes = 256 * 1024;
 /** How long the API server may take; principals wait 30 s in all. */
 const serverTimeoutMs = 25_000;
 const json = 'application/json';
@@ -220,7 +222,8 @@ export class Resources {
       yield* parts;
       yield* pieces;
     }
-    await this.#stream(status, contentType, whole(), request, context);
+    const all = isEndless ? whole() : gathered(whole(), gatheredBytes);
+    await this.#stream(status, contentType, all, request, context);
   }
 
   async #stream(
@@ -330,6 +333,21 @@ function plainQuery({ method, query }: Call): URLSearchParams {
   const version = method === 'GET' ? query.get('resourceVersion') : null;
   if (version !== null) asked.set('resourceVersion', version);
   return asked;
+}
+
+/** The same bytes in pieces of about this length. */
+async function* gathered(pieces: AsyncIterable<Uint8Array>, length: number): AsyncGenerator<Uint8Array> {
+  let parts: Uint8Array[] = [];
+  let held = 0;
+  for await (const piece of pieces) {
+    parts.push(piece);
+    held += piece.length;
+    if (held < length) continue;
+    yield Buffer.concat(parts);
+    parts = [];
+    held = 0;
+  }
+  if (held > 0) yield Buffer.concat(parts);
 }
 
 async function* piecesOf(body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

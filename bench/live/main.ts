@@ -1,0 +1,179 @@
+import { parseArgs } from 'node:util';
+import { configMaps } from '../../lib/kube/index.ts';
+import { latencies, latencyHeading, percentile } from '../figures.ts';
+import { configMap, type Setting, shop, startSetting, talker, type Way } from './setting.ts';
+
+const help = `Usage: npm run bench -- live [--samples N] [--objects N] [--lists N] [--watches N] [--log-megabytes N]
+
+One hub, one cluster with its agent. The API server of the cluster is asked directly and through principal and agent, in
+turns within the same run: an object, a list, a log, watches, and an object while large lists are under way.
+
+  --samples N         requests for an object each way (500)
+  --objects N         objects of the list (5000)
+  --lists N           lists each way (15)
+  --watches N         watches at once (200)
+  --log-megabytes N   size of the log (64)
+`;
+
+const collection = `/api/v1/namespaces/${shop}/configmaps`;
+const object = `${collection}/object-00000`;
+const log = `/api/v1/namespaces/${shop}/pods/${talker}/log?timestamps=true`;
+const print = (text: string) => void process.stdout.write(`${text}\n`);
+const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+
+/** Runs the benchmark and prints its tables. */
+export async function benchLive(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      samples: { type: 'string', default: '500' },
+      objects: { type: 'string', default: '5000' },
+      lists: { type: 'string', default: '15' },
+      watches: { type: 'string', default: '200' },
+      'log-megabytes': { type: 'string', default: '64' },
+      help: { type: 'boolean' },
+    },
+  });
+  if (values.help) return print(help);
+  const logBytes = Number(values['log-megabytes']) * 2 ** 20;
+  const setting = await startSetting({ objects: Number(values.objects), logBytes });
+  try {
+    print(`\n${latencyHeading}`);
+    await compare(setting, 'GET of an object', Number(values.samples), read(object), 'ms more');
+    await compare(setting, `LIST of ${values.objects} objects`, Number(values.lists), read(collection), 'times');
+    await compareLogs(setting);
+    await beside(setting, Number(values.samples));
+    await watches(setting, Math.min(100, Number(values.watches)), Number(values.watches));
+  } finally {
+    await setting.stop();
+  }
+}
+
+/** Asks for a path; the length of the answer. */
+const read = (path: string) => async (way: Way) => (await (await way.client.request(path)).body.text()).length;
+
+/** Measures both ways in turns, and what principal and agent spend on it. */
+async function compare(
+  setting: Setting,
+  what: string,
+  count: number,
+  ask: (way: Way) => Promise<number>,
+  as: 'ms more' | 'times',
+): Promise<void> {
+  const samples = new Map<string, number[]>();
+  let [principal, agent, length] = [0, 0, 0];
+  for (let round = -5; round < count; round++) {
+    for (const way of setting.ways) {
+      const before = round < 0 || way.name === 'direct' ? undefined : await setting.usage();
+      const begin = performance.now();
+      length = await ask(way);
+      const ms = performance.now() - begin;
+      if (round >= 0) samples.set(way.name, [...(samples.get(way.name) ?? []), ms]);
+      if (before === undefined) continue;
+      const after = await setting.usage();
+      principal += after.principal.cpuSeconds - before.principal.cpuSeconds;
+      agent += after.agent.cpuSeconds - before.agent.cpuSeconds;
+    }
+  }
+  for (const [name, times] of samples) print(latencies(`${what}, ${name}`, times));
+  const [direct, proxied] = ['direct', 'proxied'].map((name) => percentile(samples.get(name) ?? [], 50)) as [
+    number,
+    number,
+  ];
+  const figure =
+    as === 'times'
+      ? `${(proxied / direct).toFixed(2)} times direct`
+      : `${(proxied - direct).toFixed(1)} ms more than direct`;
+  const spent = (seconds: number) => `${((seconds * 1000) / count).toFixed(1)} ms`;
+  print(
+    ` ${what}: p50 is ${figure}; CPU of the principal ${spent(principal)}, of the agent ${spent(agent)}; ${length} characters`,
+  );
+}
+
+async function compareLogs(setting: Setting): Promise<void> {
+  const rates = new Map<string, number[]>();
+  for (let round = 0; round < 3; round++) {
+    for (const { name, client } of setting.ways) {
+      let bytes = 0;
+      const begin = performance.now();
+      for await (const chunk of (await client.request(log)).body) bytes += chunk.length;
+      const rate = bytes / 2 ** 20 / ((performance.now() - begin) / 1000);
+      rates.set(name, [...(rates.get(name) ?? []), rate]);
+    }
+  }
+  for (const [name, times] of rates)
+    print(` log, ${name}: ${times.map((rate) => `${rate.toFixed(1)} MiB/s`).join('  ')}`);
+  const { principal, agent } = await setting.usage();
+  print(` peak memory so far: principal ${megabytes(principal.peakRssBytes)}, agent ${megabytes(agent.peakRssBytes)}`);
+}
+
+/** An object is asked for while four clients list everything again and again. */
+async function beside(setting: Setting, count: number): Promise<void> {
+  const [, proxied] = setting.ways;
+  const stop = new AbortController();
+  let lists = 0;
+  const lister = async () => {
+    while (!stop.signal.aborted) {
+      await read(collection)(proxied);
+      lists++;
+    }
+  };
+  const listers = [lister(), lister(), lister(), lister()];
+  const samples: number[] = [];
+  for (let round = 0; round < count / 5; round++) {
+    const begin = performance.now();
+    await read(object)(proxied);
+    samples.push(performance.now() - begin);
+  }
+  stop.abort();
+  await Promise.all(listers);
+  print(latencies('GET while four clients list everything, proxied', samples));
+  print(` ${lists} lists meanwhile`);
+}
+
+/** Opens watches, and changes an object until all have seen it. */
+async function watches(setting: Setting, ...counts: number[]): Promise<void> {
+  const [direct, proxied] = setting.ways;
+  const stop = new AbortController();
+  const before = await setting.usage();
+  let seen = 0;
+  let all: () => void = () => undefined;
+  let open = 0;
+  const watch = async (resourceVersion: string) => {
+    const query = new URLSearchParams({ watch: 'true', resourceVersion, allowWatchBookmarks: 'true' });
+    const response = await proxied.client.request(`${collection}?${query}`, { signal: stop.signal, timeoutMs: 0 });
+    const follow = async () => {
+      for await (const chunk of response.body) {
+        if (!Buffer.from(chunk).includes('"object-00000"')) continue;
+        seen++;
+        if (seen === open) all();
+      }
+    };
+    follow().catch((error: unknown) => {
+      if (!stop.signal.aborted) throw error;
+    });
+  };
+  for (const count of counts) {
+    const { resourceVersion } = await direct.client.listPage(configMaps, { namespace: shop, limit: 1 });
+    await Promise.all(Array.from({ length: count - open }, () => watch(resourceVersion)));
+    open = count;
+    const times: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      seen = 0;
+      const done = new Promise<void>((resolve) => {
+        all = resolve;
+      });
+      const begin = performance.now();
+      const patch = { data: { 'key-0': `${count} ${round} ${configMap('x').data['key-1']}` } };
+      await direct.client.mergePatch(configMaps, { name: 'object-00000', namespace: shop }, patch);
+      await done;
+      times.push(performance.now() - begin);
+    }
+    print(latencies(`a change, until ${count} watches have seen it`, times));
+    const now = await setting.usage();
+    const more = (side: 'principal' | 'agent') =>
+      `${side} ${megabytes(now[side].rssBytes)} (${megabytes(before[side].rssBytes)} before)`;
+    print(` memory with ${count} watches: ${more('principal')}, ${more('agent')}`);
+  }
+  stop.abort();
+}

@@ -1,0 +1,121 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startNode } from '../../e2e/node/index.ts';
+import { type Pod, pods } from '../../e2e/node/types.ts';
+import {
+  application,
+  applications,
+  freeLowPort,
+  namespace,
+  type Pair,
+  startPair,
+  until,
+} from '../../e2e/pair/index.ts';
+import { kubeconfigText } from '../../e2e/testbed/index.ts';
+import { configMaps, KubeClient, type KubeObject, namespaces } from '../../lib/kube/index.ts';
+import { issueCertificate } from '../../lib/pki/index.ts';
+import { inParallel } from '../scale/in-parallel.ts';
+import { type Usage, usageOf } from '../scale/process-meter.ts';
+
+/** The namespace that the Application deploys into. */
+export const shop = 'shop';
+/** The pod with the long log. */
+export const talker = 'talker';
+
+/** One of the two ways to the same API server. */
+export interface Way {
+  readonly name: 'direct' | 'proxied';
+  readonly client: KubeClient;
+}
+
+/** A hub and a cluster with principal and agent, and what is in it. */
+export interface Setting {
+  readonly pair: Pair;
+  /** In turns, so that the machine's noise falls on both alike. */
+  readonly ways: readonly [direct: Way, proxied: Way];
+  /** What principal and agent have used so far. */
+  usage(): Promise<{ readonly principal: Usage; readonly agent: Usage }>;
+  stop(): Promise<void>;
+}
+
+const tracking = { 'argocd.argoproj.io/tracking-id': `web:/ConfigMap:${shop}/x` };
+
+/** A ConfigMap of the size that objects of Kubernetes mostly have. */
+export function configMap(name: string): KubeObject & { data: Record<string, string> } {
+  const labels = { 'app.kubernetes.io/name': 'web', 'app.kubernetes.io/component': 'shelf' };
+  const metadata = { name, namespace: shop, labels, annotations: tracking };
+  const data = Object.fromEntries(
+    Array.from({ length: 12 }, (_, n) => [`key-${n}`, `${name} "${n}" ${'text '.repeat(16)}`]),
+  );
+  return { metadata, data };
+}
+
+/** Starts everything, with so many objects and a log of so many bytes; the programs are processes of their own. */
+export async function startSetting(options: { objects: number; logBytes: number }): Promise<Setting> {
+  const port = await freeLowPort();
+  const pair = await startPair({ principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
+  try {
+    await pair.principal.says(/resource proxy serves/);
+    const { client, dir } = pair.managed;
+    await Promise.all([
+      pair.hub.client.create(namespaces, { metadata: { name: pair.name } }),
+      client.create(namespaces, { metadata: { name: shop } }),
+    ]);
+    const spec = { destination: { name: 'in-cluster', namespace: shop } };
+    await pair.hub.client.create(applications, application({ name: 'web', namespace: pair.name, spec }));
+    await until('the Application is there', () => client.get(applications, { name: 'web', namespace }));
+    const names = Array.from({ length: options.objects }, (_, index) => `object-${String(index).padStart(5, '0')}`);
+    await inParallel(names, 16, (name) => client.create(configMaps, configMap(name)));
+    const node = await startNode({ cluster: pair.managed, dir });
+    await client.create(pods, talkingPod(options.logBytes));
+    const hasTalked = async () => {
+      const pod = await client.get(pods, { name: talker, namespace: shop });
+      return pod?.status?.phase === 'Succeeded' || undefined;
+    };
+    await until('the log is written', hasTalked, { timeoutMs: 300_000 });
+
+    const { certificate, key } = await issueCertificate({
+      authority: pair.authority,
+      commonName: pair.name,
+      usages: ['client'],
+    });
+    const cluster = { name: 'proxy', server: `https://127.0.0.1:${port}`, ca: pair.authority.certificate };
+    const kubeconfig = join(dir, 'proxy.kubeconfig');
+    await writeFile(kubeconfig, kubeconfigText(cluster, { certificate, key }), { mode: 0o600 });
+    const way = (name: Way['name'], file: string): Way => ({
+      name,
+      client: KubeClient.load({ kubeconfig: file, maxConnections: 512 }),
+    });
+    const ways = [way('direct', pair.managed.kubeconfig), way('proxied', kubeconfig)] as const;
+    const usageOfProgram = ({ pid }: { readonly pid: number | undefined }) => {
+      if (pid === undefined) throw new Error('a program has ended');
+      return usageOf(pid);
+    };
+    return {
+      pair,
+      ways,
+      async usage() {
+        const [principal, agent] = await Promise.all([usageOfProgram(pair.principal), usageOfProgram(pair.agent)]);
+        return { principal, agent };
+      },
+      async stop() {
+        await Promise.all(ways.map(({ client }) => client.close()));
+        await node.stop();
+        await pair.stop();
+      },
+    };
+  } catch (error) {
+    await pair.stop();
+    throw error;
+  }
+}
+
+function talkingPod(bytes: number): Pod {
+  const script = `yes 'a line of a log that says what a request was and how long it took, as they mostly do' | head -c ${bytes}`;
+  const container = { name: 'main', image: 'busybox', command: ['sh', '-c', script] };
+  const annotations = { 'argocd.argoproj.io/tracking-id': `web:/Pod:${shop}/${talker}` };
+  return {
+    metadata: { name: talker, namespace: shop, annotations },
+    spec: { restartPolicy: 'Never', containers: [container] },
+  } as Pod;
+}
