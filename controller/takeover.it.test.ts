@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../e2e/hub/index.ts';
 import { type Cluster, type SupervisedProcess, spawnSupervised, startCluster } from '../e2e/testbed/index.ts';
 import { leases } from '../lib/kube/index.ts';
@@ -11,13 +11,14 @@ const root = join(import.meta.dirname, '..');
 /** The default. */
 const leaseSeconds = 8;
 const flags = ['--leader-elect', '--health-probe-bind-address=0'];
-const patience = 60_000;
+const patience = 120_000;
 const clusters = ['c1', 'c2', 'c3', 'c4'];
 const parts = ['crds', 'argocd', 'agent'];
 
 let hub: Cluster;
 let fixture: HubFixture;
 const processes: SupervisedProcess[] = [];
+const replicas: Replica[] = [];
 
 beforeAll(async () => {
   hub = await startCluster({ name: 'hub' });
@@ -43,7 +44,9 @@ async function replica(name: string): Promise<Replica> {
   const args = [join(root, 'bin/gitops-controller.ts'), `--kubeconfig=${hub.kubeconfig}`, ...flags];
   const started = await spawnSupervised(process.execPath, args, { logFile, env });
   processes.push(started);
-  return Object.assign(started, { log: () => readFile(logFile, 'utf8') });
+  const made = Object.assign(started, { log: () => readFile(logFile, 'utf8') });
+  replicas.push(made);
+  return made;
 }
 
 const leaseKey = { namespace: 'release', name: '7310a56a.open-cluster-management.io' };
@@ -73,6 +76,7 @@ async function repaired(cluster: string): Promise<void> {
 }
 
 test('of two replicas the other one goes on within seconds: after a crash, a freeze, and at once after a goodbye', async () => {
+  onTestFailed(async () => console.error((await Promise.all(replicas.map((one) => one.log()))).join('\n---\n')));
   const first = await replica('first');
   await leads('first');
   const second = await replica('second');
@@ -104,4 +108,4 @@ test('of two replicas the other one goes on within seconds: after a crash, a fre
   await leads('fourth');
   await repaired('c3');
   expect(afterCrash).toBeLessThan(leaseSeconds * 1000 + 20_000);
-});
+}, 600_000);
