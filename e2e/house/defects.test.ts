@@ -22,6 +22,8 @@ const rogue = 'principal/hostile-autonomous.it.test.ts';
 const managed = 'lib/argocd/managed/defects.test.ts';
 const deletion = 'lib/argocd/managed/deletion.test.ts';
 const autonomous = 'lib/argocd/autonomous/defects.test.ts';
+const autonomousOwnership = 'lib/argocd/autonomous/defects-of-ownership.test.ts';
+const autonomousRequests = 'lib/argocd/autonomous/defects-of-requests.test.ts';
 const mirror = 'lib/argocd/autonomous/mirror.test.ts';
 const projects = 'lib/argocd/replicas/app-projects.test.ts';
 const projectMirrors = 'lib/argocd/replicas/project-mirrors.test.ts';
@@ -146,12 +148,17 @@ const defects: Readonly<Record<number, Defect>> = {
     what: 'resource versions of two clusters are compared',
     tests: [
       [managed, 'F.2 19: versions of two clusters are not compared: an update counts whatever its number'],
-      [autonomous, 'equal resource versions on both clusters hide nothing'],
+      [autonomousRequests, 'equal resource versions on both clusters hide nothing'],
     ],
   },
   20: {
     what: 'a refresh of an Application without annotations is refused for ever',
-    tests: [[autonomous, '%s reaches an Application without annotations, and is gone from the mirror when it is done']],
+    tests: [
+      [
+        autonomousRequests,
+        '%s reaches an Application without annotations, and is gone from the mirror when it is done',
+      ],
+    ],
   },
   21: {
     what: 'what can never be written is sent for ever',
@@ -161,7 +168,7 @@ const defects: Readonly<Record<number, Defect>> = {
         'F.2 21: what an API server will never take is told once, tried ever more rarely, and holds up nothing',
       ],
       [
-        autonomous,
+        autonomousOwnership,
         'what the API server rejects is tried again ever more rarely, and the next word of the agent at once',
       ],
     ],
@@ -170,10 +177,10 @@ const defects: Readonly<Record<number, Defect>> = {
     what: 'what needs a namespace or a cluster that is missing is lost',
     tests: [
       [
-        autonomous,
+        autonomousOwnership,
         'without a namespace the event is kept, the trouble is said, and it is done when the namespace is there',
       ],
-      [autonomous, 'without a cluster the event is kept; a cluster of another name changes the mirrors'],
+      [autonomousOwnership, 'without a cluster the event is kept; a cluster of another name changes the mirrors'],
     ],
   },
   23: {

@@ -1,0 +1,234 @@
+import { describe, expect, test } from 'vitest';
+import { annotations } from '../index.ts';
+import { Lab } from '../testing/lab.ts';
+import { alone, own, says } from './testing/alone.ts';
+import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
+
+// What must hold where argocd-agent's code is known not to hold it.
+
+const local = { namespace: 'argocd', name: 'shop' };
+const hubRef = { namespace: 'a', name: 'shop' };
+
+describe('what belongs to others', () => {
+  test("an Application on the hub that is nobody's mirror is not touched, which is said until it gives way", async () => {
+    const lab = new Lab();
+    lab.hub.objects.create({ metadata: hubRef, spec: { source: { path: 'own' } } });
+    const principal = new StagePrincipal(lab);
+    principal.connect();
+    principal.hear(says('create', own('u')));
+    principal.hear(says('spec-update', own('u', { status: { sync: { status: 'Synced' } } })));
+    principal.hear(says('delete', { ...own('v') }));
+    await lab.run(60_000);
+    expect(principal.mirror()?.spec).toEqual({ source: { path: 'own' } });
+    expect(principal.troubles).toMatchObject([
+      { agent: 'a', name: 'shop', message: expect.stringMatching(/somebody's own/) },
+    ]);
+    expect(principal.parts.stats('a').retrying).toBe(1);
+    lab.hub.objects.delete(hubRef, { propagation: 'Background' });
+    await lab.run();
+    expect(principal.mirror()?.status).toEqual({ sync: { status: 'Synced' } });
+    expect(principal.parts.stats('a').retrying).toBe(0);
+    expect(principal.mirrors.troubles('a')).toEqual([]);
+  });
+
+  test('its owner can let the agent have it', async () => {
+    const lab = new Lab();
+    lab.hub.objects.create({ metadata: hubRef, spec: { source: { path: 'own' } } });
+    const principal = new StagePrincipal(lab);
+    principal.connect();
+    principal.hear(says('create', own('u')));
+    await lab.run();
+    lab.hub.objects.patch(hubRef, { metadata: { annotations: { [annotations.adoptionPolicy]: 'always' } } });
+    await lab.run();
+    expect(principal.mirror()).toMatchObject({
+      metadata: { annotations: { [annotations.sourceUid]: 'u' } },
+      spec: { source: { path: 'p0' } },
+    });
+  });
+
+  test('an agent reaches nothing outside its namespace, whatever it calls it', async () => {
+    const lab = new Lab();
+    lab.hub.objects.create({ metadata: { namespace: 'b', name: 'shop' }, spec: { source: { path: 'own' } } });
+    const principal = new StagePrincipal(lab);
+    principal.connect();
+    const elsewhere = { ...own('u'), metadata: { ...own('u').metadata, namespace: 'b' } };
+    principal.hear(says('create', elsewhere));
+    principal.hear(says('delete', elsewhere));
+    for (const name of ['../b/shop', 'b/shop', 'Shop', '-', '']) {
+      principal.hear(says('create', { ...elsewhere, metadata: { ...elsewhere.metadata, name } }));
+    }
+    await lab.run();
+    expect(lab.hub.objects.list().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)).toEqual(['b/shop']);
+    expect(lab.hub.objects.get({ namespace: 'b', name: 'shop' })?.spec).toEqual({ source: { path: 'own' } });
+    expect(principal.acknowledged, 'nothing of it is sent again').toHaveLength(7);
+  });
+
+  test.each(['status-update', 'set-operation', 'terminate-operation'] as const)(
+    'an autonomous agent may not send %s',
+    async (type) => {
+      const { lab, principal } = await alone();
+      principal.hear(says(type, own('old', { status: { health: { status: 'Degraded' } }, operation: { sync: {} } })));
+      await lab.run();
+      expect(principal.mirror()?.status).toBeUndefined();
+      expect(principal.mirror()?.operation).toBeUndefined();
+      expect(principal.acknowledged).toHaveLength(2);
+    },
+  );
+
+  test.each(['create', 'delete', 'status-update'] as const)('a principal may not send %s', async (type) => {
+    const lab = new Lab();
+    const agent = new StageAgent(lab);
+    agent.cluster.objects.create(ownApplication());
+    agent.connect();
+    await lab.run();
+    const { uid } = agent.application()?.metadata ?? {};
+    agent.hear(says(type, own(uid ?? '', { spec: { source: { path: 'hub' } } })));
+    agent.hear(says(type, { ...own('new'), metadata: { ...own('new').metadata, name: 'web' } }));
+    await lab.run();
+    expect(agent.cluster.objects.list()).toHaveLength(1);
+    expect(agent.application()?.spec.source).toEqual({ path: 'p0' });
+    expect(agent.cluster.writes).toBe(0);
+    expect(agent.acknowledged).toHaveLength(2);
+  });
+
+  test("an Application with the mark of a managed past is the cluster's own", async () => {
+    const { lab, principal, agent } = joined();
+    agent.cluster.objects.create(ownApplication({ annotations: { [annotations.sourceUid]: 'of-old' } }));
+    await lab.run(5_000);
+    const { uid } = agent.application()?.metadata ?? {};
+    expect(principal.mirror()?.metadata.annotations?.[annotations.sourceUid]).toBe(uid);
+    agent.cluster.objects.delete(local, { propagation: 'Background' });
+    await lab.run();
+    expect(agent.application(), 'nobody makes it again').toBeUndefined();
+    expect(principal.mirror()).toBeUndefined();
+  });
+});
+
+describe('what cannot be done yet', () => {
+  test('without a namespace the event is kept, the trouble is said, and it is done when the namespace is there', async () => {
+    const lab = new Lab();
+    lab.hub.objects.cluster.missing.add('a');
+    const principal = new StagePrincipal(lab);
+    principal.connect();
+    principal.hear(says('create', own('u')));
+    await lab.run(10_000);
+    expect(principal.acknowledged).toEqual([]);
+    expect(principal.troubles).toMatchObject([
+      {
+        agent: 'a',
+        name: 'shop',
+        message: /no namespace a/ instanceof RegExp ? expect.stringMatching(/no namespace a/) : '',
+      },
+    ]);
+    lab.hub.objects.cluster.missing.delete('a');
+    await lab.run(60_000);
+    expect(principal.mirror()).toBeDefined();
+    expect(principal.acknowledged).toHaveLength(1);
+    expect(principal.mirrors.troubles('a')).toEqual([]);
+  });
+
+  test('a namespace is made where that is wanted; why not is said', async () => {
+    const lab = new Lab();
+    lab.hub.objects.cluster.missing.add('a');
+    let mayBe = false;
+    const ensureNamespace = async (namespace: string) => {
+      if (!mayBe) throw new Error('its name does not match the pattern');
+      lab.hub.objects.cluster.missing.delete(namespace);
+    };
+    const principal = new StagePrincipal(lab, { ensureNamespace });
+    principal.connect();
+    principal.hear(says('create', own('u')));
+    await lab.run(10_000);
+    expect(principal.troubles).toMatchObject([{ message: expect.stringMatching(/does not match the pattern/) }]);
+    mayBe = true;
+    await lab.run(60_000);
+    expect(principal.mirror()).toBeDefined();
+  });
+
+  test('without a cluster the event is kept; a cluster of another name changes the mirrors', async () => {
+    const lab = new Lab();
+    let cluster: string | undefined;
+    const principal = new StagePrincipal(lab, { clusterOf: () => cluster });
+    principal.connect();
+    principal.hear(says('create', own('u')));
+    await lab.run(10_000);
+    expect(principal.acknowledged).toEqual([]);
+    expect(principal.troubles).toMatchObject([{ message: expect.stringMatching(/no cluster for agent a/) }]);
+    cluster = 'one';
+    principal.mirrors.clusterChanged('a');
+    await lab.run(60_000);
+    expect(principal.mirror()?.spec.destination).toEqual({ name: 'one', namespace: 'shop' });
+    cluster = 'two';
+    principal.mirrors.clusterChanged('a');
+    await lab.run();
+    expect(principal.mirror()?.spec.destination).toEqual({ name: 'two', namespace: 'shop' });
+  });
+
+  test('a project whose name would be too long is said to be, and not tried for ever', async () => {
+    const { lab, principal } = await alone();
+    principal.hear(says('spec-update', own('old', { spec: { project: 'p'.repeat(252), source: { path: 'p1' } } })));
+    await lab.run(600_000);
+    expect(principal.troubles).toMatchObject([
+      { message: expect.stringMatching(/254 characters are more than the 253/) },
+    ]);
+    expect(principal.mirror()?.spec.source, 'what was there stays').toEqual({ path: 'p0' });
+    principal.hear(says('spec-update', own('old', { spec: { project: 'team', source: { path: 'p1' } } })));
+    await lab.run();
+    expect(principal.mirror()?.spec).toMatchObject({ project: 'a-team', source: { path: 'p1' } });
+    expect(principal.mirrors.troubles('a')).toEqual([]);
+  });
+
+  test('what the API server rejects is tried again ever more rarely, and the next word of the agent at once', async () => {
+    const { lab, principal } = await alone();
+    let calls = 0;
+    lab.hub.intercept = (call) => {
+      calls += call === 'patch' ? 1 : 0;
+      if (call === 'patch')
+        throw Object.assign(new Error('spec.source is required'), { status: 422, reason: 'Invalid' });
+    };
+    principal.hear(says('spec-update', own('old', { spec: { project: 'default' } })));
+    await lab.run(3_600_000);
+    expect(calls).toBeLessThan(30);
+    expect(principal.troubles).toMatchObject([{ message: 'spec.source is required' }]);
+    lab.hub.intercept = () => undefined;
+    principal.hear(says('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
+    await lab.run();
+    expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
+  });
+
+  test('what was never shown, and is gone when its agent comes back without memory of it, is not shown later', async () => {
+    const lab = new Lab();
+    lab.hub.intercept = (call) => {
+      if (call === 'create') throw Object.assign(new Error('no'), { status: 422, reason: 'Invalid' });
+    };
+    const principal = new StagePrincipal(lab);
+    const agent = new StageAgent(lab);
+    agent.cluster.objects.create(ownApplication());
+    const part = join(lab, principal, agent);
+    await lab.run(3_000);
+    expect(principal.mirrors.troubles('a')).toHaveLength(1);
+    part();
+    agent.stop.abort();
+    agent.cluster.objects.delete(local, { propagation: 'Background' });
+    join(lab, principal, new StageAgent(lab, agent.cluster));
+    await lab.run(3_000);
+    expect(principal.mirrors.troubles('a')).toEqual([]);
+    lab.hub.intercept = () => undefined;
+    await lab.run(600_000);
+    expect(principal.mirror()).toBeUndefined();
+  });
+
+  test('an outage of the hub loses nothing', async () => {
+    const { lab, principal } = await alone();
+    lab.hub.intercept = () => {
+      throw new Error('connection refused');
+    };
+    principal.hear(says('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
+    await lab.run(5_000);
+    expect(principal.acknowledged).toHaveLength(1);
+    lab.hub.intercept = () => undefined;
+    await lab.run(60_000);
+    expect(principal.acknowledged).toHaveLength(2);
+    expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
+  });
+});
