@@ -15,6 +15,7 @@ import {
   publishRepositories,
   type Secret,
   sameNamespaces,
+  withoutMirrors,
 } from '../lib/argocd/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
@@ -82,7 +83,8 @@ export function principalParts(options: {
     concurrency,
     log,
   });
-  const agentOf = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
+  const router = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
+  const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
   const parts = new PrincipalParts({
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.

@@ -71,5 +71,5 @@ export { ownerOfMirror, projectForHub, projectMirrorName } from './replicas/proj
 export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/project-mirrors.ts';
 export { publishRepositories, type RepositoryReplicaOptions, replicateRepositories } from './replicas/repositories.ts';
 export { isRepository, projectOfRepository, type Secret, secretSchema } from './repository.ts';
-export { applicationRouter, isSkipped, type RoutingOptions } from './routing.ts';
+export { applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';
 export { type LabelTest, labelSelector } from './selector.ts';

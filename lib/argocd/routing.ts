@@ -58,3 +58,23 @@ export function applicationRouter(options: RoutingOptions): (application: Applic
     return name === '' || name === 'in-cluster' ? undefined : name;
   };
 }
+
+/**
+ * A router for destination-based mapping that gives no mirror to an agent, also when users took away what tells that it is one.
+ * The answer for an object stays what it was at first, although what is known of mirrors changes.
+ * @param isMirror knows mirrors that do not say so
+ */
+export function withoutMirrors(
+  router: (application: Application) => string | undefined,
+  isMirror: (application: Application) => boolean,
+): (application: Application) => string | undefined {
+  const answers = new WeakMap<Application, string>();
+  return (application) => {
+    let agent = answers.get(application);
+    if (agent === undefined) {
+      agent = isMirror(application) ? '' : (router(application) ?? '');
+      answers.set(application, agent);
+    }
+    return agent === '' ? undefined : agent;
+  };
+}

@@ -209,6 +209,11 @@ export class MirrorPeer implements MirrorPart {
     return this.#keeper.troubles();
   }
 
+  /** Whether the hub's object of this name and uid is a mirror, whatever users made of it. */
+  isMirror(name: string, uid: string | undefined): boolean {
+    return uid !== undefined && this.#keeper.wanted(name)?.mirrorUid === uid;
+  }
+
   /** Takes up what is there. Called once. */
   begin(): void {
     this.#keeper.begin();

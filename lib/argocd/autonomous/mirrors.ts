@@ -123,6 +123,11 @@ export class Mirrors implements PrincipalKind<MirrorPart> {
     this.#peers.get(agent)?.clusterChanged();
   }
 
+  /** Whether a hub Application is known to be a mirror, also when somebody took away all that says so. */
+  isMirror({ metadata }: Application): boolean {
+    return this.#peers.get(metadata.namespace ?? '')?.isMirror(metadata.name, metadata.uid) ?? false;
+  }
+
   /** What cannot be mirrored at present. */
   troubles(agent: string): MirrorTrouble[] {
     return this.#peers.get(agent)?.troubles() ?? [];
