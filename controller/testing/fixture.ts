@@ -27,7 +27,7 @@ import {
 export async function eventually<T>(
   what: string,
   probe: () => Promise<T | undefined | false>,
-  ms = 60_000,
+  ms = 120_000,
 ): Promise<T> {
   const deadline = Date.now() + ms;
   let last: unknown;
