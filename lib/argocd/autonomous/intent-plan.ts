@@ -1,6 +1,7 @@
 import type { MergePatch } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { applyMergePatch, isEqual, mergePatchBetween } from '../merge-patch.ts';
+import { applyMergePatch, isEqual } from '../merge-patch.ts';
+import { isInProgress, withoutStaleState } from '../operation-state.ts';
 import { newTriggers } from '../triggers.ts';
 import type { Plan } from '../writing/plan.ts';
 import { mirroredUid } from './mirror.ts';
@@ -50,7 +51,8 @@ export function planOperation(
   // Exact: if somebody sets another meanwhile, this one has to wait.
   return update(local, {
     metadata: { resourceVersion: local.metadata.resourceVersion },
-    operation: mergePatchBetween(local.operation, operation),
+    operation,
+    ...withoutStaleState(local),
   });
 }
 
@@ -76,8 +78,8 @@ export function planTermination(mirror: Application, local: Application | undefi
 
 /** Whether an operation runs. A Go agent also has one that is over called terminating, which it then is for good. */
 export function isRunning(application: Application): boolean {
-  const { phase, finishedAt } = application.status?.operationState ?? {};
-  return (phase === 'Running' || phase === 'Terminating') && finishedAt === undefined;
+  const state = application.status?.operationState;
+  return isInProgress(state) && state?.finishedAt === undefined;
 }
 
 /** Whether what Argo CD says to have started is this operation; it may have added to it. */

@@ -39,6 +39,7 @@ const localToOneSide: ReadonlySet<string> = new Set([
   annotations.notified,
   annotations.adoptionPolicy,
   annotations.nudgedAt,
+  annotations.waitingOperation,
   annotations.release,
   ...triggerAnnotations,
 ]);

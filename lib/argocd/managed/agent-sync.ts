@@ -5,8 +5,6 @@ import {
   Inbox,
   type InboxOutcome,
   type ObjectRef,
-  Outbox,
-  type ResourceKey,
   refOf,
   type Store,
   type StoreChange,
@@ -16,7 +14,6 @@ import {
 import type { Application } from '../application.ts';
 import { displayName, type SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
-import { Errands } from '../parts/errands.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../parts/messages.ts';
 import type { AgentKind, Copy, MirrorPart, ObjectMessage, PrincipalPeerInfo } from '../parts/part.ts';
 import type { SyncStats } from '../parts/stats.ts';
@@ -26,7 +23,7 @@ import { CopyWriter } from '../writing/copy-writer.ts';
 import { Fights } from '../writing/fights.ts';
 import type { Plan } from '../writing/plan.ts';
 import { Troubles } from '../writing/troubles.ts';
-import { idOf, isState, keyOf, supersedes, type Work } from './agent-work.ts';
+import { idOf, isState, supersedes, type Work } from './agent-work.ts';
 import { announcementOf, copiedFrom } from './announcements.ts';
 import { sourceUidOf } from './copy.ts';
 import { Nudges } from './nudges.ts';
@@ -34,7 +31,7 @@ import { OneShots } from './one-shots.ts';
 import { isAwaited, Operations } from './operations.ts';
 import { type AdoptionPolicy, type MismatchPolicy, planManagedApplication } from './plan.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
-import { ReportSource } from './report-source.ts';
+import { Reporter } from './reporter.ts';
 import { Territory, type TerritoryOptions } from './territory.ts';
 import { isAstray, isManaged, isUnmarked, settled, type Wanted, wantedAfter, wantedAsFound } from './wanted.ts';
 
@@ -71,6 +68,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #newId: () => string;
+  readonly #today: () => Date;
   readonly #log: SyncLog;
 
   readonly #territory: Territory;
@@ -81,9 +79,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #leavers = new Map<string, string>();
   readonly #fights: Fights;
   readonly #nudges: Nudges;
-  readonly #reportSource: ReportSource;
-  readonly #reports: Outbox<Application>;
-  readonly #errands: Errands;
+  readonly #reporter: Reporter;
   readonly #writer: CopyWriter;
   readonly #oneShots: OneShots;
   readonly #operations: Operations;
@@ -102,26 +98,29 @@ export class AgentSync implements AgentKind<MirrorPart> {
       changed: (ref, change) => this.#localChange(ref, change),
       doubted: (ref) => this.#inbox?.receive({ is: 'doubt', ref, id: this.#newId() }),
     });
-    const delivery = {
+    this.#today = options.today ?? (() => new Date());
+    this.#reporter = new Reporter({
+      view: this.#view,
+      territory: this.#territory,
+      remarksOn: (ref) => ({
+        problem: this.#troubles.of(placeOf(ref)),
+        warning: this.#fights.about(ref),
+        ownRefresh: this.#wanted.get(placeOf(ref))?.ownRefresh === true,
+      }),
+      log: this.#log,
       clock: this.#clock,
       random: this.#random,
-      ...(options.resend === undefined ? {} : { resend: options.resend }),
-      ...(options.maxInFlight === undefined ? {} : { maxInFlight: options.maxInFlight }),
-    };
-    this.#reports = new Outbox<Application>({
-      ...delivery,
-      source: { read: (key) => this.#report(key) },
-      // That an Application is gone is said only to a principal that waits for it (see `gone`).
-      sendsDeletes: false,
+      newId: this.#newId,
+      today: this.#today,
+      maxInFlight: options.maxInFlight,
+      resend: options.resend,
     });
-    this.#errands = new Errands({ ...delivery, newId: this.#newId, resend: options.resend });
-    this.#reportSource = new ReportSource(options.today ?? (() => new Date()));
     this.#troubles = new Troubles({ clock: this.#clock, random: this.#random });
     this.#fights = new Fights({
       clock: this.#clock,
       random: this.#random,
       log: this.#log,
-      changed: (ref) => this.#reports.repeat(keyOf(ref)),
+      changed: (ref) => this.#reporter.repeat(ref),
     });
     this.#nudges = new Nudges({
       clock: this.#clock,
@@ -169,6 +168,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       const place = placeOf(refOf(application));
       if (isManaged(application) && application.metadata.deletionTimestamp === undefined) {
         this.#wanted.set(place, wantedAsFound(application));
+        this.#operations.found(application);
       } else if (isManaged(application)) {
         this.#leavers.set(place, copiedFrom(application));
       }
@@ -181,8 +181,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
 
   /** Stops all timers. */
   close(): void {
-    this.#reports.close();
-    this.#errands.close();
+    this.#reporter.close();
     this.#fights.close();
     this.#nudges.close();
     this.#troubles.close();
@@ -193,33 +192,20 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#connection = connection;
     this.#territory.principalNamespace = principalNamespace;
     this.#inbox?.reconnected();
-    this.#errands.connected(connection);
-    this.#reports.connected({
-      send: (delivery) =>
-        !('snapshot' in delivery) ||
-        connection.send({
-          target: 'application',
-          type: 'status-update',
-          resourceId: delivery.resourceId,
-          eventId: delivery.eventId,
-          object: this.#territory.asReported(delivery.snapshot.object),
-        }),
-    });
+    this.#reporter.connected(connection);
   }
 
   disconnected(): void {
     this.#connection = undefined;
-    this.#errands.disconnected();
-    this.#reports.disconnected();
+    this.#reporter.disconnected();
   }
 
   writable(): void {
-    this.#errands.writable();
-    this.#reports.writable();
+    this.#reporter.writable();
   }
 
-  acknowledged({ resourceId, eventId }: { readonly resourceId: string; readonly eventId: string }): boolean {
-    return this.#errands.acknowledged(resourceId, eventId) || this.#reports.acknowledged(resourceId, eventId);
+  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
+    return this.#reporter.acknowledged(event);
   }
 
   receive(message: ObjectMessage): boolean {
@@ -255,16 +241,13 @@ export class AgentSync implements AgentKind<MirrorPart> {
 
   /** The principal knows no status any more. */
   sourceRestarted(): void {
-    this.#reports.repeatAll();
-    for (const application of this.#view.values()) {
-      this.#reports.changed(keyOf(refOf(application)));
-    }
+    this.#reporter.repeatAll();
   }
 
   stats(): SyncStats {
     return {
-      pending: this.#reports.pending + this.#errands.pending,
-      inFlight: this.#reports.inFlight,
+      pending: this.#reporter.pending,
+      inFlight: this.#reporter.inFlight,
       queued: (this.#inbox?.queued ?? 0) + this.#operations.size,
       retrying: (this.#inbox?.retrying ?? 0) + this.#troubles.size + this.#fights.active,
     };
@@ -279,7 +262,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       return this.#bringInStep(work.ref, { lastSeen: work.lastSeen, putsBack: true }, signal);
     }
     if (work.is === 'nudge') {
-      return this.#oneShots.nudge(work.ref, this.#options.today?.() ?? new Date(), signal);
+      return this.#oneShots.nudge(work.ref, this.#today(), signal);
     }
     const { ref, message } = work;
     if (work.is === 'operation') {
@@ -343,7 +326,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         this.#wanted.set(place, { ...wanted, ownRefresh: true });
       }
       return next.action === 'create' && lastSeen !== undefined
-        ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate) }
+        ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate, this.#today()) }
         : next;
     };
     const result = await this.#writer.run(ref, plan, signal);
@@ -360,7 +343,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         this.#operations.forget(ref, result.sourceUid);
         this.#solved(ref);
         this.#fights.forget(ref);
-        this.#gone(ref, result.sourceUid);
+        this.#reporter.gone(ref, result.sourceUid);
         return 'done';
       case 'stopped':
         this.#settle(ref, undefined);
@@ -394,7 +377,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     if (copiedFrom(this.#view.get(ref)) === sourceUid) {
       this.#leavers.set(place, sourceUid);
     } else {
-      this.#gone(ref, sourceUid);
+      this.#reporter.gone(ref, sourceUid);
     }
     const outcome = await this.#oneShots.delete(ref, sourceUid, last, signal);
     if (outcome === 'retry') {
@@ -408,36 +391,17 @@ export class AgentSync implements AgentKind<MirrorPart> {
     return outcome;
   }
 
-  /** Tells the principal, which keeps its deleted object until it hears this. */
-  #gone(ref: ObjectRef, sourceUid: string): void {
-    this.#log.info({ application: displayName(ref) }, 'Application is gone');
-    const metadata = { ...ref, annotations: { [annotations.sourceUid]: sourceUid } };
-    // With a uid of its own: the hub's stands in the ids of the principal's events, the copy's in those of reports.
-    this.#errands.post(`gone-${placeOf(ref)}`, (uid) => ({
-      target: 'application',
-      type: 'delete',
-      object: this.#territory.asReported({ metadata: { ...metadata, uid }, spec: {} }),
-    }));
-  }
-
   /** Something stands in the way: the principal's user must hear it. */
   #problem(ref: ObjectRef, message: string, retry: boolean): void {
     const again = retry ? () => this.#look(ref, undefined) : undefined;
     if (!this.#troubles.met(placeOf(ref), message, again)) return;
     this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
-    if (isManaged(this.#view.get(ref))) {
-      // The copy has not changed: as the same version of it the report would pass for one that was made.
-      this.#reports.repeat(keyOf(ref));
-    } else {
-      const error = () => ({ ...this.#territory.toldOf(ref), message });
-      this.#errands.post(`error-${placeOf(ref)}`, () => ({ target: 'application', type: 'error', error: error() }));
-    }
+    this.#reporter.problem(ref, message);
   }
 
   #solved(ref: ObjectRef): void {
     if (this.#troubles.solved(placeOf(ref))) {
-      this.#errands.withdraw(`error-${placeOf(ref)}`);
-      this.#reports.repeat(keyOf(ref));
+      this.#reporter.solved(ref);
     }
   }
 
@@ -449,12 +413,12 @@ export class AgentSync implements AgentKind<MirrorPart> {
     }
     this.#operations.localChange(ref, now);
     this.#nudges.follow(ref, isManaged(now) ? now : undefined);
-    this.#reports.changed(keyOf(ref));
+    this.#reporter.changed(ref);
     const leaver = this.#leavers.get(place);
     if (now === undefined && leaver !== undefined && copiedFrom(old) === leaver) {
       this.#leavers.delete(place);
       if (old?.metadata.deletionTimestamp !== undefined) {
-        this.#gone(ref, leaver);
+        this.#reporter.gone(ref, leaver);
       }
     }
     if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {
@@ -464,18 +428,6 @@ export class AgentSync implements AgentKind<MirrorPart> {
 
   #look(ref: ObjectRef, lastSeen: Application | undefined): void {
     this.#inbox?.receive({ is: 'look', ref, id: this.#newId(), lastSeen });
-  }
-
-  #report(key: ResourceKey): ReturnType<ReportSource['of']> | undefined {
-    const local = this.#view.get(key);
-    if (local === undefined || !isManaged(local)) {
-      return undefined;
-    }
-    return this.#reportSource.of(local, {
-      problem: this.#troubles.of(placeOf(key)),
-      warning: this.#fights.about(key),
-      ownRefresh: this.#wanted.get(placeOf(key))?.ownRefresh === true,
-    });
   }
 
   #acknowledge(work: Work): void {
@@ -488,12 +440,12 @@ export class AgentSync implements AgentKind<MirrorPart> {
     // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
     const { type, object } = message;
     if (
-      (type === 'create' && this.#reports.held(keyOf(ref)) !== undefined) ||
+      (type === 'create' && this.#reporter.hasTold(ref)) ||
       type === 'set-operation' ||
       type === 'terminate-operation' ||
       Object.keys(triggersOf(object)).length > 0
     ) {
-      this.#reports.repeat(keyOf(ref));
+      this.#reporter.repeat(ref);
     }
   }
 }

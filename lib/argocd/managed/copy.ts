@@ -21,6 +21,7 @@ const hubOnly: ReadonlySet<string> = new Set([
   annotations.principalUid,
   annotations.namespaceRemapped,
   annotations.nudgedAt,
+  annotations.waitingOperation,
   annotations.release,
   ...triggerAnnotations,
 ]);
@@ -35,6 +36,7 @@ const agentOwned = [
   annotations.lastApplied,
   annotations.deletionApproved,
   annotations.nudgedAt,
+  annotations.waitingOperation,
 ];
 
 /**

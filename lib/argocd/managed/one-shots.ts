@@ -4,7 +4,8 @@ import { displayName, type SyncLog } from '../log.ts';
 import type { ApplicationMessage } from '../parts/messages.ts';
 import type { CopyWriter } from '../writing/copy-writer.ts';
 import type { Plan } from '../writing/plan.ts';
-import { planDeletion, planNudge, planOperation, planTermination } from './plan.ts';
+import { planNote, planOperation, planTermination, planUnnoted } from './operation-plan.ts';
+import { planDeletion, planNudge } from './plan.ts';
 import { isUnmarked } from './wanted.ts';
 
 /**
@@ -37,6 +38,16 @@ export class OneShots {
     };
     const outcome = await this.#run(ref, plan, signal);
     return isLater && outcome === 'done' ? 'later' : outcome;
+  }
+
+  /** Notes on its copy an operation that waits, so that it outlives this program. */
+  note(ref: ObjectRef, { object }: ApplicationMessage, note: string, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#run(ref, (local) => planNote(object, note, local), signal);
+  }
+
+  /** No operation waits any more. */
+  unnote(ref: ObjectRef, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#run(ref, planUnnoted, signal);
   }
 
   /** Ends the operation that runs. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ObjectRef } from '../../sync/index.ts';
-import type { Message } from '../index.ts';
+import { type Application, annotations, type Message } from '../index.ts';
 import { hubApplication, Lab, type LabAgent, LabCluster, told } from '../testing/lab.ts';
 
 const hubRef: ObjectRef = { namespace: 'a', name: 'shop' };
@@ -164,25 +164,97 @@ test('an operation waits for a copy of which an agent that started anew has not 
   expect(next.copy()?.operation).toEqual(first);
 });
 
-test('an operation of a principal that waits for the acknowledgement with all else is acknowledged at once', async () => {
+const hub = (operation?: object, more: Partial<Application> = {}): Application => ({
+  ...hubApplication({ uid: 'u', resourceVersion: '5' }, more),
+  ...(operation === undefined ? {} : { operation: { ...operation } }),
+});
+
+/** A message of argocd-agent's principal, which waits for the acknowledgement with all else. */
+function says(type: 'create' | 'set-operation', object: Application): Message {
+  return { target: 'application', type, principalUid: 'p', resourceId: 'shop_u', eventId: 'shop_u_5', object };
+}
+
+/** An agent on whose copy the first operation runs, and which has got the second. */
+async function withPrincipalOfArgocdAgent() {
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
-  const object = hubApplication({ uid: 'u', resourceVersion: '5' });
-  const says = (type: 'create' | 'set-operation', operation?: object): Message => ({
-    ...{ target: 'application', type, principalUid: 'p', resourceId: 'shop_u', eventId: 'shop_u_5' },
-    object: operation === undefined ? object : ({ ...object, operation } as typeof object),
-  });
-  agent.parts.receive(says('create', first));
+  agent.parts.receive(says('create', hub(first)));
   await lab.run();
   expect(agent.copy()?.operation, 'it sends one along with a creation').toEqual(first);
   begins(agent, 't1');
-  agent.parts.receive(says('set-operation', second));
+  agent.parts.receive(says('set-operation', hub(second)));
   await lab.run();
   expect(agent.acknowledged).toEqual(['create shop_u shop_u_5', 'set-operation shop_u shop_u_5']);
   expect(agent.copy()?.operation).toEqual(first);
+  return { lab, agent };
+}
+
+const note = (agent: LabAgent) => agent.copy()?.metadata.annotations?.[annotations.waitingOperation];
+
+test('an operation of a principal that waits for the acknowledgement with all else is acknowledged at once', async () => {
+  const { lab, agent } = await withPrincipalOfArgocdAgent();
   ends(agent);
   await lab.run();
   expect(agent.copy()?.operation).toEqual(second);
   expect(agent.acknowledged, 'once').toHaveLength(2);
+});
+
+test('what was acknowledged at once is done although the agent starts anew, and once', async () => {
+  const { lab, agent } = await withPrincipalOfArgocdAgent();
+  agent.stop.abort();
+  const next = lab.agent({}, agent.cluster);
+  next.connect();
+  // An update of the hub leaves alone what the agent noted.
+  next.parts.receive({ ...says('create', hub(undefined, { spec: { source: { path: 'p1' } } })), eventId: 'shop_u_6' });
+  await lab.run(5_000);
+  expect(next.copy()?.spec.source).toEqual({ path: 'p1' });
+  expect(next.copy()?.operation).toEqual(first);
+  expect(note(next)).toBeDefined();
+  expect(next.applications.stats().queued).toBe(1);
+  const { writes } = next.cluster;
+  ends(next);
+  await lab.run();
+  expect(next.copy()?.operation).toEqual(second);
+  expect(note(next)).toBeUndefined();
+  expect(next.cluster.writes, 'in one').toBe(writes + 1);
+  next.stop.abort();
+  begins(next, 't2');
+  ends(next);
+  const last = lab.agent({}, agent.cluster);
+  last.connect();
+  await lab.run(5_000);
+  expect(last.copy()?.operation).toBeUndefined();
+  expect(last.applications.stats().queued).toBe(0);
+});
+
+test.each([
+  ['that it ends while no agent runs', 'nothing'],
+  ['that nobody can read', 'note'],
+  ['of another source', 'source'],
+])('what is noted of an operation on a copy: %s', async (_, spoilt) => {
+  const { lab, agent } = await withPrincipalOfArgocdAgent();
+  agent.stop.abort();
+  if (spoilt === 'note') {
+    agent.cluster.objects.patch(ref, { metadata: { annotations: { [annotations.waitingOperation]: '{"object":1' } } });
+  } else if (spoilt === 'source') {
+    agent.cluster.objects.patch(ref, { metadata: { annotations: { [annotations.sourceUid]: 'v' } } });
+  }
+  ends(agent);
+  const next = lab.agent({}, agent.cluster);
+  next.connect();
+  await lab.run(5_000);
+  expect(next.copy()?.operation).toEqual(spoilt === 'nothing' ? second : undefined);
+});
+
+test('an operation that is too long for a note is done all the same', async () => {
+  const { lab, agent } = await withPrincipalOfArgocdAgent();
+  const long = { sync: { manifests: ['x'.repeat(100_000)] } };
+  const message = says('set-operation', { ...hub(long), metadata: { ...hub().metadata, resourceVersion: '6' } });
+  agent.parts.receive({ ...message, eventId: 'shop_u_6' });
+  await lab.run();
+  expect(note(agent), 'what was asked for before is out of date').toBeUndefined();
+  ends(agent);
+  await lab.run();
+  expect(agent.copy()?.operation).toEqual(long);
 });

@@ -1,4 +1,4 @@
-import type { Clock, InboxOutcome, ObjectRef, View } from '../../sync/index.ts';
+import { type Clock, type InboxOutcome, type ObjectRef, refOf, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { displayName, type SyncLog } from '../log.ts';
 import { isEqual } from '../merge-patch.ts';
@@ -7,6 +7,7 @@ import type { ApplicationMessage } from '../parts/messages.ts';
 import { placeOf } from '../place.ts';
 import { sourceUidOf } from './copy.ts';
 import type { OneShots } from './one-shots.ts';
+import { notedOn, noteOf } from './waiting-note.ts';
 
 /** How {@link Operations} work. */
 export interface OperationsOptions {
@@ -34,7 +35,8 @@ const most = 10_000;
 /**
  * Operations that the hub's users ask for. Some cannot be set on their copies yet: there is no copy, or another operation is
  * there, with whose end Argo CD would forget this one. They wait, at most one for each place: as on the hub, a newer one
- * takes the place of one that has not begun. They are acknowledged when they are set, so that no restart loses one.
+ * takes the place of one that has not begun. They are acknowledged when they are set, so that no restart loses one; those of
+ * a principal that cannot wait for that are noted on their copies (those that wait for a copy it says again with that).
  */
 export class Operations {
   readonly #options: OperationsOptions;
@@ -54,7 +56,7 @@ export class Operations {
     if (message.object.operation === undefined) {
       // What has begun goes on.
       this.forget(ref, sourceUidOf(message.object));
-      return 'done';
+      return this.#options.oneShots.unnote(ref, signal);
     }
     const { oneShots, view, log } = this.#options;
     const outcome = await oneShots.operate(ref, message, signal);
@@ -68,13 +70,26 @@ export class Operations {
         { application },
         'an operation waits for the Application to be made, or for the end of another operation',
       );
+      const note = isAwaited(message) ? undefined : noteOf(message);
+      const noted =
+        note === undefined ? await oneShots.unnote(ref, signal) : await oneShots.note(ref, message, note, signal);
       // What it waits for may have come while this was decided.
       this.localChange(ref, view.get(ref));
+      return noted;
     } else {
       log.warn({ application }, 'operation not started: there is no such Application');
       this.#settled(ref, message);
     }
     return 'done';
+  }
+
+  /** Takes up what an earlier program noted on a copy. */
+  found(copy: Application): void {
+    const ref = refOf(copy);
+    const message = notedOn(copy);
+    if (message !== undefined && this.#wait(ref, message)) {
+      this.localChange(ref, copy);
+    }
   }
 
   /** It is the turn of an operation that waited. */
@@ -163,8 +178,7 @@ export class Operations {
 /**
  * Whether the acknowledgement of this message tells that an operation is set, and can wait for that. argocd-agent's principal,
  * whose operations have the event id of the object's state, says nothing else about an Application before it: it could
- * neither end the operation that runs nor mend what keeps a copy from being made. It hears at once, and what waits is lost
- * when this program ends.
+ * neither end the operation that runs nor mend what keeps a copy from being made. It hears when what waits is noted.
  */
 export function isAwaited({ type, resourceId, eventId, object }: ApplicationMessage): boolean {
   return type === 'set-operation' && eventId !== `${resourceId}_${object.metadata.resourceVersion}`;

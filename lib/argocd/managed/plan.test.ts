@@ -3,14 +3,8 @@ import { type Application, annotations, applyMergePatch } from '../index.ts';
 import { newTriggers } from '../triggers.ts';
 import type { Plan } from '../writing/plan.ts';
 import { managedCopyDigest } from './copy.ts';
-import {
-  type PlanOptions,
-  planDeletion,
-  planManagedApplication,
-  planNudge,
-  planOperation,
-  planTermination,
-} from './plan.ts';
+import { planOperation, planTermination } from './operation-plan.ts';
+import { type PlanOptions, planDeletion, planManagedApplication, planNudge } from './plan.ts';
 
 const options: PlanOptions = { namespace: 'argocd', mismatchPolicy: 'recreate', adoptionPolicy: 'always' };
 
@@ -180,9 +174,17 @@ test('an operation is set on the copy of its source only, when no other is there
   expect(planOperation(hub({}, { operation: sync }), copy({}, { operation: { sync: {} } }))).toEqual(later);
   expect(planOperation(hub({}, { operation: sync }), copy({}, { operation: sync }))).toEqual({ action: 'none' });
   expect(planOperation(hub(), copy())).toEqual({ action: 'none' });
-  const terminating = copy({}, { status: { operationState: { phase: 'Terminating' } } });
-  expect(planOperation(hub({}, { operation: sync }), terminating)).toEqual({ action: 'none' });
 });
+
+test.each(['Running', 'Terminating'])(
+  'a state that says %s, without an operation, is nothing to begin with',
+  (phase) => {
+    const stale = copy({}, { status: { operationState: { phase } } });
+    expect(planOperation(hub({}, { operation: sync }), stale)).toMatchObject({
+      patch: { operation: sync, status: { operationState: null }, metadata: { resourceVersion: '3' } },
+    });
+  },
+);
 
 test('an operation whose first attempt had no answer is not made twice', () => {
   const ran = copy({}, { status: { operationState: { phase: 'Succeeded', operation: sync, startedAt: 't2' } } });

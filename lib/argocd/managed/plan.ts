@@ -105,66 +105,6 @@ export function planNudge(local: Application | undefined, now: Date): Plan {
   return update(local, { metadata: { annotations: { [annotations.nudgedAt]: now.toISOString() } } });
 }
 
-/**
- * Decides what a `set-operation` does. It needs a copy that stays; and Argo CD, when an operation ends, forgets whatever was
- * set meanwhile, so it waits for the end of another one. One that ran since what the hub knows of is what is asked for: a
- * principal that restarted asks again for what it has not heard the end of.
- * @param before when the operation before this one had started, if an attempt to set this one was already made: its
- * answer may have been lost, and then it shows by having started
- */
-export function planOperation(
-  hub: Application,
-  local: Application | undefined,
-  before?: { readonly startedAt: unknown },
-): Plan | { readonly action: 'later' } {
-  if (local === undefined || refusalOf(hub, local) !== undefined || isLeaving(local)) {
-    return { action: 'later' };
-  }
-  const state = local.status?.operationState;
-  const hasStarted =
-    before !== undefined && state?.startedAt !== before.startedAt && isEqual(state?.operation, hub.operation);
-  if (hub.operation === undefined || isEqual(local.operation, hub.operation) || hasStarted || ranUnheard(hub, local)) {
-    return { action: 'none' };
-  }
-  if (local.operation !== undefined) {
-    return { action: 'later' };
-  }
-  return state?.phase === 'Terminating' ? { action: 'none' } : update(local, { operation: hub.operation }, true);
-}
-
-/**
- * Decides what a `terminate-operation` does. Only an operation that runs is terminated, and only the one that the hub's user
- * saw; the resource version makes sure that it did not end meanwhile.
- */
-export function planTermination(hub: Application, local: Application | undefined): Plan {
-  const refusal = refusalOf(hub, local);
-  if (refusal !== undefined || local === undefined) {
-    return { action: 'refuse', message: `operation not terminated: ${refusal}` };
-  }
-  const { phase, startedAt } = local.status?.operationState ?? {};
-  const seen = hub.status?.operationState?.startedAt;
-  if (local.operation === undefined || phase !== 'Running' || (seen !== undefined && seen !== startedAt)) {
-    return { action: 'none' };
-  }
-  return update(local, { status: { operationState: { phase: 'Terminating' } } }, true);
-}
-
-/**
- * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: what is asked for
- * was done, and the hub has not heard.
- */
-export function ranUnheard(hub: Application, local: Application): boolean {
-  const state = local.status?.operationState;
-  const heard = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
-  return (
-    hub.operation !== undefined &&
-    typeof state?.startedAt === 'string' &&
-    typeof heard === 'string' &&
-    state.startedAt > heard &&
-    isEqual(state.operation, hub.operation)
-  );
-}
-
 type Kinship = UpdateReason | 'refuse' | 'replace';
 
 function kinshipOf(desired: Desired, local: Application, options: PlanOptions): Kinship {
@@ -259,22 +199,14 @@ function refreshing(patch: MergePatch, local: Application): { patch: MergePatch;
   return { patch: { ...patch, metadata: { ...metadata, annotations: asked } }, refreshes: true };
 }
 
-function isLeaving(local: Application): boolean {
+/** Whether the copy is being deleted. */
+export function isLeaving(local: Application): boolean {
   return local.metadata.deletionTimestamp !== undefined;
 }
 
 /** Argo CD's finalizers: of the resources, and of hooks. */
 function isArgoCDs(finalizer: string): boolean {
   return /^[a-z-]+\.argocd\.argoproj\.io(\/|$)/.test(finalizer);
-}
-
-function refusalOf(hub: Application, local: Application | undefined): string | undefined {
-  if (local === undefined) {
-    return 'there is no such Application';
-  }
-  return local.metadata.annotations?.[annotations.sourceUid] === sourceUidOf(hub)
-    ? undefined
-    : 'the Application belongs to another source';
 }
 
 function removal(local: Application, propagation: 'Foreground' | 'Background'): Plan {
@@ -284,7 +216,8 @@ function removal(local: Application, propagation: 'Foreground' | 'Background'): 
   return { action: 'delete', uid: local.metadata.uid ?? '', propagation };
 }
 
-function update(local: Application, patch: MergePatch, exact = false): Plan {
+/** The plan to patch this very object; exact: only if nobody changed it meanwhile. */
+export function update(local: Application, patch: MergePatch, exact = false): Plan {
   const { uid, resourceVersion } = local.metadata;
   return {
     action: 'update',

@@ -216,7 +216,7 @@ export class PrincipalPeer implements SourcePart {
   holds({ name, uid, checksum, digest, namespace = '' }: RequestUpdate): string | undefined {
     const key = this.#options.hubKey({ name, namespace, remapped: false });
     if (uid === '') {
-      this.peerHolds(key, undefined);
+      this.#lacks(key);
     } else if (digest !== undefined) {
       this.peerHolds(key, { uid, digest: `${digest}|` });
     } else if (this.#outbox.held(key)?.uid !== uid || !this.#hasSpec(key, checksum)) {
@@ -227,7 +227,7 @@ export class PrincipalPeer implements SourcePart {
 
   lacks(id: string): void {
     const [namespace = '', name = ''] = id.split('/');
-    this.peerHolds({ kind: 'Application', namespace, name }, undefined);
+    this.#lacks({ kind: 'Application', namespace, name });
   }
 
   list(): Listed[] {
@@ -250,6 +250,16 @@ export class PrincipalPeer implements SourcePart {
     this.#stop.abort();
     this.#outbox.close();
     this.#terminations.close();
+  }
+
+  /** What the agent was to carry out on a copy that it does not have any more, it has not carried out as far as anybody knows. */
+  #lacks(key: ResourceKey): void {
+    this.peerHolds(key, undefined);
+    const { operation, status } = this.#options.read(key)?.object ?? {};
+    const isAsked = operation !== undefined && status?.operationState?.phase !== 'Terminating';
+    if (isAsked && !this.requested(key, 'set-operation')) {
+      this.request(key, 'set-operation');
+    }
   }
 
   /** Neither should the agent have it, nor is anything known of it. */

@@ -21,7 +21,7 @@ import { Assignments } from './assignments.ts';
 import { managedCopyDigest, sourceUidOf } from './copy.ts';
 import { HubWriter } from './hub-writer.ts';
 import { Notices } from './notices.ts';
-import { ranUnheard } from './plan.ts';
+import { ranUnheard } from './operation-plan.ts';
 import { PrincipalPeer, type Told } from './principal-peer.ts';
 import type { Delivered, Report } from './report.ts';
 import { deliveredTo, operationMark, Requests, triggerMark } from './requests.ts';

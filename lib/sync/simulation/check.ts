@@ -63,7 +63,14 @@ function compare(name: string, app: Application, copy: Application): string[] {
     ...differ('hydrate', app.metadata.annotations?.[annotations.hydrate], undefined),
     ...differ('status', app.status ?? {}, copy.status ?? {}),
     ...differ('operation', app.operation, copy.operation),
+    // Argo CD is through with all that it carries out; what else seems to run would do so for ever.
+    ...differ('operation that never ends', undefined, copy.operation),
+    ...differ('phase that never ends', false, isInProgress(copy.status?.operationState?.phase)),
   ];
+}
+
+function isInProgress(phase: string | undefined): boolean {
+  return phase === 'Running' || phase === 'Terminating';
 }
 
 function placeOf({ namespace, name }: ObjectRef): string {

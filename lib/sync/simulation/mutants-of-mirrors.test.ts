@@ -75,7 +75,12 @@ const mutants: Mutant[] = [
     file: 'argocd/autonomous/intent-plan.ts',
     from: "  if (local.operation !== undefined) {\n    return { action: 'later' };\n  }\n",
     to: '',
-    seed: 1_730,
+    also: {
+      file: 'argocd/autonomous/intent-plan.ts',
+      from: '    ...withoutStaleState(local),\n',
+      to: '',
+    },
+    seed: 3_930,
   },
   {
     invariant: 'what an agent says of an operation is no request',

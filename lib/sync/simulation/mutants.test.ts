@@ -5,7 +5,7 @@ const strayed = {
   from: 'this.#peers.get(agent)?.peerHolds(key, { uid });',
   to: '',
 };
-const reportAgain = { file: 'argocd/managed/agent-sync.ts', from: 'this.#reports.repeatAll();', to: '' };
+const reportAgain = { file: 'argocd/managed/agent-sync.ts', from: 'this.#reporter.repeatAll();', to: '' };
 
 const mutants: Mutant[] = [
   {
@@ -82,12 +82,17 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'an operation that is asked for while another one runs is done after it',
-    file: 'argocd/managed/plan.ts',
+    file: 'argocd/managed/operation-plan.ts',
     from: `  if (local.operation !== undefined) {
     return { action: 'later' };
   }
 `,
     to: '',
+    also: {
+      file: 'argocd/managed/operation-plan.ts',
+      from: '...withoutStaleState(local) }',
+      to: '}',
+    },
   },
   {
     invariant: 'an agent whose Application goes to another one deletes it',
