@@ -2,7 +2,15 @@ import { createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { startCluster } from '../e2e/testbed/index.ts';
 import { secrets } from '../lib/kube/index.ts';
-import { createAuthority, isIssuedBy, type KeyCertificate, splitCertificates, textOf } from '../lib/pki/index.ts';
+import {
+  createAuthority,
+  inspectCertificate,
+  isIssuedBy,
+  type KeyCertificate,
+  renewalTime,
+  splitCertificates,
+  textOf,
+} from '../lib/pki/index.ts';
 import type { ManifestWork } from './resources.ts';
 import { eventually } from './testing/fixture.ts';
 import { useHub, workNames } from './testing/hub.ts';
@@ -131,6 +139,16 @@ test('an authority of ours is renewed after two thirds of its life', async () =>
   hub.start({ clock: () => new Date(now) });
   const next = await rotated(former);
   await Promise.all([offered(hub.a, next), offered(hub.b, next)]);
+});
+
+test('what becomes due while the controller works is renewed by itself', async () => {
+  const former = await enrolled();
+  await hub.stop();
+  const due = renewalTime(inspectCertificate(former)).getTime();
+  const begin = Date.now();
+  // What has fewer days to live is renewed at the start; nobody touches anything after that.
+  hub.start({ clock: () => new Date(due - 5_000 + Date.now() - begin) });
+  await rotated(former);
 });
 
 test('to delete what is trusted ends the trust in a former authority at once', async () => {

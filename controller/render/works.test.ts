@@ -207,6 +207,16 @@ suite('values', () => {
 });
 
 suite('CRDs', () => {
+  test('are brought up to date on the clusters, not only made', () => {
+    const works = renderWorks(templates, input).filter(({ part }) => part === 'crds');
+    expect(works.length).toBeGreaterThan(0);
+    for (const { spec } of works) {
+      // By default the work agent updates what it finds.
+      const strategies = (spec.manifestConfigs ?? []).map(({ updateStrategy }) => updateStrategy?.type ?? 'Update');
+      expect(strategies.filter((type) => type === 'CreateOnly' || type === 'ReadOnly')).toEqual([]);
+    }
+  });
+
   test('travel without texts, conversion and traces of the hub', () => {
     const made = deliverableCrd(hubCrd('applications.argoproj.io'));
     expect(made.metadata).toEqual({ name: 'applications.argoproj.io', labels: expect.anything() });

@@ -87,6 +87,7 @@ const ofController: readonly Defect[] = [
     tests: [
       [general, '8.1 M: what failed is tried again by itself, and the status says so until it works'],
       [rotation, 'an authority of ours is renewed after two thirds of its life'],
+      [rotation, 'what becomes due while the controller works is renewed by itself'],
     ],
   },
   {
@@ -215,7 +216,14 @@ const ofAddOnAgent: readonly Defect[] = [
   {
     severity: 'M',
     what: 'CRDs are never upgraded, and some may be missing',
-    tests: [[general, '8.2 M: a CRD that the hub upgrades is upgraded on the clusters']],
+    tests: [
+      [general, '8.2 M: a CRD that the hub upgrades is upgraded on the clusters'],
+      [works, 'are brought up to date on the clusters, not only made'],
+      [
+        'controller/works.it.test.ts',
+        'argocd-operator needs its CRDs on the hub; with them it is delivered with an ArgoCD for it',
+      ],
+    ],
   },
   {
     severity: 'M',
