@@ -270,24 +270,14 @@ class Fleet {
   }
 }
 
-/** A generator of numbers below 2³², the same for the same seed (mulberry32). */
-function dice(seed: number): (sides: number) => number {
-  let state = seed >>> 0;
-  return (sides) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % sides;
-  };
-}
-
 describe('8.3 H: operations', () => {
   it('run once each, in order, whatever is late, missed or killed', () => {
     const first = Math.floor(Math.random() * 2 ** 31);
     let ended = 0;
     for (let round = 0; round < 300; round++) {
       const seed = first + round;
-      const roll = dice(seed);
+      const random = new Random(seed);
+      const roll = (sides: number) => random.integer(0, sides - 1);
       const fleet = new Fleet();
       let asked = 0;
       for (let step = 0; step < 120; step++) {
