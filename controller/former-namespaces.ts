@@ -53,7 +53,10 @@ export async function cleanFormerNamespaces(
   const addOn = await addOnOf(context);
   const [namespace, ...otherNamespaces] = formerNamespacesOf(addOn);
   const key = { namespace: cluster, name: formerWork.name };
-  const work = await applier.current(manifestWorks, key, caches.works.get(key), signal);
+  const cached = caches.works.get(key);
+  // As good as always: nothing is asked of the server for it.
+  if (namespace === undefined && cached === undefined) return;
+  const work = await applier.current(manifestWorks, key, cached, signal);
   if (work?.metadata.deletionTimestamp) return; // its end leads here again
   if (addOn === undefined || namespace === undefined) {
     if (work) await applier.remove(manifestWorks, work, signal);
