@@ -89,6 +89,54 @@ test('other namespaces that the add-on made go too, those that were there before
   expect(await isThere(before)).toBe(true);
 });
 
+test('of namespaces that the agent has moved away from goes what it kept there, and nothing else of the cluster', async () => {
+  await cluster.applyCrds(argoCdCrds);
+  // The hub has a namespace that is called like one of those that the agent had, and Applications in it.
+  const [now, sameName] = [`${ns}-now`, `${ns}-same`];
+  await namespace();
+  await namespace(ours, now);
+  await namespace(ours, sameName);
+  await create(applications, { name: 'old', annotations: copyOf, finalizers }, { spec });
+  await create(appProjects, { name: 'default', annotations: copyOf }, { spec: {} });
+  await create(applications, { name: 'current', namespace: now, annotations: copyOf }, { spec });
+  await create(appProjects, { name: 'default', namespace: now, annotations: copyOf }, { spec: {} });
+  const moved = { ...copyOf, 'argocd.argoproj.io/namespace-remapped': 'true' };
+  await create(applications, { name: 'moved', namespace: sameName, annotations: moved, finalizers }, { spec });
+  await create(applications, { name: 'hubs', namespace: sameName, annotations: copyOf }, { spec });
+  const labels = { 'app.kubernetes.io/managed-by': 'argocd-agent-addon' };
+  await create(services, { name: 'argocd-redis', labels }, { spec: { ports: [{ port: 6379 }] } });
+  const running = cleanUp({
+    client: cluster.client,
+    namespace: ns,
+    otherNamespaces: [sameName],
+    principalNamespace: ns,
+    logger: createLogger({ level: 'fatal', name: 'clean-up' }),
+    signal: AbortSignal.timeout(180_000),
+  });
+  // What the works brought may take a while to go.
+  await eventually('the copies to go', async () => {
+    const left = await cluster.client.list(appProjects, { namespace: ns });
+    return left.length === 0;
+  });
+  expect(await isThere()).toBe(true);
+  await cluster.client.delete(services, { namespace: ns, name: 'argocd-redis' });
+  expect(await running).toEqual({ removed: 3, namespace: 'deleted' });
+  const left = await cluster.client.list(applications);
+  expect(left.flatMap(({ metadata: { namespace: at, name } }) => (at?.startsWith(ns) ? [name] : [])).sort()).toEqual([
+    'current',
+    'hubs',
+  ]);
+  expect(await isThere(now)).toBe(true);
+  expect(await isThere(sameName)).toBe(true);
+  for (const [name, where] of [
+    ['current', now],
+    ['hubs', sameName],
+  ] as const) {
+    await cluster.client.delete(applications, { namespace: where, name });
+  }
+  await cluster.client.delete(appProjects, { namespace: now, name: 'default' });
+});
+
 test('a namespace that was there before stays', async () => {
   await cluster.applyCrds(argoCdCrds);
   await namespace({ 'app.kubernetes.io/managed-by': 'argocd-agent-addon' });
