@@ -35,6 +35,7 @@ const mutants: Mutant[] = [
     from: 'entry.copies.set(next.outcome.copy.uid, next.outcome.version);',
     to: '',
     also: strayed,
+    seed: 400,
   },
   {
     invariant: 'what is told again has an id of its own',
