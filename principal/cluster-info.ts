@@ -19,7 +19,7 @@ const refreshMs = 3 * 60_000;
 /** Statistics that come faster are written together: an agent must not keep Redis busy. */
 const gatherMs = 250;
 /** The time that agents have to come back before they count as gone. */
-const graceMs = 30_000;
+const graceMs = 15_000;
 
 /** A few numbers and a version. */
 const maxStatisticsBytes = 16 * 1024;

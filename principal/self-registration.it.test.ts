@@ -1,3 +1,4 @@
+import { createClient } from '@redis/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ProxyClient } from '../e2e/live/proxy-client.ts';
 import {
@@ -17,6 +18,7 @@ import {
 import { namespaces, type Secret, secrets } from '../lib/kube/index.ts';
 import { decodeSecret } from '../lib/ops/index.ts';
 import { generateJwtKey, issueCertificate } from '../lib/pki/index.ts';
+import { clusterInfoKey, decodeClusterInfo } from '../lib/redis/index.ts';
 
 // An agent without cluster Secret registers its cluster; Argo CD reaches it with what the Secret says.
 
@@ -88,6 +90,22 @@ async function ask(path: string, { tls, token }: Pick<Entry, 'tls' | 'token'>) {
   return client.send('GET', path, { headers: token === '' ? {} : { authorization: `Bearer ${token}` } });
 }
 
+/** Waits until Argo CD's page of clusters would show this state of the connection. */
+async function untilShown(status: string): Promise<void> {
+  const client = await createClient({ RESP: 3, socket: { host: '127.0.0.1', port: redis.port } }).connect();
+  const key = clusterInfoKey(`https://127.0.0.1:${proxyPort}?agentName=${pair.name}`, 'gzip');
+  const look = async () => {
+    const value = await client.withTypeMapping({ 36: Buffer }).get(key);
+    if (value === null) return undefined;
+    return decodeClusterInfo(Buffer.from(value as never), 'gzip').connectionState.status === status || undefined;
+  };
+  try {
+    await until(`the cluster is shown as ${status}`, look, logs());
+  } finally {
+    client.destroy();
+  }
+}
+
 test("a cluster Secret of the user's is left alone", async () => {
   const { secret } = (await entry()) as Entry;
   const after = pair.principal.output.length;
@@ -105,13 +123,15 @@ test('an agent without one is registered, gets its Applications, and its cluster
   await client.create(applications, application({ name: 'web', namespace: pair.name }));
   await until('it arrives', () => pair.managed.client.get(applications, { name: 'web', namespace }), logs());
 
+  await untilShown('Successful');
+
   const version = await ask('/version', made);
   expect(version.status).toBe(200);
   const direct = await (await pair.managed.client.request('/version')).body.text();
   expect(JSON.parse(version.text)).toEqual(JSON.parse(direct));
   expect((await ask(`/version?agentName=${pair.name}`, made)).status).toBe(200);
   const other = await ask('/version?agentName=another', made);
-  expect([other.status, JSON.parse(other.text).message]).toEqual([
+  expect([other.status, other.text]).toEqual([
     403,
     'the credentials are those of agent cluster1, the query names agent another',
   ]);
@@ -142,6 +162,22 @@ test('another shared certificate and another key for tokens reach the Secret, an
     logs(),
   );
   for (const credentials of [before, signed]) expect((await ask('/version', credentials)).status).toBe(200);
+});
+
+test("Argo CD's page of clusters is right when the agent leaves, and after the principal was restarted", async () => {
+  await pair.agent.stop('SIGKILL');
+  await untilShown('Failed');
+  pair.agent.start();
+  await untilShown('Successful');
+  await pair.principal.stop('SIGKILL');
+  await pair.agent.stop('SIGKILL');
+  const after = pair.principal.output.length;
+  pair.principal.start();
+  await pair.principal.says(/resource proxy serves/, { after });
+  // What the former process wrote is no longer true.
+  await untilShown('Failed');
+  pair.agent.start();
+  await untilShown('Successful');
 });
 
 test('a Secret that an operator makes instead is enough, and a registered one outlives its agent', async () => {

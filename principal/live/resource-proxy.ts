@@ -156,6 +156,8 @@ async function serve(options: Context, request: IncomingMessage, response: Serve
     if (gone.signal.aborted) return;
     const [code, message] = refusalOf(error, options.logger);
     if (response.headersSent) response.destroy();
+    // Kubernetes' clients do not look for a Status in answers to these, but show a text.
+    else if (isDiscoveryPath(pathOf(request))) send(response, code, 'text/plain; charset=utf-8', message);
     else send(response, code, json, statusText(code, message));
   }
 }
@@ -191,7 +193,7 @@ async function callerOf({ callers, metrics }: Context, { headers, socket, url }:
 /** What a request is about. @throws Refusal when it is nothing that is served */
 function targetOf({ method = '', url = '', headers }: IncomingMessage) {
   const question = url.indexOf('?');
-  const path = question < 0 ? url : url.slice(0, question);
+  const path = pathOf({ url });
   const query = question < 0 ? '' : url.slice(question + 1);
   if (!methods.has(method)) throw new Refusal(405, `${method} is not served by the resource proxy`);
   for (const name of Object.keys(headers)) {
@@ -205,6 +207,11 @@ function targetOf({ method = '', url = '', headers }: IncomingMessage) {
     throw new Refusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
   }
   return { path, query, resource };
+}
+
+function pathOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
+  const question = url.indexOf('?');
+  return question < 0 ? url : url.slice(0, question);
 }
 
 function isTerminal(resource: ResourcePath | undefined): resource is ResourcePath {
