@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Random } from '../../e2e/random/index.ts';
 import { type Feedback, feedbackOf } from './feedback.ts';
 import { keys } from './names.ts';
 import { nextCopy, planRequests } from './requests.ts';
