@@ -108,6 +108,26 @@ async function liveOn(what: string, isDone: () => Promise<boolean>): Promise<voi
   }
 }
 
+/** Lets a controller live until it has nothing more to do: what it has made then is all that there is to make. */
+async function liveToRest(what: string, isDone: () => Promise<boolean>): Promise<string[]> {
+  const { client, writes } = mortalClient(hub.client, { write: Number.POSITIVE_INFINITY, when: 'before' });
+  const { stop, controller } = startController(client);
+  try {
+    let quiet = 0;
+    await eventually(
+      what,
+      async () => {
+        quiet = controller.isIdle && (await isDone()) ? quiet + 1 : 0;
+        return quiet > 10;
+      },
+      patience,
+    );
+  } finally {
+    await stop();
+  }
+  return [...writes];
+}
+
 const isGone = async () => (await hub.client.get(gitOpsClusters, { namespace: hub.ns, name: 'fleet' })) === undefined;
 
 test('killed after every single write, it enrolls and leaves a fleet from nothing to nothing', {
@@ -122,11 +142,11 @@ test('killed after every single write, it enrolls and leaves a fleet from nothin
     lives.push(...(await live({ write: 1, when: 'after' }, isReady)));
     expect(lives.length).toBeLessThan(150);
   }
-  await liveOn('Ready', isReady);
+  await liveToRest('Ready', isReady);
   const ready = await madeFor([a, b]);
   // Nothing was made twice: keys and passwords are as they were made first, whoever found them.
   const times = Map.groupBy(
-    lives.filter((write) => write.startsWith('apply secrets')),
+    lives.filter((write) => /^(create|apply) secrets /.test(write)),
     (write) => write,
   );
   expect([...times].filter(([, all]) => all.length > 1)).toEqual([]);
@@ -149,7 +169,7 @@ test('killed after every single write, it enrolls and leaves a fleet from nothin
   expect(await hub.secret('argocd-agent-ca')).toBeUndefined();
   // And once more, by one that lives.
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  await liveOn('Ready again', isReady);
+  await liveToRest('Ready again', isReady);
   expect(await madeFor([a, b])).toEqual(ready);
 });
 
@@ -164,19 +184,18 @@ test('killed right before and right after any write, the next one ends where an 
   // It keeps the authority and the server certificates: making RSA keys takes longer than everything else here.
   await hub.fixture.gitOpsCluster(ns, 'keeper', 'nobody');
   const isKept = async () => (await hub.fixture.condition(ns, 'keeper', 'Ready'))?.status === 'True';
-  await liveOn('the keeper', isKept);
+  await liveToRest('the keeper', isKept);
   const nothing = JSON.stringify(await madeFor(clusters));
   const enroll = () => hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   const leave = () => hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
   const isReady = async () => (await hub.fixture.condition(ns, 'fleet', 'Ready'))?.status === 'True';
   await enroll();
-  const never = { write: Number.POSITIVE_INFINITY, when: 'before' } as const;
-  const enrolling = await live(never, isReady);
+  const enrolling = await liveToRest('everything to be enrolled', isReady);
   const enrolled = JSON.stringify(await madeFor(clusters));
   const isEnrolled = async () => JSON.stringify(await madeFor(clusters)) === enrolled;
   await leave();
   const isLeft = async () => JSON.stringify(await madeFor(clusters)) === nothing;
-  const leaving = await live(never, isLeft);
+  const leaving = await liveToRest('everything to be left', isLeft);
   expect(Math.min(enrolling.length, leaving.length)).toBeGreaterThan(8);
   for (let write = 1; write <= Math.max(enrolling.length, leaving.length); write++) {
     for (const [begin, isDone, what, count] of [
