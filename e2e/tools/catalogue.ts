@@ -31,6 +31,7 @@ export const catalogue = {
     variables: kubernetesVersion,
     seconds: 50,
   },
+  kubectl: { folder: 'kubectl', goPackage: '.', variables: kubernetesVersion, seconds: 60 },
   helm: {
     folder: 'helm',
     goPackage: 'helm.sh/helm/v4/cmd/helm',
