@@ -11,15 +11,27 @@ import {
   waitForObject,
 } from '../e2e/fleet/index.ts';
 import { argoCdCrds, installCrds } from '../e2e/hub/index.ts';
-import { Informer, pods, secrets } from '../lib/kube/index.ts';
+import {
+  type ConfigMap,
+  configMaps,
+  Informer,
+  type KubeObject,
+  type Lease,
+  leases,
+  pods,
+  secrets,
+} from '../lib/kube/index.ts';
 import { fingerprintsOf, inspectCertificate, isIssuedBy, textOf } from '../lib/pki/index.ts';
 import { latencies, latencyHeading } from './figures.ts';
+import { Flow, type Way } from './rotation-flow.ts';
 
 const help = `Usage: npm run bench -- rotation [--changes N] [--clusters N] [--rate N] [--csr]
 
 A hub with controller and principal, managed clusters with their agents, all as processes on real API servers, enrolled
 as a user would. Changes of Applications flow from the hub to all clusters while the certificate authority is replaced.
-Prints how late the changes arrive and the longest time without any. Then the programs are started anew, one after the
+Beside them,
+this process copies as many changes of its own from the hub to the clusters: what the machine and the API servers alone make
+of it. Prints how late the changes arrive, the longest time without any, and how often an agent had to connect anew. Then the programs are started anew, one after the
 other, to see that what they have now is of the new authority and works.
 
   --changes N   changes in all (2000)
@@ -29,7 +41,6 @@ other, to see that what they have now is of the new authority and works.
 `;
 
 const namespace = 'argocd';
-const perCluster = 8;
 const generous = { timeoutMs: 300_000 };
 
 /** Runs the benchmark and prints its figures. */
@@ -52,14 +63,24 @@ export async function benchRotation(args: string[]): Promise<void> {
   const ended = new AbortController();
   try {
     await enroll(fleet, values.csr ? 'CSR' : 'Generated');
-    const flow = await Flow.open(fleet, ended.signal);
-    const flowing = flow.run(Number(values.changes), Number(values.rate));
-    await flow.reached(Number(values.changes) / 4);
-    flow.phase = 'while the authority is replaced';
-    const rotation = await rotate(fleet, values.csr);
-    flow.phase = 'after that';
+    const { signal } = ended;
+    await copyDirectly(fleet, signal);
+    const flow = await Flow.open(fleet, viaPrincipal, signal);
+    const flows = [flow, await Flow.open(fleet, direct, signal)];
+    const connections = await countConnections(fleet, signal);
+    const [changes, rate] = [Number(values.changes), Number(values.rate)];
+    // Side by side, so that whatever slows the machine down slows both.
+    const flowing = Promise.all(flows.map((one) => one.run(changes, rate)));
+    await flow.reached(changes / 4);
+    const enter = (phase: string) => {
+      for (const one of flows) one.phase = phase;
+    };
+    enter('while the authority is replaced');
+    const before = connections();
+    const times = await rotate(fleet, values.csr);
+    enter('after that');
     await flowing;
-    print(flow, rotation);
+    print(flows, { ...times, reconnects: connections() - before });
     await startAnew(fleet, flow);
   } catch (error) {
     process.stderr.write(`${await programLogs(fleet)}\n`);
@@ -88,8 +109,16 @@ async function enroll(fleet: Fleet, clientCertificate: string): Promise<void> {
   );
 }
 
+interface Rotation {
+  readonly switchedMs: number;
+  /** Undefined when the former authority stays for certificates that clusters have asked for. */
+  readonly doneMs: number | undefined;
+  /** Connections that agents made since the request. */
+  readonly reconnects: number;
+}
+
 /** Replaces the authority; resolves when nothing trusts the former one any more. */
-async function rotate(fleet: Fleet, isAsked: boolean): Promise<{ switchedMs: number; doneMs: number | undefined }> {
+async function rotate(fleet: Fleet, isAsked: boolean): Promise<Omit<Rotation, 'reconnects'>> {
   const { client } = fleet.hub;
   const key = { namespace, name: 'argocd-agent-ca' };
   const former = textOf((await client.get(secrets, key))?.data, 'tls.crt') ?? '';
@@ -116,129 +145,87 @@ async function rotate(fleet: Fleet, isAsked: boolean): Promise<{ switchedMs: num
   return { switchedMs, doneMs: performance.now() - begin };
 }
 
-/** Changes of Applications on their way from the hub to the clusters. */
-class Flow {
-  readonly #fleet: Fleet;
-  readonly #waiting = new Map<string, { revision: string; begin: number; arrived: (at: number) => void }>();
-  /** By phase and cluster. */
-  readonly #arrivals = new Map<string, Map<string, { at: number; delay: number }[]>>();
-  /** What the arrivals from now on are counted under. */
-  phase = 'before the authority is replaced';
-  sent = 0;
-
-  private constructor(fleet: Fleet) {
-    this.#fleet = fleet;
-  }
-
-  static async open(fleet: Fleet, signal: AbortSignal): Promise<Flow> {
-    const flow = new Flow(fleet);
-    for (const [name, { cluster }] of fleet.members) {
-      const informer = new Informer<Application>({ client: cluster.client, type: applications });
-      void informer.run(signal);
-      await informer.synced();
-      const look = (application: Application) => flow.#arrived(name, application);
-      informer.subscribe({ added: look, updated: (_, now) => look(now) });
-    }
-    for (const cluster of fleet.members.keys()) {
-      for (let i = 0; i < perCluster; i++) {
-        await fleet.hub.client.create(applications, application(cluster, i));
-        await flow.change(cluster, i, 'first');
-      }
-    }
-    flow.#arrivals.clear();
-    flow.sent = 0;
-    return flow;
-  }
-
-  /** Makes changes at a rate; of one Application the next when the last has arrived. Resolves when all have. */
-  async run(count: number, rate: number): Promise<void> {
-    const lanes = [...this.#fleet.members.keys()].flatMap((cluster) =>
-      Array.from({ length: perCluster }, (_, i) => ({ cluster, i })),
-    );
-    const begin = performance.now();
-    let next = 0;
-    await Promise.all(
-      lanes.map(async ({ cluster, i }) => {
-        for (let turn = next++; turn < count; turn = next++) {
-          const due = begin + (turn * 1_000) / rate - performance.now();
-          if (due > 0) await new Promise((resolve) => setTimeout(resolve, due));
-          await this.change(cluster, i, `r${turn}`);
-        }
-      }),
-    );
-  }
-
-  async reached(count: number): Promise<void> {
-    while (this.sent < count) await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-
-  /** Makes one change; resolves when it is on the cluster. */
-  async change(cluster: string, i: number, revision: string): Promise<number> {
-    const name = nameOf(cluster, i);
-    const { promise, resolve } = Promise.withResolvers<number>();
-    const begin = performance.now();
-    this.#waiting.set(name, { revision, begin, arrived: resolve });
-    await this.#fleet.hub.client.mergePatch(
-      applications,
-      { namespace, name },
-      { spec: { source: { targetRevision: revision } } },
-    );
-    this.sent += 1;
-    return promise;
-  }
-
-  /** Of each phase the delays of changes and the longest time between two arrivals on one cluster, in milliseconds. */
-  figures(): { phase: string; delays: number[]; longestGap: number }[] {
-    return [...this.#arrivals].map(([phase, clusters]) => {
-      const lists = [...clusters.values()];
-      const gaps = lists.flatMap((list) => list.slice(1).map(({ at }, i) => at - (list[i]?.at ?? at)));
-      return { phase, delays: lists.flat().map(({ delay }) => delay), longestGap: Math.max(...gaps) };
-    });
-  }
-
-  #arrived(cluster: string, { metadata: { name }, spec }: Application): void {
-    const found = this.#waiting.get(name);
-    if (found === undefined || spec?.source?.targetRevision !== found.revision) return;
-    const now = performance.now();
-    this.#waiting.delete(name);
-    const delay = now - found.begin;
-    const clusters = this.#arrivals.get(this.phase) ?? new Map<string, { at: number; delay: number }[]>();
-    clusters.set(cluster, [...(clusters.get(cluster) ?? []), { at: now, delay }]);
-    this.#arrivals.set(this.phase, clusters);
-    found.arrived(delay);
-  }
-}
-
-const nameOf = (cluster: string, i: number) => `${cluster}-app-${i}`;
-
-function application(cluster: string, i: number): Application {
-  return {
-    metadata: { namespace, name: nameOf(cluster, i) },
+const viaPrincipal: Way<Application> = {
+  what: 'through principal and agent',
+  type: applications,
+  make: (metadata, cluster) => ({
+    metadata,
     spec: {
       project: 'default',
       source: { repoURL: 'https://git.example.com/apps.git', path: 'app', targetRevision: 'none' },
       destination: { name: cluster, namespace: 'default' },
     },
+  }),
+  patch: (targetRevision) => ({ spec: { source: { targetRevision } } }),
+  revisionOf: ({ spec }) => spec?.source?.targetRevision,
+};
+
+const directLabel = 'bench.example.com/direct';
+
+/** What the machine and the API servers alone make of it: this process writes what it sees on the hub to the cluster. */
+const direct: Way<ConfigMap> = {
+  what: 'copied by this process',
+  type: configMaps,
+  labelSelector: directLabel,
+  make: (metadata, cluster) => ({ metadata: { ...metadata, labels: { [directLabel]: cluster } }, data: {} }),
+  patch: (revision) => ({ data: { revision } }),
+  revisionOf: ({ data }) => data?.revision,
+};
+
+async function copyDirectly({ hub, members }: Fleet, signal: AbortSignal): Promise<void> {
+  const informer = new Informer<ConfigMap>({ client: hub.client, type: configMaps, labelSelector: directLabel });
+  const copy = ({ metadata: { name, labels }, data = {} }: ConfigMap) => {
+    const member = members.get(labels?.[directLabel] ?? '');
+    const made = { metadata: { namespace, name, labels: { [directLabel]: 'copy' } }, data };
+    member?.cluster.client.apply(configMaps, made, { fieldManager: 'bench', force: true }).catch((error) => {
+      if (!signal.aborted) process.stderr.write(`the direct copy of ${name}: ${error}\n`);
+    });
   };
+  informer.subscribe({ added: copy, updated: (_, now) => copy(now) });
+  void informer.run(signal);
+  await informer.synced();
 }
 
-function print(flow: Flow, rotation: { switchedMs: number; doneMs: number | undefined }): void {
+/** Counts the connections that agents make, by the principal's records of them. */
+async function countConnections({ hub }: Fleet, signal: AbortSignal): Promise<() => number> {
+  const informer = new Informer<Lease>({
+    client: hub.client,
+    type: leases,
+    namespace,
+    labelSelector: 'app.kubernetes.io/part-of=argocd-agent,app.kubernetes.io/component=connection',
+  });
+  const seen = new Set<string>();
+  const look = ({ metadata, spec }: Lease) => {
+    if (spec?.acquireTime) seen.add(`${metadata.name} ${spec.acquireTime}`);
+  };
+  informer.subscribe({ added: look, updated: (_, now) => look(now) });
+  void informer.run(signal);
+  await informer.synced();
+  return () => seen.size;
+}
+
+function print(flows: readonly Pick<Flow<KubeObject>, 'what' | 'figures' | 'sent'>[], rotation: Rotation): void {
   const seconds = (ms: number) => `${(ms / 1000).toFixed(2)} s`;
-  process.stdout.write(`\nChanges of Applications, hub to managed cluster:\n${latencyHeading}\n`);
-  for (const { phase, delays } of flow.figures()) process.stdout.write(`${latencies(phase, delays)}\n`);
-  process.stdout.write('\nLongest time without a change on a cluster, ms:\n');
-  for (const { phase, longestGap } of flow.figures()) {
-    process.stdout.write(` ${phase.padEnd(52)}${longestGap.toFixed(0).padStart(9)}\n`);
+  const out = (text: string) => process.stdout.write(text);
+  for (const { what, figures } of flows) {
+    out(`\nChanges, hub to managed cluster, ${what}:\n${latencyHeading}\n`);
+    for (const { phase, delays } of figures) out(`${latencies(phase, delays)}\n`);
   }
-  process.stdout.write(`\n changes made and arrived: ${flow.sent}\n`);
-  process.stdout.write(` servers changed over ${seconds(rotation.switchedMs)} after the request`);
-  process.stdout.write(
-    rotation.doneMs === undefined ? '\n' : `, the former authority was gone after ${seconds(rotation.doneMs)}\n`,
-  );
+  out(`\n${' Longest time without a change on a cluster, ms:'.padEnd(42)}`);
+  out(`${flows.map(({ what }) => what.padStart(30)).join('')}\n`);
+  for (const { phase } of flows[0]?.figures ?? []) {
+    const gaps = flows.map(({ figures }) => figures.find((one) => one.phase === phase)?.longestGap ?? Number.NaN);
+    const cells = gaps.map((gap) => gap.toFixed(0).padStart(30));
+    out(` ${phase.padEnd(41)}${cells.join('')}\n`);
+  }
+  out(`\n changes made and arrived: ${flows.map(({ what, sent }) => `${sent} ${what}`).join(', ')}\n`);
+  out(` connections that agents made anew meanwhile: ${rotation.reconnects}\n`);
+  out(` servers changed over ${seconds(rotation.switchedMs)} after the request`);
+  out(rotation.doneMs === undefined ? '\n' : `, the former authority was gone after ${seconds(rotation.doneMs)}\n`);
 }
 
 /** Starts the principal, then each agent anew: what they connect with now is all of the new authority. */
-async function startAnew(fleet: Fleet, flow: Flow): Promise<void> {
+async function startAnew(fleet: Fleet, flow: Flow<Application>): Promise<void> {
   const begin = performance.now();
   await removePods(fleet.hub.client, 'argocd-agent-principal');
   await Promise.all([...fleet.members.keys()].map((cluster) => flow.change(cluster, 0, 'principal anew')));
