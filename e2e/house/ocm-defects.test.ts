@@ -116,6 +116,7 @@ const ofController: readonly Defect[] = [
     what: 'the cluster Secret does not lead to the resource proxy',
     tests: [
       ['e2e/suites/enrolment.e2e.test.ts', "the hub's Argo CD knows each cluster, through the resource proxy"],
+      [controller, 'a GitOpsCluster enrolls the clusters of all decision pages'],
       [
         'controller/discovery.test.ts',
         'certificates name every way to the principal and the resource proxy, each once',
