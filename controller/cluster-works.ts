@@ -46,6 +46,7 @@ export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets)
     clientCertificate: delivered.clientCertificate,
     agentImage: version.agent,
     pullPolicy: delivery.pullPolicy,
+    liveAccess: addOn.liveAccess,
     config,
   };
   if (addOn.argoCD === 'Operator') {

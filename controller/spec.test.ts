@@ -20,6 +20,7 @@ test('defaults are those of the original', () => {
         operatorNamespace: undefined,
         argoCD: 'Install',
         clientCertificate: 'Generated',
+        liveAccess: 'Full',
         syncsAgentImage: true,
         rolloutStrategy: undefined,
         payload: undefined,
@@ -60,6 +61,11 @@ test.each([
   [{ agentNamespace: 'Argo_CD' }, 'addOn', "spec.argoCDAgentAddon.agentNamespace must be a namespace's name"],
   [{ argoCD: 'Maybe' }, 'addOn', 'spec.argoCDAgentAddon.argoCD must be Install or Existing or Operator, not "Maybe"'],
   [{ clientCertificate: true }, 'addOn', 'spec.argoCDAgentAddon.clientCertificate must be Generated or CSR, not true'],
+  [
+    { liveAccess: 'none' },
+    'addOn',
+    'spec.argoCDAgentAddon.liveAccess must be Full, None or the name of a ClusterRole, not "none"',
+  ],
 ] as const)('%j is refused by name', (addOn, part, message) => {
   const parsed = parseGitOpsCluster(goc(addOn));
   expect(parsed[part].problem).toMatch(/^GitOpsCluster argocd\/fleet: /);

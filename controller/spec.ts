@@ -13,6 +13,8 @@ export interface AddOnSettings {
   readonly operatorNamespace: string | undefined;
   readonly argoCD: 'Install' | 'Existing' | 'Operator';
   readonly clientCertificate: 'Generated' | 'CSR';
+  /** Which rights the agent has for live access: `Full`, `None` or the name of a ClusterRole of the cluster. */
+  readonly liveAccess: string;
   /** Whether a generated ArgoCD resource asks for the image that the hub's principal has, or leaves it to the operator. */
   readonly syncsAgentImage: boolean;
   /** How clusters follow a new version; undefined: as the controller's settings say. */
@@ -65,6 +67,17 @@ const server = z.object({
     .default(''),
 });
 
+/** `Full` and `None` in other letters would be ClusterRoles that nobody means. */
+const liveAccess = text
+  .refine(
+    (value) =>
+      ['', 'Full', 'None'].includes(value) ||
+      (/^[A-Za-z0-9]([-A-Za-z0-9.:_]{0,200}[A-Za-z0-9])?$/.test(value) && !/^(full|none)$/i.test(value)),
+    { error: (issue) => `must be Full, None or the name of a ClusterRole, not ${quoted(issue)}` },
+  )
+  .transform((value) => value || 'Full')
+  .default('Full');
+
 const addOn = z.object({
   mode: z.preprocess((value) => (value === '' ? undefined : value), oneOf('managed', 'autonomous').default('managed')),
   agentNamespace: namespaceName.default(''),
@@ -72,6 +85,7 @@ const addOn = z.object({
   argoCD: oneOf('Install', 'Existing', 'Operator').optional(),
   argoCDCRManifestWork: z.unknown().optional(),
   clientCertificate: oneOf('Generated', 'CSR').default('Generated'),
+  liveAccess,
   rolloutStrategy: rolloutStrategySchema.optional(),
 });
 
@@ -148,6 +162,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       // A resource for argocd-operator makes sense only with argocd-operator.
       argoCD: value.argoCD ?? (value.argoCDCRManifestWork === undefined ? 'Install' : 'Operator'),
       clientCertificate: value.clientCertificate,
+      liveAccess: value.liveAccess,
       syncsAgentImage: object.metadata.annotations?.[disableImageSync] !== 'true',
       rolloutStrategy: value.rolloutStrategy,
       payload: payloadOf(value),

@@ -14,6 +14,8 @@ export interface AgentInput {
   readonly clientCertificate: KeyCertificate | undefined;
   readonly agentImage: string;
   readonly pullPolicy: string;
+  /** Which rights live access gets: `Full`, `None` or the name of a ClusterRole of the cluster. */
+  readonly liveAccess: string;
 }
 
 /** Secret with the agent's client certificate: the name that the original's operator gives it. */
@@ -21,6 +23,9 @@ export const clientSecretName = 'argocd-agent-open-cluster-management.io-argocd-
 
 /** The Secret into which OCM's registration agent puts the certificate that it asked for: add-on, signer. */
 export const requestedSecretName = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
+
+/** The ClusterRole that is delivered for live access to everything that Applications may hold. */
+const fullLiveAccess = 'argocd-agent-live-access';
 
 /** What the templates of the agent are filled with. */
 export function agentContextOf(input: AgentInput) {
@@ -38,6 +43,8 @@ export function agentContextOf(input: AgentInput) {
     clientCertificate: input.clientCertificate ?? false,
     agentImage: input.agentImage,
     pullPolicy: input.pullPolicy,
+    liveAccessIsFull: input.liveAccess === 'Full',
+    liveAccessRole: input.liveAccess === 'Full' ? fullLiveAccess : input.liveAccess !== 'None' && input.liveAccess,
     paramsDigest: createHash('sha256').update(JSON.stringify(params)).digest('hex').slice(0, 16),
   };
 }

@@ -67,6 +67,31 @@ suite('works of a cluster', () => {
     );
   });
 
+  test('make the agent wait for the password of the Redis that they bring, and of no other', () => {
+    const isOptional = (from: RenderInput) => {
+      const agent = workloadsOf(from).find(({ metadata }) => metadata.name === 'argocd-agent-agent');
+      const password = agent?.spec.template.spec.containers[0]?.env?.find(({ name }) => name === 'REDIS_PASSWORD');
+      return (password?.valueFrom?.secretKeyRef as { optional?: boolean } | undefined)?.optional ?? false;
+    };
+    expect(isOptional(input)).toBe(false);
+    expect(isOptional({ ...input, argoCD: undefined })).toBe(true);
+  });
+
+  test('give the agent the rights for live access that are asked for, each by a binding of its own', () => {
+    const grantsOf = (liveAccess: string) =>
+      manifestsOf({ ...input, liveAccess }).filter(({ metadata: { name } }) => /live-access|agent-agent:/.test(name));
+    expect(grantsOf('None')).toEqual([]);
+    expect(grantsOf('view').map(describe)).toEqual(['ClusterRoleBinding argocd-agent-agent:view']);
+    const [role, binding] = grantsOf('Full') as (KubeObject & { rules?: object[] })[];
+    expect(role?.rules).toEqual([
+      { apiGroups: ['*'], resources: ['*'], verbs: ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'] },
+    ]);
+    expect(binding).toMatchObject({
+      roleRef: { kind: 'ClusterRole', name: 'argocd-agent-live-access' },
+      subjects: [{ kind: 'ServiceAccount', name: 'argocd-agent-agent', namespace: 'argocd' }],
+    });
+  });
+
   test('an Argo CD that is there already is left alone: only the agent comes', () => {
     const works = renderWorks(templates, { ...input, argoCD: undefined });
     expect(works.map(({ part }) => part)).toEqual(['agent']);
@@ -178,18 +203,22 @@ suite('the agent', () => {
   });
 
   test('may not do more than it needs', () => {
-    const roles = manifestsOf().filter(
+    const roles = manifestsOf({ ...input, liveAccess: 'None' }).filter(
       ({ kind, metadata }) => kind?.endsWith('Role') && metadata.name.includes('agent'),
     );
     expect(roles.length).toBeGreaterThan(1);
     expect(JSON.stringify(roles)).not.toContain('"*"');
     // Nor has it what others may: its bindings lead to these roles alone.
-    const bindings = manifestsOf().filter(
+    const bindings = manifestsOf({ ...input, liveAccess: 'None' }).filter(
       ({ kind, metadata }) => kind?.endsWith('RoleBinding') && metadata.name.includes('agent'),
     ) as (KubeObject & { roleRef: { kind: string; name: string } })[];
     expect(bindings.length).toBeGreaterThan(1);
     const own = roles.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     for (const { roleRef } of bindings) expect(own).toContain(`${roleRef.kind} ${roleRef.name}`);
+    // What users may do by way of it is another matter, and nobody's cluster-admin either.
+    expect(JSON.stringify(manifestsOf().filter(({ kind }) => kind === 'ClusterRoleBinding'))).not.toContain(
+      'cluster-admin',
+    );
   });
 });
 

@@ -44,6 +44,7 @@ export const input: RenderInput = {
   clientCertificate: { certificate: 'CERT', key: 'KEY' },
   agentImage: 'quay.io/open-cluster-management/argocd-fleet:1',
   pullPolicy: 'IfNotPresent',
+  liveAccess: 'Full',
   argoCD,
   config: noConfig,
 };

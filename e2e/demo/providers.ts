@@ -1,3 +1,4 @@
+import { ArgoCdApi, adminPassword, argoCdAddress } from '../argocd/index.ts';
 import { type Fleet, type FleetOptions, type SharedFleet, startFleet } from '../fleet/index.ts';
 import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
 import { statusOf, type TestbedStatus } from '../testbed/index.ts';
@@ -12,6 +13,10 @@ export interface Provider {
   check(signal: AbortSignal): Promise<unknown>;
   prepare(options: BuildOptions): Promise<void>;
   start(options: FleetOptions): Promise<SharedFleet>;
+  /** The hub's Argo CD for its administrator, where this machine reaches it without further ado. */
+  argoCd?(): Promise<ArgoCdApi>;
+  /** How a user gets to the hub's Argo CD, for people. */
+  argoCdForPeople(fleet: SharedFleet): Promise<string>;
   /** What runs, for those who ask a fleet in the background. */
   status?(): TestbedStatus | undefined;
 }
@@ -32,6 +37,16 @@ function local(): Provider {
       fleet = await startFleet(options);
       return fleet;
     },
+    async argoCd() {
+      if (!fleet) throw new Error('the fleet is not started');
+      return await ArgoCdApi.login(await argoCdAddress(fleet), 'admin', await adminPassword(fleet.hub.client));
+    },
+    async argoCdForPeople() {
+      if (!fleet) throw new Error('the fleet is not started');
+      const { host, port } = await argoCdAddress(fleet);
+      const password = await adminPassword(fleet.hub.client);
+      return `https://${host}:${port}, user admin, password ${password} (its certificate is one that it made for itself)`;
+    },
     status() {
       if (!fleet) return undefined;
       const members = [...fleet.members.values()].map(({ cluster }) => cluster);
@@ -49,5 +64,9 @@ function kind(): Provider {
       await buildTool('helm', options);
     },
     start: startKindFleet,
+    async argoCdForPeople({ hub: { client } }) {
+      const forward = 'kubectl -n argocd port-forward service/argocd-server 8443:443';
+      return `https://localhost:8443 while \`${forward}\` runs, user admin, password ${await adminPassword(client)}`;
+    },
   };
 }

@@ -22,8 +22,9 @@ import { KindRequirementError, type ProviderName } from '../provider/index.ts';
 import { ToolError } from '../tools/index.ts';
 import { type Background, goToBackground } from './detached.ts';
 import { leftClean } from './left-clean.ts';
+import { showsLive } from './live-access.ts';
 import { Progress, type WaitsFor } from './progress.ts';
-import { providerOf } from './providers.ts';
+import { type Provider, providerOf } from './providers.ts';
 import { RequirementError } from './requirements.ts';
 
 /** How the demo runs. */
@@ -68,10 +69,10 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
     progress.chapter('A hub and two managed clusters');
     fleet = await provider.start({ labels: selectedClusters, signal, step: (what, part) => progress.step(what, part) });
     await enroll(fleet, progress, signal);
-    await live(fleet, progress, signal);
+    await live(fleet, provider, progress, signal);
     await comeAndGo(fleet, progress, signal);
     process.stdout.write(`\n${progress.table()}\n`);
-    if (until === 'interrupted') await stay(fleet, background, signal);
+    if (until === 'interrupted') await stay(fleet, provider, background, signal);
   } catch (error) {
     code = signal.aborted && signal.reason instanceof Interrupted ? 130 : 1;
     if (code === 1) await tellFailure(error, fleet);
@@ -135,7 +136,7 @@ async function enroll(fleet: SharedFleet, progress: Progress, signal: AbortSigna
 }
 
 /** What a user does all day, and how long it takes. */
-async function live(fleet: SharedFleet, progress: Progress, signal: AbortSignal): Promise<void> {
+async function live(fleet: SharedFleet, provider: Provider, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub, git } = fleet;
   const [member] = fleet.members.values();
   if (!member) throw new Error('the fleet has no managed cluster');
@@ -184,6 +185,8 @@ async function live(fleet: SharedFleet, progress: Progress, signal: AbortSignal)
     accept: (a, uid) => a !== undefined && a.metadata.uid !== uid && !a.metadata.deletionTimestamp,
   });
   await progress.step('it is Synced and Healthy again', (waitsFor) => deployed(hub.client, app, waitsFor, { signal }));
+  const api = await provider.argoCd?.();
+  if (api) await showsLive(api, { app: app.name, cluster: name, client }, progress, signal);
 }
 
 /** The clock runs from before the act to the watch event that shows its effect; the watch is open before. */
@@ -229,7 +232,12 @@ async function comeAndGo(fleet: SharedFleet, progress: Progress, signal: AbortSi
   );
 }
 
-async function stay(fleet: SharedFleet, background: Background | undefined, signal: AbortSignal): Promise<void> {
+async function stay(
+  fleet: SharedFleet,
+  provider: Provider,
+  background: Background | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const width = Math.max(...clustersOf(fleet).map((cluster) => cluster.name.length));
   process.stdout.write(`
 The fleet is up. Kubeconfigs:
@@ -242,6 +250,9 @@ Try (with kubectl, or any other client of Kubernetes):
   kubectl get gitopsclusters,managedclusteraddons,manifestworks -A
   kubectl get applications -n argocd -w
   kubectl label managedcluster cluster3 fleet.example.com/demo=true    # it joins again
+
+Argo CD's UI, where the Applications show what runs on every cluster - trees, live manifests, logs, events, actions:
+  ${await provider.argoCdForPeople(fleet)}
 
 The Applications deploy ${join(fleet.folder, 'git', guestbookRepository)}: commit there and watch.
 

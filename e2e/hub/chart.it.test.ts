@@ -99,7 +99,9 @@ describe('the charts', () => {
       'principal.allowed-namespaces': '*',
       'principal.event-processors': '20',
     });
-    expect(Object.keys(params)).not.toContain('principal.redis.server.address');
+    const off = { 'principal.redisProxy.enabled': false, 'hubArgoCD.enabled': false };
+    const without = named(await render(off), 'ConfigMap', 'argocd-agent-params');
+    expect(Object.keys(without.data ?? {})).not.toContain('principal.redis.server.address');
     const [container] = named(objects, 'Deployment', 'argocd-agent-principal').spec?.template?.spec?.containers ?? [];
     const bound = new Map(
       (container?.env ?? []).map(({ name, valueFrom }) => [
@@ -109,6 +111,38 @@ describe('the charts', () => {
     );
     expect(bound.get('principal.auth')).toBe('ARGOCD_PRINCIPAL_AUTH');
     expect(Object.keys(params).filter((key) => !bound.has(key))).toEqual([]);
+  });
+
+  it('serve live access: both proxies, and a server of Argo CD that looks for its cache in the one of them', async () => {
+    const objects = await render({ 'hubArgoCD.install': true });
+    for (const name of ['argocd-agent-resource-proxy', 'argocd-agent-redis-proxy']) named(objects, 'Service', name);
+    const [policy] = objects.filter(
+      ({ kind, metadata }) => kind === 'NetworkPolicy' && /principal$/.test(metadata.name),
+    );
+    expect(JSON.stringify(policy?.spec?.ingress)).toMatch(/6379.*9090/);
+    const redisOf = (from: Rendered[]) =>
+      named(from, 'Deployment', 'argocd-server').spec?.template?.spec?.containers[0]?.env?.find(
+        ({ name }) => name === 'REDIS_SERVER',
+      )?.value;
+    expect(redisOf(objects)).toBe('argocd-agent-redis-proxy:6379');
+    const off = { 'hubArgoCD.install': true, 'principal.redisProxy.enabled': false };
+    await expect(render(off)).rejects.toThrow('hubArgoCD.serverRedisAddress is the Redis proxy of a principal that');
+    await expect(render({ ...off, 'hubArgoCD.install': false })).resolves.toBeDefined();
+    expect(redisOf(await render({ ...off, 'hubArgoCD.serverRedisAddress': 'argocd-redis:6379' }))).toBe(
+      'argocd-redis:6379',
+    );
+  });
+
+  it("give the plain agent's chart the rights for live access that are asked for", async () => {
+    const rolesOf = async (liveAccess: string) =>
+      parseAllDocuments(await helm(['template', 'edge', agentChart, '--set', `rbac.liveAccess=${liveAccess}`]))
+        .map((document) => document.toJS() as (Rendered & { roleRef?: { name: string } }) | null)
+        .flatMap((object) =>
+          object?.kind?.startsWith('ClusterRole') ? (object.roleRef?.name ?? object.metadata.name) : [],
+        );
+    expect(await rolesOf('None')).toEqual([]);
+    expect(await rolesOf('view')).toEqual(['view']);
+    expect(await rolesOf('Full')).toEqual(['edge-agent-helm-live-access', 'edge-agent-helm-live-access']);
   });
 
   it('accept the values of the original chart', async () => {

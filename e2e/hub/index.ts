@@ -9,12 +9,15 @@ export { type PodOf, restrictedRefusals } from './pod-security.ts';
 /**
  * Installs Argo CD on a hub the way an operator has it before the add-on comes: API server, repo server,
  * application-set controller, Redis and the CRDs, as a Helm release of their own in `argocd`. Resolves when every
- * Deployment is available.
+ * Deployment is available. The API server looks for its cache where the add-on's principal will be.
  * @throws HelmError
  */
 export async function installHubArgoCd(hub: Pick<Cluster, 'kubeconfig'>, signal?: AbortSignal): Promise<void> {
   await helm(
-    ['install', 'argocd', hubArgoCdChart, '--namespace', 'argocd', '--create-namespace', '--wait', '--timeout', '3m'],
+    [
+      ...['install', 'argocd', hubArgoCdChart, '--namespace', 'argocd', '--create-namespace'],
+      ...['--set', 'serverRedisAddress=argocd-agent-redis-proxy:6379', '--wait', '--timeout', '8m'],
+    ],
     { kubeconfig: hub.kubeconfig, ...(signal && { signal }) },
   );
 }

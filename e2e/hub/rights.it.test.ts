@@ -103,6 +103,10 @@ beforeAll(async () => {
       additionalArgs: [`--health-probe-bind-address=127.0.0.1:${controllerHealth}`, '--metrics-bind-address=0'],
     },
     principal: {
+      env: ['RESOURCE', 'REDIS'].map((proxy) => ({
+        name: `ARGOCD_PRINCIPAL_${proxy}_PROXY_LISTEN`,
+        value: '127.0.0.1:0',
+      })),
       params: {
         'principal.listen.host': '127.0.0.1',
         'principal.listen.port': port,

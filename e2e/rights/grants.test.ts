@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ApiRequest } from './audit.ts';
-import { allows, describeGrant, type Grant, grantsOf, impliedBy, superfluous } from './grants.ts';
+import { allows, describeGrant, type Grant, grantsOf, impliedBy, onlyWidely, superfluous } from './grants.ts';
 
 const asked = (verb: string, resource: string, where: Partial<ApiRequest> = {}): ApiRequest => ({
   user: 'system:serviceaccount:a:b',
@@ -72,5 +72,22 @@ describe('grants', () => {
     expect(unused([approval])).toEqual(['sign']);
     expect(unused([{ ...approval, allowed: false }])).toEqual(['approve', 'sign']);
     expect(unused([])).toEqual(['update', 'approve', 'sign']);
+  });
+
+  it('to everything make no other superfluous, and are told what they are needed for', () => {
+    const grants = [
+      ...grantsOf('ClusterRole all', '', [{ apiGroups: ['*'], resources: ['*'], verbs: ['get', 'patch', 'delete'] }]),
+      ...grantsOf('Role own', 'argocd', [{ apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list'] }]),
+    ];
+    const wide = [
+      asked('get', 'secrets', { namespace: 'other' }),
+      asked('patch', 'deployments/scale', { group: 'apps' }),
+    ];
+    const requests = [asked('get', 'secrets'), ...wide];
+    expect(texts(superfluous(grants, requests))).toEqual([
+      'ClusterRole all: delete *.*',
+      'Role own: list secrets in argocd',
+    ]);
+    expect(onlyWidely(grants, requests)).toEqual(wide);
   });
 });

@@ -40,14 +40,18 @@ export function describeGrant({ role, namespace, group, resource, verb, names }:
 
 /** Whether a grant allows a request, as the RBAC authorizer decides. */
 export function allows(grant: Grant, request: ApiRequest): boolean {
+  const is = (given: string, asked: string) => given === asked || given === '*';
   return (
     (grant.namespace === '' || grant.namespace === request.namespace) &&
-    grant.group === request.group &&
-    grant.resource === request.resource &&
-    grant.verb === request.verb &&
+    is(grant.group, request.group) &&
+    is(grant.resource, request.resource) &&
+    is(grant.verb, request.verb) &&
     (grant.names === undefined || grant.names.includes(request.name))
   );
 }
+
+/** Whether a grant is for whatever there may be. */
+const isWide = ({ group, resource, verb }: Grant) => [group, resource, verb].includes('*');
 
 /**
  * What the API server asks for by itself when it admits some of these requests: whoever approves or signs a certificate must
@@ -70,13 +74,23 @@ export function impliedBy(requests: readonly ApiRequest[], grants: readonly Gran
 
 /**
  * Grants that could be taken away without any of the requests being refused: nobody used them, or whatever used them
- * is also allowed by another grant.
+ * is also allowed by another grant. One that is wide makes none of the others superfluous.
  */
 export function superfluous(grants: readonly Grant[], requests: readonly ApiRequest[]): Grant[] {
   const needed = new Set<Grant>();
   for (const request of requests) {
-    const [only, another] = grants.filter((grant) => allows(grant, request));
+    const allowing = grants.filter((grant) => allows(grant, request));
+    const narrow = allowing.filter((grant) => !isWide(grant));
+    const [only, another] = narrow.length > 0 ? narrow : allowing;
     if (only && !another) needed.add(only);
   }
   return grants.filter((grant) => !needed.has(grant));
+}
+
+/** The requests that nothing but a wide grant allows: what it is for must explain them. */
+export function onlyWidely(grants: readonly Grant[], requests: readonly ApiRequest[]): ApiRequest[] {
+  return requests.filter((request) => {
+    const allowing = grants.filter((grant) => allows(grant, request));
+    return allowing.length > 0 && allowing.every(isWide);
+  });
 }

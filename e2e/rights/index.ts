@@ -1,2 +1,2 @@
 export { type ApiRequest, requestsOf } from './audit.ts';
-export { type Conduct, RightsReview, type Workplace } from './programs.ts';
+export { type Conduct, describeRequest, RightsReview, type Workplace } from './programs.ts';

@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
 import { type ApiRequest, requestsOf } from './audit.ts';
-import { describeGrant, type Grant, impliedBy, superfluous } from './grants.ts';
+import { describeGrant, type Grant, impliedBy, onlyWidely, superfluous } from './grants.ts';
 import { RightsWitness } from './witness.ts';
 
 /** Where programs run under a service account. */
@@ -16,6 +16,8 @@ export interface Conduct {
   refused: string[];
   /** What it was given and did not need. */
   superfluous: string[];
+  /** What it did with nothing but a right to do it to whatever there may be. */
+  widely: ApiRequest[];
 }
 
 /** Watches over the rights of programs during a scenario. */
@@ -56,6 +58,7 @@ export class RightsReview {
         program,
         refused: requests.filter(({ allowed }) => !allowed).map(describeRequest),
         superfluous: superfluous(given, [...requests, ...impliedBy(requests, given)]).map(describeGrant),
+        widely: onlyWidely(given, requests),
       };
     });
   }
@@ -66,7 +69,8 @@ export class RightsReview {
   }
 }
 
-function describeRequest({ verb, group, resource, namespace, name }: ApiRequest): string {
+/** A request as it is written in messages: `patch secrets x in argocd`. */
+export function describeRequest({ verb, group, resource, namespace, name }: ApiRequest): string {
   const kind = group === '' ? resource : `${resource}.${group}`;
   return `${verb} ${kind}${name && ` ${name}`}${namespace && ` in ${namespace}`}`;
 }

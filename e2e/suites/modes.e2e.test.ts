@@ -11,26 +11,21 @@ import {
   type Application,
   applications,
   gitOpsClusters,
-  guestbookValues,
   isSyncedAndHealthy,
-  principalOf,
   releaseNamespace,
   type SharedFleet,
-  selectedClusters,
   waitForObject,
   waitForObjects,
 } from '../fleet/index.ts';
-import { type Network, startNetwork } from '../network/index.ts';
-import { placements } from '../ocm/index.ts';
-import { startTestFleet } from '../provider/index.ts';
-import { RightsReview } from '../rights/index.ts';
-import { unexplained, workplaces } from './rights.ts';
+import type { Network } from '../network/index.ts';
+import { describeLive } from './live.ts';
+import { unexplained } from './rights.ts';
 import { variantFiles } from './traffic.ts';
+import { startTwoModes, type TwoModes } from './two-modes.ts';
 
 // A managed and an autonomous agent of one principal, on real API servers with a real Argo CD each, behind a bad network.
 
 const argocd = 'argocd';
-const autonomousClusters = { 'fleet.example.com/autonomous': 'true' };
 /** An Argo CD that did not reach its repo server for a moment tries again after three minutes. */
 const generous = { timeoutMs: 240_000 };
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
@@ -51,78 +46,26 @@ const appProjects = resourceType<AppProject>({
   namespaced: true,
 });
 
+let stage: TwoModes;
 let fleet: SharedFleet;
 let network: Network;
 let hub: KubeClient;
 let managed: KubeClient;
 let autonomous: KubeClient;
 let repoURL: string;
-/** Of API servers that record who asks for what. */
-let review: RightsReview | undefined;
 
 beforeAll(async () => {
-  fleet = await startTestFleet({ clusters: 1, labels: selectedClusters, audit: true });
-  const second = await fleet.join('cluster2', autonomousClusters);
-  hub = fleet.hub.client;
-  managed = (fleet.members.get('cluster1') ?? second).cluster.client;
-  autonomous = second.cluster.client;
-  review = fleet.local && (await RightsReview.start(workplaces(fleet.local)));
+  stage = await startTwoModes();
+  ({ fleet, network, hub, managed, autonomous } = stage);
   await fleet.git.commit(
     'variants',
     { ...variantFiles, 'stuck/hook.yaml': endlessHook, 'stuck/variant.yaml': variantFiles['red/variant.yaml'] ?? '' },
     'All colours',
   );
   repoURL = fleet.git.url('variants');
-
-  let principal: { host: string; port: number } | undefined;
-  network = await startNetwork(() => principal, fleet.machine);
-  const dialled = { principalServerAddress: fleet.machine, principalServerPort: String(network.port) };
-  await fleet.install({
-    ...guestbookValues,
-    gitOpsCluster: { ...guestbookValues.gitOpsCluster, ...dialled },
-  });
-  principal = await principalOf(hub);
-  await enrollAutonomous(dialled);
-  await Promise.all(
-    ['gitops-cluster', 'autonomous'].map((name) =>
-      waitForObject(
-        hub,
-        gitOpsClusters,
-        { namespace: argocd, name },
-        (found) =>
-          found?.status?.clusters?.connected === 1 &&
-          found.status.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
-        generous,
-      ),
-    ),
-  ).catch(async (error: unknown) => {
-    console.error(await fleet.logs());
-    throw error;
-  });
 });
-afterAll(async () => {
-  await review?.stop();
-  await fleet?.stop();
-  await network?.close();
-});
+afterAll(() => stage?.stop());
 beforeEach(() => onTestFailed(async () => console.error(await fleet?.logs(80))));
-
-/** A second GitOpsCluster, whose clusters own their Applications. */
-async function enrollAutonomous(server: object): Promise<void> {
-  const labelSelector = { matchLabels: autonomousClusters };
-  await hub.create(placements, {
-    metadata: { namespace: argocd, name: 'autonomous' },
-    spec: { predicates: [{ requiredClusterSelector: { labelSelector } }] },
-  });
-  await hub.create(gitOpsClusters, {
-    metadata: { namespace: argocd, name: 'autonomous' },
-    spec: {
-      placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name: 'autonomous' },
-      // Its clusters' keys never leave them.
-      argoCDAgentAddon: { mode: 'autonomous', clientCertificate: 'CSR', ...server },
-    },
-  });
-}
 
 describe('a managed cluster: the hub owns its Applications', () => {
   const shop = { namespace: argocd, name: 'shop' };
@@ -328,6 +271,8 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
   });
 });
 
+describeLive(() => stage);
+
 describe('over a bad network', () => {
   const on = (cluster: string, name: string) =>
     cluster === 'cluster1'
@@ -400,7 +345,7 @@ describe('when the fleet is given up', () => {
     await hub.delete(gitOpsClusters, second);
     await waitForObject(hub, gitOpsClusters, second, (g) => g === undefined, generous);
     await fleet.helm('uninstall', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '4m');
-    const conduct = await review?.conduct();
+    const conduct = await stage.review?.conduct();
     if (conduct === undefined) return skip('the API servers of this provider do not record who asks for what');
     expect(unexplained(conduct)).toEqual([]);
   });

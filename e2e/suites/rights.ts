@@ -1,5 +1,5 @@
 import { type Fleet, releaseNamespace } from '../fleet/index.ts';
-import type { Conduct, Workplace } from '../rights/index.ts';
+import { type Conduct, describeRequest, type Workplace } from '../rights/index.ts';
 
 const addOn = 'argocd-agent-addon';
 
@@ -18,6 +18,7 @@ export function workplaces(fleet: Fleet): Record<string, Workplace[]> {
 const readAgain = 'a write that was refused or whose answer was lost: the object is read before the next attempt';
 const nodePorts = 'the Service of the principal is of type NodePort';
 const otherHubs = 'hubs that have the kind';
+const byKubectl = 'kubectl through the resource proxy: get --watch, replace; Argo CD itself does neither';
 const sayAgain = 'an event that happens again is counted in the first one';
 
 /** What the scenario need not use, by program, with the reason why it is given all the same. */
@@ -48,6 +49,10 @@ const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'Role argocd-agent-agent: get appprojects.argoproj.io in argocd': readAgain,
     'Role argocd-agent-agent: get secrets in argocd': readAgain,
     'Role argocd-agent-agent: get configmaps in argocd': readAgain,
+    'ClusterRole argocd-agent-live-access: create *.*':
+      'actions that make objects, and terminals where the API server asks for this right',
+    'ClusterRole argocd-agent-live-access: watch *.*': byKubectl,
+    'ClusterRole argocd-agent-live-access: update *.*': byKubectl,
   },
 };
 
@@ -59,10 +64,17 @@ const refusals: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
+/** The namespaces of the Applications that users look at through live access: the agents' wide rights are for these alone. */
+export const liveNamespaces = ['ticker'] as const;
+
 /** What is wrong with the rights: what was refused for no good reason, and what is given for none. */
 export function unexplained(conduct: readonly Conduct[]): string[] {
-  return conduct.flatMap(({ program, refused, superfluous }) => [
+  const isLive = (namespace: string) => (liveNamespaces as readonly string[]).includes(namespace);
+  return conduct.flatMap(({ program, refused, superfluous, widely }) => [
     ...refused.filter((what) => !refusals[program]?.[what]).map((what) => `${program} may not ${what}`),
     ...superfluous.filter((what) => !reserves[program]?.[what]).map((what) => `${program} does not need ${what}`),
+    ...widely
+      .filter(({ namespace }) => program !== 'agent' || !isLive(namespace))
+      .map((request) => `${program} needs its right to everything for ${describeRequest(request)}`),
   ]);
 }

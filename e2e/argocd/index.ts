@@ -1,0 +1,3 @@
+export { type ArgoCdAddress, ArgoCdApi, ArgoCdError, adminPassword, argoCdAddress } from './api.ts';
+export { ArgoCdCli, type CliResult } from './cli.ts';
+export { ArgoCdTerminal } from './terminal.ts';
