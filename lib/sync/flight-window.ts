@@ -1,11 +1,15 @@
 import type { Flight } from './decision.ts';
 
 /** How many may be under way before anything is known of a link. */
-const beginning = 32;
+const beginning = 8;
 /** What waits longer than this at the peer waits there for nothing: here it could still become something newer. */
 const leastPatienceMs = 1_000;
 /** A peer that lets wait no longer than this can take more. */
 const shortWaitMs = 250;
+/** What was not answered in time makes the window no smaller than this. */
+const leastAfterLoss = 4;
+/** No peer is so busy that it answers nothing at all for so long. */
+const forgetfulAfterMs = 30_000;
 /** Share of a new latency in the running mean. */
 const gain = 1 / 8;
 
@@ -32,6 +36,8 @@ export class FlightWindow {
   /** When what was sent last of all that is answered was sent, and when the last answer came. */
   #reached = Number.NEGATIVE_INFINITY;
   #answeredAt = Number.NEGATIVE_INFINITY;
+  /** When the first was sent on this link. */
+  #firstSentAt = Number.POSITIVE_INFINITY;
 
   /** @param options `resendMs`: how long a peer may acknowledge nothing before it has forgotten what it was told */
   constructor(options: { readonly most: number; readonly resendMs: number }) {
@@ -55,6 +61,7 @@ export class FlightWindow {
   /** A flight takes a place. */
   enter(flight: Flight): void {
     this.#counted.add(flight);
+    this.#firstSentAt = Math.min(this.#firstSentAt, flight.sentAt);
   }
 
   /** A flight was answered, so long after its event was first sent. It has its place still. */
@@ -79,9 +86,18 @@ export class FlightWindow {
     return !this.#isOvertaken(flight) && now - this.#answeredAt < Math.max(this.#resendMs, 2 * this.#meanMs);
   }
 
-  /** Something was not answered in time. A peer that forgets what it is told must not be waited for one by one. */
-  lost(): void {
-    this.#size = Math.min(this.#most, 2 * this.#size);
+  /**
+   * Flights were not answered in time. Who answers nothing at all may have more to do than it can do, and must not get more;
+   * but who goes on like that has forgotten it, and must not be waited for one by one.
+   */
+  lost(flights: readonly Flight[], now: number): void {
+    if (flights.every((flight) => this.#isOvertaken(flight))) {
+      return;
+    }
+    const isForgetful = now - Math.max(this.#answeredAt, this.#firstSentAt) > forgetfulAfterMs;
+    this.#size = isForgetful
+      ? Math.min(this.#most, 2 * this.#size)
+      : Math.max(Math.min(this.#size, leastAfterLoss), this.#size / 2);
   }
 
   /** A new link: how fast it is, and the peer by now, is to be found out. */
@@ -92,6 +108,7 @@ export class FlightWindow {
     this.#leastMs = Number.POSITIVE_INFINITY;
     this.#reached = Number.NEGATIVE_INFINITY;
     this.#answeredAt = Number.NEGATIVE_INFINITY;
+    this.#firstSentAt = Number.POSITIVE_INFINITY;
   }
 
   #resize(flight: Flight, latencyMs: number, now: number): void {

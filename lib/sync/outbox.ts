@@ -411,7 +411,7 @@ export class Outbox<T> {
     }
     this.#alarm = undefined;
     let next = Number.POSITIVE_INFINITY;
-    let hasLost = false;
+    const lost: Flight[] = [];
     for (const entry of [...this.#flights.values()]) {
       const flight = entry.flight;
       if (flight !== undefined && flight.dueAt <= now && this.#isLate(flight, now)) {
@@ -419,9 +419,10 @@ export class Outbox<T> {
       }
       if (flight !== undefined && flight.dueAt <= now) {
         this.#endFlight(entry, flight);
-        hasLost ||= flight.outcome.is !== 'intent';
         if (flight.outcome.is === 'intent') {
           this.#overtaken.set(flight.event, { entry, outcome: flight.outcome });
+        } else if (!flight.isRepeated) {
+          lost.push(flight);
         }
         entry.timeouts += 1;
         this.#queue.add(entry);
@@ -429,9 +430,7 @@ export class Outbox<T> {
         next = Math.min(next, flight?.dueAt ?? next);
       }
     }
-    if (hasLost) {
-      this.#window.lost();
-    }
+    this.#window.lost(lost, now);
     this.#wakeAt(next);
   }
 
