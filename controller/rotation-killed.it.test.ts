@@ -72,6 +72,7 @@ test('killed after every single write of a rotation, nobody is ever without trus
     }
   };
   const isOver = async () => {
+    if ((await textIn('argocd-agent-jwt', 'jwt.key')) === formerKey) return false;
     const [now] = fingerprintsOf(await textIn('argocd-agent-ca', 'tls.crt'));
     const isAlone = (authorities: string) => {
       const [first, ...more] = fingerprintsOf(authorities);
@@ -82,6 +83,20 @@ test('killed after every single write of a rotation, nobody is ever without trus
     return all.every(({ authorities }) => isAlone(authorities));
   };
   const lives: string[] = [];
+  // What the dead have written is looked up: an answer may have come too late for them, to what was carried out.
+  const made = new Map(
+    ['argocd-agent-ca tls.crt', 'argocd-agent-principal-tls tls.crt', 'argocd-agent-jwt jwt.key'].map((name) => [
+      name,
+      new Set<string>(),
+    ]),
+  );
+  const look = async () => {
+    for (const [name, values] of made) {
+      const [secret = '', key = ''] = name.split(' ');
+      values.add(await textIn(secret, key));
+    }
+  };
+  await look();
   while (!(await isOver())) {
     const { client: mortal, died, writes } = mortalClient(client, { write: 1, when: 'after' });
     const { controller, stop } = startController(mortal);
@@ -101,6 +116,7 @@ test('killed after every single write of a rotation, nobody is ever without trus
     );
     await stop();
     lives.push(...writes);
+    await look();
     await everybodyIsTrusted();
     // A controller that found nothing to do waits for the clusters.
     if (!isDead) await apply(held);
@@ -108,10 +124,7 @@ test('killed after every single write of a rotation, nobody is ever without trus
     expect(lives.length).toBeLessThan(150);
   }
   // Each was made once, whoever found the request.
-  const made = (name: string) => lives.filter((write) => write === `apply secrets ${name}`).length;
-  expect(made('argocd-agent-ca')).toBe(1);
-  expect(made('argocd-agent-principal-tls')).toBe(1);
-  expect(made('argocd-agent-jwt')).toBe(1);
+  for (const [name, values] of made) expect([...values], name).toHaveLength(2);
   expect(createPublicKey(await textIn('argocd-agent-jwt', 'jwt.previous.pub')).equals(createPublicKey(formerKey))).toBe(
     true,
   );
