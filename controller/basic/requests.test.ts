@@ -305,7 +305,7 @@ describe('8.3 H: operations', () => {
       expect(fleet.ran.length + fleet.withdrawn, why).toBe(asked);
       expect(fleet.begun, why).toEqual(fleet.ran);
       expect(new Set(fleet.ran).size, why).toBe(fleet.ran.length);
-      expect(fleet.live?.status.phase, why).not.toMatch(/Running|Terminating/);
+      expect(fleet.live?.status.phase ?? 'never begun', why).not.toMatch(/Running|Terminating/);
       ended += fleet.ended.length;
       expect(fleet.hub.operation, why).toBeUndefined();
       expect(fleet.live?.spec, why).toMatchObject(
