@@ -1,14 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import {
-  ApiError,
-  isAlreadyExists,
-  type KubeClient,
-  type KubeObject,
-  keyOf,
-  type ResourceType,
-} from '../lib/kube/index.ts';
-import { ownByApply } from './field-ownership.ts';
+import { type KubeClient, type KubeObject, keyOf, type ResourceType } from '../lib/kube/index.ts';
 import { fieldManager, keys, managedBy } from './names.ts';
 
 /** An object of a name that the controller needs belongs to someone else. */
@@ -28,27 +20,22 @@ export function isOurs(object: KubeObject): boolean {
   return object.metadata.labels?.[keys.managedBy] === managedBy;
 }
 
-type Client = Pick<KubeClient, 'create' | 'apply' | 'jsonPatch' | 'get' | 'delete'>;
-
 /**
  * Writes objects only when they differ from what is there.
- *
- * An object that the cache does not have is created, which fails when there is one after all: nothing of anybody's is
- * overwritten unseen. Other changes are made by server-side apply.
  *
  * Reads its own writes: an object just written counts as present before the cache has seen it. What the API server made
  * of a written object (defaults, fields that its schema does not know) is remembered, so that such a difference does not
  * lead to the same write for ever.
  */
 export class Applier {
-  readonly #client: Client;
+  readonly #client: Pick<KubeClient, 'apply' | 'get' | 'delete'>;
   readonly #owns: (object: KubeObject) => boolean;
   readonly #written = new Map<string, KubeObject>();
   readonly #settled = new Map<string, { desired: string; live: string }>();
   #writes = 0;
 
   /** `owns` tells whether an object that exists may be written. */
-  constructor(client: Client, owns: (object: KubeObject) => boolean = isOurs) {
+  constructor(client: Pick<KubeClient, 'apply' | 'get' | 'delete'>, owns: (object: KubeObject) => boolean = isOurs) {
     this.#client = client;
     this.#owns = owns;
   }
@@ -58,7 +45,7 @@ export class Applier {
     return this.#writes;
   }
 
-  /** The newest known state of an object: the cache's, or what was written after it; asks the server when these differ. */
+  /** The newest known state of an object: the cache's, or what was written after it; asks the server when neither has it. */
   async current<T extends KubeObject>(
     type: ResourceType<T>,
     key: { namespace?: string; name: string },
@@ -72,20 +59,18 @@ export class Applier {
       return cached;
     }
     if (cached && written) return written;
-    if (written === undefined) return undefined;
     const live = await this.#client.get(type, key, signal);
     if (live === undefined) this.#written.delete(id);
     return live;
   }
 
   /**
-   * Brings an object into the desired state.
+   * Brings an object into the desired state by server-side apply.
    *
    * Labels, annotations and fields that others added are left alone, except in the fields that `exact` names by their
    * path (`spec.workload`), which must be equal. With `guarded` the write is a conflict when the object is no longer the
    * one that was looked at.
    * @throws ForeignObjectError when an object of that name is not ours
-   * @throws ApiError Conflict when there is one of ours that the cache does not have yet
    */
   async ensure<T extends KubeObject>(
     type: ResourceType<T>,
@@ -105,43 +90,13 @@ export class Applier {
       }
     }
     this.#writes += 1;
-    const object = await (live === undefined
-      ? this.#create(type, desired, options.signal)
-      : this.#change(type, desired, options.guarded ? live.metadata.resourceVersion : undefined, options.signal));
+    const resourceVersion = options.guarded ? live?.metadata.resourceVersion : undefined;
+    const written = resourceVersion ? { ...desired, metadata: { ...desired.metadata, resourceVersion } } : desired;
+    const object = await this.#client.apply(type, written, { fieldManager, force: true, signal: options.signal });
     delete object.metadata.managedFields;
     this.#written.set(id, object);
     this.#settled.set(id, { desired: digest(desired), live: digest(contentOf(object)) });
     return { object, changed: true };
-  }
-
-  async #create<T extends KubeObject>(type: ResourceType<T>, desired: T, signal?: AbortSignal): Promise<T> {
-    try {
-      return await this.#client.create(type, desired, { fieldManager, signal });
-    } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
-      const live = await this.#client.get(type, desired.metadata, signal);
-      if (live && !this.#owns(live)) throw new ForeignObjectError(type, live);
-      if (live) this.#written.set(`${type.plural}/${keyOf(desired)}`, live);
-      // What was wanted may have been made up because there seemed to be none: a key, a password.
-      const message = `${type.kind} ${keyOf(desired)} was made meanwhile`;
-      throw new ApiError({ status: 409, reason: 'Conflict', message });
-    }
-  }
-
-  async #change<T extends KubeObject>(
-    type: ResourceType<T>,
-    desired: T,
-    guard: string | undefined,
-    signal?: AbortSignal,
-  ): Promise<T> {
-    const found = await this.#client.get(type, desired.metadata, signal);
-    // When it is gone, the apply makes it.
-    const live = found && (await ownByApply(this.#client, type, found, fieldManager, signal));
-    // Its version moves with the ownership of its fields.
-    const isSame = guard !== undefined && guard === found?.metadata.resourceVersion;
-    const resourceVersion = isSame ? live?.metadata.resourceVersion : guard;
-    const written = resourceVersion ? { ...desired, metadata: { ...desired.metadata, resourceVersion } } : desired;
-    return this.#client.apply(type, written, { fieldManager, force: true, signal });
   }
 
   /** Deletes an object if it is ours and not on its way out already. */
