@@ -127,6 +127,7 @@ export async function benchController(args: string[]): Promise<void> {
 /** Resolves when every cluster counts as enrolled and nothing has been written for a while. */
 async function settled({ client, counter }: Bench, clusters: number): Promise<void> {
   await until(async () => {
+    await sleep(500); // the hub has better things to do
     const found = await client.get(gitOpsClusters, { namespace, name: 'fleet' });
     const { enrolled } = (found as { status?: { clusters?: { enrolled?: number } } })?.status?.clusters ?? {};
     return enrolled === clusters;
