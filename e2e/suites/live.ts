@@ -125,7 +125,15 @@ export function describeLive(get: () => TwoModes): void {
         await waitForObject(hub, applications, key, isSyncedAndHealthy, { timeoutMs: 240_000 });
       }
     });
-    afterAll(() => api?.close());
+    afterAll(async () => {
+      api?.close();
+      const { fleet, hub, autonomous } = get();
+      if (!fleet.local) return;
+      // One that its cluster owns stays when the fleet is given up, and with it the namespace.
+      const key = { namespace: 'argocd', name: ticker };
+      await Promise.all([hub, autonomous].map((owner) => owner.delete(applications, key)));
+      for (const { key: onHub } of ways) await waitForObject(hub, applications, onHub, (found) => found === undefined);
+    });
     beforeEach(({ skip }) =>
       skip(!get().fleet.local, 'this machine reaches the API server of Argo CD on its own clusters only'),
     );
