@@ -341,11 +341,11 @@ function subjectOf(token: string): string {
 
 describe('our client and a foreign server', () => {
   /** A principal that insists on its version, as originals do. */
-  async function startPrincipal(version: string, lifetime = { seconds: 300 }) {
+  async function startPrincipal(version: string, { seconds = 300, renews = true } = {}) {
     const requests: AuthRequest[] = [];
     const seen = { refreshes: 0, tokens: [] as unknown[], events: [] as WireEvent[], userAgents: [] as unknown[] };
     const tokensAt = () =>
-      TokenAuthority.fromPem(signingKey, { now: () => new Date(Date.now() - 300_000 + lifetime.seconds * 1000) });
+      TokenAuthority.fromPem(signingKey, { now: () => new Date(Date.now() - 300_000 + seconds * 1000) });
     const server = new Server({ 'grpc.max_receive_message_length': -1 });
     const authenticate: handleUnaryCall<AuthRequest, AuthResponse> = async (call, callback) => {
       requests.push(call.request);
@@ -358,6 +358,7 @@ describe('our client and a foreign server', () => {
     };
     const refreshToken: AuthenticationServer['refreshToken'] = async (call, callback) => {
       seen.refreshes++;
+      if (!renews) return callback({ code: status.UNAUTHENTICATED, details: 'authentication failed' });
       const pair = await TokenAuthority.fromPem(signingKey).refresh(call.request.refreshToken);
       callback(null, { accessToken: pair.accessToken, refreshToken: '', version: '', principalNamespace: '' });
     };
@@ -456,6 +457,15 @@ describe('our client and a foreign server', () => {
     await until(() => expect(agent.streams).toHaveLength(1));
     await until(() => expect(principal.seen.tokens).toHaveLength(1));
     expect(principal.seen.refreshes).toBe(1);
+  });
+
+  test('when the token for renewal is over, too, the agent logs in anew', async () => {
+    const principal = await startPrincipal('0.1.0', { seconds: 20, renews: false });
+    const agent = startAgent(principal.port);
+    await until(() => expect(agent.streams).toHaveLength(1));
+    await until(() => expect(principal.seen.tokens).toHaveLength(1));
+    expect(principal.seen.refreshes).toBe(1);
+    expect(principal.requests).toHaveLength(2);
   });
 
   test('a server that ends the TLS session over our certificate', async () => {

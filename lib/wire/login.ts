@@ -19,12 +19,20 @@ export class LoggedIn {
   readonly version: string;
   readonly #transport: GrpcTransport;
   readonly #signal: AbortSignal;
+  readonly #authenticate: () => Promise<AuthResponse>;
   #accessToken: string;
   #refreshToken: string;
 
-  constructor(transport: GrpcTransport, signal: AbortSignal, response: AuthResponse) {
+  /** @param authenticate logs in as it was done for `response` */
+  constructor(
+    transport: GrpcTransport,
+    signal: AbortSignal,
+    response: AuthResponse,
+    authenticate: () => Promise<AuthResponse>,
+  ) {
     this.#transport = transport;
     this.#signal = signal;
+    this.#authenticate = authenticate;
     this.#accessToken = response.accessToken;
     this.#refreshToken = response.refreshToken;
     this.agent = agentOf(response.accessToken);
@@ -38,17 +46,30 @@ export class LoggedIn {
     return this.#transport.call(path, { authorization: this.#accessToken });
   }
 
-  /** A failed renewal is no failure yet: the token at hand may still do, and the principal says so if not. */
+  /**
+   * A stream may stand for longer than the token for renewal is good: then we log in anew. That neither works is no failure
+   * yet: the token at hand may still do, and the principal says so if not.
+   */
   async #renew(): Promise<void> {
+    const response = (await answered(() => this.#refresh())) ?? (await answered(this.#authenticate));
+    if (response === undefined) return;
+    this.#accessToken = response.accessToken;
+    if (response.refreshToken !== '') this.#refreshToken = response.refreshToken;
+  }
+
+  async #refresh(): Promise<AuthResponse> {
     const request = RefreshTokenRequest.encode({ refreshToken: this.#refreshToken }).finish();
-    try {
-      const bytes = await callUnary(this.#transport.call(paths.refreshToken), request, this.#signal);
-      const response = AuthResponse.decode(bytes);
-      this.#accessToken = response.accessToken;
-      if (response.refreshToken !== '') this.#refreshToken = response.refreshToken;
-    } catch (error) {
-      if (!(error instanceof GrpcError)) throw error;
-    }
+    return AuthResponse.decode(await callUnary(this.#transport.call(paths.refreshToken), request, this.#signal));
+  }
+}
+
+/** Undefined when the principal refuses. */
+async function answered(ask: () => Promise<AuthResponse>): Promise<AuthResponse | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof GrpcError) return undefined;
+    throw error;
   }
 }
 
@@ -80,7 +101,7 @@ export async function logIn(
     response = await authenticate(version);
     versions.adopted = version;
   }
-  return new LoggedIn(transport, signal, response);
+  return new LoggedIn(transport, signal, response, () => authenticate(versions.adopted ?? options.version));
 }
 
 async function askVersion(transport: GrpcTransport, signal: AbortSignal): Promise<string> {
