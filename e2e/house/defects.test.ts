@@ -284,8 +284,17 @@ const defects: Readonly<Record<number, Defect>> = {
       ],
     ],
   },
-  38: { what: 'static logs and resource requests hold up all other events', later: 'live access' },
-  39: { what: 'a POST through the resource proxy is not checked for tracking', later: 'live access' },
+  38: {
+    what: 'static logs and resource requests hold up all other events',
+    tests: [
+      ['agent/live/requests.test.ts', 'a request runs once however often it comes, and beside all others'],
+      ['e2e/live/resources.it.test.ts', 'a large list comes whole, and holds nothing up'],
+    ],
+  },
+  39: {
+    what: 'a POST through the resource proxy is not checked for tracking',
+    tests: [['e2e/live/resources.it.test.ts', 'an object is created where an Application deploys, and deleted']],
+  },
   40: {
     what: 'a lone slash as a pattern ends the program',
     tests: [

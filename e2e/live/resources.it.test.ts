@@ -154,6 +154,8 @@ test('an object is created where an Application deploys, and deleted', async () 
   expect(dry.status).toBe(201);
   expect((await proxy.send('GET', '/api/v1/namespaces/shop/configmaps/made')).status).toBe(404);
   expect((await proxy.send('POST', '/api/v1/namespaces/shop/configmaps', { body })).status).toBe(201);
+  const elsewhere = await proxy.send('POST', '/api/v1/namespaces/default/configmaps', { body });
+  expect(elsewhere.status).toBe(403);
   const deleted = await proxy.send('DELETE', '/api/v1/namespaces/shop/configmaps/made');
   expect(deleted.status).toBe(200);
 });
