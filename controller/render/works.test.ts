@@ -67,16 +67,6 @@ suite('works of a cluster', () => {
     );
   });
 
-  test('make the agent wait for the password of the Redis that they bring, and of no other', () => {
-    const isOptional = (from: RenderInput) => {
-      const agent = workloadsOf(from).find(({ metadata }) => metadata.name === 'argocd-agent-agent');
-      const password = agent?.spec.template.spec.containers[0]?.env?.find(({ name }) => name === 'REDIS_PASSWORD');
-      return (password?.valueFrom?.secretKeyRef as { optional?: boolean } | undefined)?.optional ?? false;
-    };
-    expect(isOptional(input)).toBe(false);
-    expect(isOptional({ ...input, argoCD: undefined })).toBe(true);
-  });
-
   test('give the agent the rights for live access that are asked for, each by a binding of its own', () => {
     const grantsOf = (liveAccess: string) =>
       manifestsOf({ ...input, liveAccess }).filter(({ metadata: { name } }) => /live-access|agent-agent:/.test(name));

@@ -34,7 +34,7 @@ export interface ArgoCdInput {
  */
 export function renderWorks(templates: Templates, input: RenderInput): RenderedWork[] {
   const { argoCD, namespace, config, operator } = input;
-  const context = { ...agentContextOf(input), bringsRedis: argoCD !== undefined };
+  const context = agentContextOf(input);
   if (operator) return renderOperator(templates, { ...input, operator }, context);
   const works: RenderedWork[] = [];
   if (argoCD) {

@@ -4,16 +4,33 @@ import { followFiles, followSecret, Live, type Logger, parseTrust } from '../ops
 import { RedisLink } from './link.ts';
 import type { RedisSettings } from './settings.ts';
 
+/** Where a link learns what is not in the flags. */
+interface RedisContext {
+  /** Of the namespace, at least. */
+  readonly secrets: Pick<Informer<Secret>, 'get' | 'subscribe'>;
+  readonly namespace: string;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Where Argo CD keeps the password of its Redis. */
+const argoCdRedis = { secret: 'argocd-redis', key: 'auth' };
+
 /**
- * The link that the flags describe; it does nothing until it is run. A CA from a Secret may come or change later.
+ * The link that the flags describe; it does nothing until it is run. A CA from a Secret may come or change later, and so may
+ * the password: where none is given, it is that of Argo CD's own Redis, as soon as its Secret is there.
  * @throws FatalError when the CA's file cannot be read
  */
-export function redisLink(
-  settings: RedisSettings,
-  context: { secrets: Informer<Secret>; namespace: string; notify: boolean; logger: Logger; signal: AbortSignal },
-): RedisLink {
-  const { address, credentials } = settings;
-  const { notify, logger } = context;
+export function redisLink(settings: RedisSettings, context: RedisContext & { notify: boolean }): RedisLink {
+  const { address } = settings;
+  const { secrets, namespace, notify, logger } = context;
+  const credentials = () => {
+    const given = settings.credentials();
+    if (given.password !== '') return given;
+    const { secret: name, key } = argoCdRedis;
+    const password = Buffer.from(secrets.get({ namespace, name })?.data?.[key] ?? '', 'base64').toString();
+    return { ...given, password };
+  };
   return new RedisLink({ address, credentials, notify, logger, tls: redisTls(settings, context) });
 }
 
@@ -24,7 +41,7 @@ export function redisLink(
  */
 export function redisTls(
   { tls }: Pick<RedisSettings, 'tls'>,
-  context: { secrets: Informer<Secret>; namespace: string; logger: Logger; signal: AbortSignal },
+  context: RedisContext,
 ): () => ConnectionOptions | undefined {
   if (tls === 'off') return () => undefined;
   if (tls === 'insecure') return () => ({ rejectUnauthorized: false });
@@ -37,7 +54,7 @@ export function redisTls(
 
 function trust(
   from: { readonly caPath: string } | { readonly caSecretName: string },
-  context: { secrets: Informer<Secret>; namespace: string; logger: Logger; signal: AbortSignal },
+  context: RedisContext,
 ): Live<string> {
   const { secrets, namespace, logger, signal } = context;
   const parse = (fields: Readonly<Record<string, string>>) => parseTrust(fields, ['ca.crt']);

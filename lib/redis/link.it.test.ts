@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { freePort, type Redis, startRedis } from '../../e2e/pair/index.ts';
 import { buildTool } from '../../e2e/tools/index.ts';
+import type { Secret } from '../kube/index.ts';
 import { createLogger } from '../ops/index.ts';
 import { createAuthority, issueCertificate } from '../pki/index.ts';
-import { RedisLink, type RedisLinkOptions } from './index.ts';
+import { RedisLink, type RedisLinkOptions, redisLink } from './index.ts';
 
 let isReal: boolean;
 const clean: (() => Promise<unknown> | unknown)[] = [];
@@ -100,6 +101,36 @@ test('a wrong password is named; a right one counts at the next attempt', async 
   await connected();
   await link.set('a', Buffer.from('x'), 1_000);
   expect(link.isNotified).toBe(isReal);
+});
+
+test("the password of Argo CD's Redis is used as soon as its Secret is there, unless another one is given", async ({
+  skip,
+}) => {
+  skip(!isReal, 'needs the real Redis');
+  const port = await freePort();
+  await redisOn(port, '--requirepass', 'later');
+  const stored = new Map<string, Secret>();
+  const secrets = { get: ({ name }: { name: string }) => stored.get(name), subscribe: () => () => undefined };
+  const stop = new AbortController();
+  const linkWith = (password: string) => {
+    const settings = {
+      address: `127.0.0.1:${port}`,
+      credentials: () => ({ username: '', password }),
+      tls: 'off' as const,
+    };
+    const logger = createLogger({ level: 'fatal' });
+    const link = redisLink(settings, { secrets, namespace: 'argocd', notify: false, logger, signal: stop.signal });
+    const running = link.run(stop.signal);
+    clean.push(() => running);
+    return link;
+  };
+  const [link, other] = [linkWith(''), linkWith('wrong')];
+  clean.push(() => stop.abort());
+  await vi.waitUntil(() => /NOAUTH/.test(link.problem ?? ''), wait);
+  const auth = Buffer.from('later').toString('base64');
+  stored.set('argocd-redis', { metadata: { namespace: 'argocd', name: 'argocd-redis' }, data: { auth } });
+  await vi.waitUntil(() => link.problem === undefined, wait);
+  expect(other.problem).toMatch(/WRONGPASS/);
 });
 
 test('TLS: the CA is checked, and one that comes later is taken', async ({ skip }) => {
