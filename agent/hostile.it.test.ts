@@ -7,7 +7,7 @@ import {
   application,
   applications,
   appProjects,
-  freeLowPort,
+  freePort,
   giveAgentCredentials,
   namespace,
   type PrincipalHub,
@@ -99,8 +99,8 @@ beforeAll(async () => {
     `--allowed-namespaces=${allowed}`,
     '--server-address=127.0.0.1',
     `--server-port=${server.port}`,
-    `--metrics-port=${await freeLowPort()}`,
-    `--healthz-port=${await freeLowPort()}`,
+    `--metrics-port=${await freePort()}`,
+    `--healthz-port=${await freePort()}`,
   ]);
   agent.start();
   await agent.says(/Connected to the principal/);

@@ -4,7 +4,7 @@ import {
   application,
   applications,
   appProjects,
-  freeLowPort,
+  freePort,
   namespace,
   type Pair,
   put,
@@ -20,7 +20,7 @@ const logs = () => ({
 });
 
 beforeAll(async () => {
-  profiles = await freeLowPort();
+  profiles = await freePort();
   pair = await startPair({
     principalArgs: [
       '--insecure-tls-generate',

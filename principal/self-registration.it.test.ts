@@ -4,7 +4,6 @@ import { ProxyClient } from '../e2e/live/proxy-client.ts';
 import {
   application,
   applications,
-  freeLowPort,
   freePort,
   mapAgent,
   namespace,
@@ -32,7 +31,7 @@ const logs = () => ({
 });
 
 beforeAll(async () => {
-  const [port, redisPort] = await Promise.all([freeLowPort(), freePort()]);
+  const [port, redisPort] = await Promise.all([freePort(), freePort()]);
   proxyPort = port;
   redis = await startRedis({ port: redisPort });
   pair = await startPair({

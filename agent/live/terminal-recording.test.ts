@@ -1,31 +1,18 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { WebSocket } from 'ws';
+import { bytesOf, hasRecordings, recordedLines } from '../../e2e/interop/recordings.ts';
 import { readInput } from '../../lib/live/index.ts';
 import { type ClientLiveStream, type LiveStreamHandlers, TerminalStreamData } from '../../lib/wire/index.ts';
 import { TerminalSession } from './terminal-session.ts';
 
 // Needs a terminal recorded between the Go originals, in ../shared/vectors beside the checkout; skipped where it is not.
 
-const file = join(import.meta.dirname, '../../../shared/vectors/terminal.jsonl');
-const isThere = existsSync(file);
-
-interface Line {
-  readonly dir: string;
-  readonly rpc: string;
-  readonly bytes?: string;
-}
-
-test.skipIf(!isThere)('what a recorded principal of the original sends reaches the container', async () => {
-  const messages = readFileSync(file, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Line)
+test.skipIf(!hasRecordings)('what a recorded principal of the original sends reaches the container', async () => {
+  const messages = recordedLines('terminal')
     .filter(
       ({ rpc, dir, bytes }) => rpc.endsWith('/StreamTerminal') && dir === 'principal->agent' && bytes !== undefined,
     )
-    .map(({ bytes = '' }) => TerminalStreamData.decode(Buffer.from(bytes, 'base64')));
+    .map((line) => TerminalStreamData.decode(bytesOf(line)));
   expect(messages.length).toBeGreaterThan(4);
   const [{ requestUuid: uuid = '' } = {}] = messages;
   let principal: LiveStreamHandlers<TerminalStreamData> | undefined;

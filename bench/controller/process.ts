@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freeLowPort } from '../../e2e/pair/index.ts';
+import { freePort } from '../../e2e/pair/index.ts';
 import { type Cluster, spawnSupervised } from '../../e2e/testbed/index.ts';
 import { type Usage, usageOf } from '../scale/process-meter.ts';
 
@@ -26,7 +26,7 @@ const limits = '--max-old-space-size=768 --max-semi-space-size=32';
  * @throws Error with the end of its log when it ends instead
  */
 export async function startController(hub: Cluster, args: readonly string[] = []): Promise<ControllerProcess> {
-  const [health, metrics] = await Promise.all([freeLowPort(), freeLowPort()]);
+  const [health, metrics] = await Promise.all([freePort(), freePort()]);
   const logFile = join(hub.dir, `controller-${health}.log`);
   const began = performance.now();
   const child = await spawnSupervised(

@@ -2,15 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startNode } from '../../e2e/node/index.ts';
 import { type Pod, pods } from '../../e2e/node/types.ts';
-import {
-  application,
-  applications,
-  freeLowPort,
-  namespace,
-  type Pair,
-  startPair,
-  until,
-} from '../../e2e/pair/index.ts';
+import { application, applications, freePort, namespace, type Pair, startPair, until } from '../../e2e/pair/index.ts';
 import { kubeconfigText } from '../../e2e/testbed/index.ts';
 import { configMaps, KubeClient, type KubeObject, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
@@ -52,7 +44,7 @@ export function configMap(name: string): KubeObject & { data: Record<string, str
 
 /** Starts everything, with so many objects and a log of so many bytes; the programs are processes of their own. */
 export async function startSetting(options: { objects: number; logBytes: number }): Promise<Setting> {
-  const port = await freeLowPort();
+  const port = await freePort();
   const pair = await startPair({ principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
   try {
     await pair.principal.says(/resource proxy serves/);

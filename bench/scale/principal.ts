@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freeLowPort, namespace } from '../../e2e/pair/index.ts';
+import { freePort, namespace } from '../../e2e/pair/index.ts';
 import { type SupervisedProcess, spawnSupervised } from '../../e2e/testbed/index.ts';
 import type { Hub } from './hub.ts';
 import { forgetPeak, type Usage, usageOf } from './process-meter.ts';
@@ -36,7 +36,7 @@ const inTwoGibibytes = '--max-old-space-size=1024 --max-semi-space-size=32';
  * @throws Error with the end of its log when it ends instead
  */
 export async function startPrincipal(hub: Hub, args: readonly string[] = []): Promise<Principal> {
-  const [port, metricsPort, healthPort] = await Promise.all([freeLowPort(), freeLowPort(), freeLowPort()]);
+  const [port, metricsPort, healthPort] = await Promise.all([freePort(), freePort(), freePort()]);
   const logFile = join(hub.cluster.dir, 'principal.log');
   const began = performance.now();
   const child = await spawnSupervised(

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configMaps, deployments, Informer, type KubeObject, resourceType } from '../../lib/kube/index.ts';
 import { managedClusters, manifestWorks, type Ocm, startOcm } from '../ocm/index.ts';
-import { freeLowPort } from '../pair/index.ts';
+import { freePort } from '../pair/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { addonChart, helm, installCrds, ocmCrds } from './index.ts';
@@ -95,7 +95,7 @@ beforeAll(async () => {
   hub = await startCluster({ audit: true });
   await installCrds(hub.client, await ocmCrds('hub'));
   ocm = await startOcm(hub);
-  const [port, health, controllerHealth] = [await freeLowPort(), await freeLowPort(), await freeLowPort()];
+  const [port, health, controllerHealth] = [await freePort(), await freePort(), await freePort()];
   const values = {
     gitOpsCluster: { principalServerAddress: '127.0.0.1', principalServerPort: String(port) },
     controller: {

@@ -5,7 +5,7 @@ import {
   type ArgoObject,
   applications,
   appProjects,
-  freeLowPort,
+  freePort,
   giveAgentCredentials,
   namespace,
   Program,
@@ -53,7 +53,7 @@ describe.skipIf(!hasRecordings)('our autonomous agent and a Go principal (only w
     principal = new GoMirrorPrincipal({ go, tls: material.server, pace: fastPace, random, agent: agentName });
     await principal.listener.start();
     const [host = '', port = ''] = principal.listener.address.split(':');
-    const [metrics, health] = await Promise.all([freeLowPort(), freeLowPort()]);
+    const [metrics, health] = await Promise.all([freePort(), freePort()]);
     agent = new Program([
       'agent',
       `--kubeconfig=${cluster.kubeconfig}`,

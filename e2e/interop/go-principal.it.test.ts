@@ -5,7 +5,7 @@ import {
   type ArgoObject,
   applications,
   appProjects,
-  freeLowPort,
+  freePort,
   giveAgentCredentials,
   namespace,
   Program,
@@ -48,7 +48,7 @@ describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only wher
     principal = new GoPrincipal({ go, tls: material.server, pace: fastPace, random, agent: agentName });
     await principal.start();
     const [host = '', port = ''] = principal.address.split(':');
-    const [metrics, health] = await Promise.all([freeLowPort(), freeLowPort()]);
+    const [metrics, health] = await Promise.all([freePort(), freePort()]);
     agent = new Program([
       'agent',
       `--kubeconfig=${cluster.kubeconfig}`,

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { configMaps, namespaces } from '../../lib/kube/index.ts';
-import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { application, applications, freeLowPort, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { configMaps } from '../../lib/kube/index.ts';
+import type { KeyCertificate } from '../../lib/pki/index.ts';
+import type { Pair } from '../pair/index.ts';
 import { Random } from '../random/index.ts';
-import { ProxyClient } from './proxy-client.ts';
+import type { ProxyClient } from './proxy-client.ts';
+import { deployWeb, startProxiedPair } from './shop.ts';
 
 // Whoever has the certificate of one agent tries to reach another one's cluster, or what is nobody's, or to break the proxy.
 
@@ -19,26 +20,14 @@ let mine: KeyCertificate;
 let proxy: ProxyClient;
 
 beforeAll(async () => {
-  port = await freeLowPort();
-  pair = await startPair({ name: 'edge-a', principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
+  ({ pair, port, credential: mine, proxy } = await startProxiedPair({ name: 'edge-a' }));
   const other = await pair.addAgent({ name: 'edge-b' });
-  await pair.principal.says(/resource proxy serves/);
-  mine = await issueCertificate({ authority: pair.authority, commonName: 'edge-a', usages: ['client'] });
-  proxy = new ProxyClient(port, pair.authority, mine);
   const tracked = { 'argocd.argoproj.io/tracking-id': 'web:/ConfigMap:shop/settings' };
   for (const [name, { client }] of [
     ['edge-a', pair.managed],
     ['edge-b', other.cluster],
   ] as const) {
-    await Promise.all([
-      pair.hub.client.create(namespaces, { metadata: { name } }),
-      client.create(namespaces, { metadata: { name: 'shop' } }),
-    ]);
-    await pair.hub.client.create(
-      applications,
-      application({ name: 'web', namespace: name, spec: { destination: { name: 'in-cluster', namespace: 'shop' } } }),
-    );
-    await until('the Application is there', () => client.get(applications, { name: 'web', namespace }));
+    await deployWeb(pair.hub.client, name, client);
     const data = name === 'edge-b' ? { marker } : { fine: 'yes' };
     await client.create(configMaps, { metadata: { name: 'settings', namespace: 'shop', annotations: tracked }, data });
     await client.create(configMaps, { metadata: { name: 'private', namespace: 'default' }, data: { own } });

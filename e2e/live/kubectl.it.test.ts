@@ -6,9 +6,10 @@ import { configMaps, type KubeObject, namespaces, resourceType, secrets } from '
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { type Pod, pods } from '../node/types.ts';
-import { application, applications, freeLowPort, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { type Pair, until } from '../pair/index.ts';
 import { kubeconfigText } from '../testbed/index.ts';
 import { Kubectl } from './kubectl.ts';
+import { deployWeb, startProxiedPair } from './shop.ts';
 
 // kubectl with an agent's client certificate, pointed at the resource proxy: what it can do and what its user reads.
 
@@ -28,9 +29,9 @@ let kubectl: Kubectl;
 let asAbsent: Kubectl;
 
 beforeAll(async () => {
-  const port = await freeLowPort();
-  pair = await startPair({ principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
-  await pair.principal.says(/resource proxy serves/);
+  const proxied = await startProxiedPair();
+  const { port } = proxied;
+  pair = proxied.pair;
   const { client, dir } = pair.managed;
   const as = async (commonName: string) => {
     const credential = await issueCertificate({ authority: pair.authority, commonName, usages: ['client'] });
@@ -47,13 +48,9 @@ beforeAll(async () => {
     as(pair.name),
     as('absent'),
     startNode({ cluster: pair.managed, dir }),
-    pair.hub.client.create(namespaces, { metadata: { name: pair.name } }),
-    client.create(namespaces, { metadata: { name: 'shop' } }),
+    deployWeb(pair.hub.client, pair.name, client),
     client.create(namespaces, { metadata: { name: 'foreign' } }),
   ]);
-  const spec = { destination: { name: 'in-cluster', namespace: 'shop' } };
-  await pair.hub.client.create(applications, application({ name: 'web', namespace: pair.name, spec }));
-  await until('the Application is there', () => client.get(applications, { name: 'web', namespace }), generous);
   const script = 'echo first line; echo last line; exec sleep 100000';
   const pod = (name: string, annotations: Record<string, string>) => ({
     metadata: { name, namespace: 'shop', annotations },

@@ -1,7 +1,7 @@
 import { createClient } from '@redis/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
-import { freeLowPort, freePort, type Pair, type Redis, startPair, startRedis, until } from '../pair/index.ts';
+import { freePort, type Pair, type Redis, startPair, startRedis, until } from '../pair/index.ts';
 
 // The cache of an agent's Argo CD, as the hub's argocd-server reads it, with a real Redis on both sides.
 
@@ -16,7 +16,7 @@ let proxyPort: number;
 const clients: ReturnType<typeof createClient>[] = [];
 
 beforeAll(async () => {
-  const [hub, local, proxy] = await Promise.all([freePort(), freePort(), freeLowPort()]);
+  const [hub, local, proxy] = await Promise.all([freePort(), freePort(), freePort()]);
   proxyPort = proxy;
   [hubRedis, localRedis] = await Promise.all([startRedis({ port: hub }), startRedis({ port: local })]);
   pair = await startPair({

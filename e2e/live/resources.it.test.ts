@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { configMaps, namespaces, resourceType } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
-import { application, applications, freeLowPort, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { type Pair, until } from '../pair/index.ts';
 import { ProxyClient } from './proxy-client.ts';
+import { deployWeb, startProxiedPair } from './shop.ts';
 
 // The API of an agent's cluster, through principal and agent, as Argo CD and kubectl ask for it.
 
@@ -19,26 +20,10 @@ let pair: Pair;
 let proxy: ProxyClient;
 
 beforeAll(async () => {
-  const port = await freeLowPort();
-  pair = await startPair({ principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
-  await pair.principal.says(/resource proxy serves/);
-  const certificate = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
-  proxy = new ProxyClient(port, pair.authority, certificate);
+  ({ pair, proxy } = await startProxiedPair());
   const { client } = pair.managed;
-  await Promise.all([
-    pair.hub.client.create(namespaces, { metadata: { name: pair.name } }),
-    client.create(namespaces, { metadata: { name: 'shop' } }),
-    client.create(namespaces, { metadata: { name: 'foreign' } }),
-  ]);
-  await pair.hub.client.create(
-    applications,
-    application({
-      name: 'web',
-      namespace: pair.name,
-      spec: { destination: { name: 'in-cluster', namespace: 'shop' } },
-    }),
-  );
-  await until('the Application is there', () => client.get(applications, { name: 'web', namespace }));
+  await client.create(namespaces, { metadata: { name: 'foreign' } });
+  await deployWeb(pair.hub.client, pair.name, client);
   const spec = {
     selector: { matchLabels: { app: 'web' } },
     template: { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'web', image: 'web' }] } },

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { type Pod, pods } from '../node/types.ts';
-import { application, applications, freeLowPort, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { type Pair, until } from '../pair/index.ts';
 import { isProcessAlive } from '../testbed/index.ts';
-import { ProxyClient } from './proxy-client.ts';
+import type { ProxyClient } from './proxy-client.ts';
+import { deployWeb, startProxiedPair } from './shop.ts';
 import { TerminalClient } from './terminal-client.ts';
 
 // Terminals in containers that run on a node, and their logs, as Argo CD opens them through the resource proxy.
@@ -21,26 +21,10 @@ let mine: KeyCertificate;
 let proxy: ProxyClient;
 
 beforeAll(async () => {
-  port = await freeLowPort();
-  pair = await startPair({ principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
-  await pair.principal.says(/resource proxy serves/);
-  mine = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
-  proxy = new ProxyClient(port, pair.authority, mine);
+  ({ pair, port, credential: mine, proxy } = await startProxiedPair());
   const { client } = pair.managed;
   node = await startNode({ cluster: pair.managed, dir: pair.managed.dir });
-  await Promise.all([
-    pair.hub.client.create(namespaces, { metadata: { name: pair.name } }),
-    client.create(namespaces, { metadata: { name: 'shop' } }),
-  ]);
-  await pair.hub.client.create(
-    applications,
-    application({
-      name: 'web',
-      namespace: pair.name,
-      spec: { destination: { name: 'in-cluster', namespace: 'shop' } },
-    }),
-  );
-  await until('the Application is there', () => client.get(applications, { name: 'web', namespace }), generous);
+  await deployWeb(pair.hub.client, pair.name, client);
   const annotations = { 'argocd.argoproj.io/tracking-id': 'web:/Pod:shop/web' };
   await Promise.all([
     client.create(pods, pod('web', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done', annotations)),

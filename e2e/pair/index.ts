@@ -2,15 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { type KubeClient, type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
-import { type Cluster, startCluster } from '../testbed/index.ts';
+import { type Cluster, freePort, startCluster } from '../testbed/index.ts';
 import { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
-import { freeLowPort } from './ports.ts';
 import { Program } from './program.ts';
 
 export { freePort } from '../testbed/index.ts';
 export { type CollectedSpan, type Collector, startCollector } from './collector.ts';
 export { giveAgentCredentials, mapAgent, namespace, put, putTls } from './material.ts';
-export { freeLowPort } from './ports.ts';
 export { Program } from './program.ts';
 export { type Redis, startRedis } from './redis.ts';
 
@@ -105,7 +103,7 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
     programs.push(program);
     return program;
   };
-  const freePorts = async () => ({ metrics: await freeLowPort(), health: await freeLowPort() });
+  const freePorts = async () => ({ metrics: await freePort(), health: await freePort() });
   const addAgent = async (added: AgentOptions): Promise<AgentCluster> => {
     const { name, mode = 'managed', args = [] } = added;
     const [cluster, ports] = await Promise.all([startCluster(), freePorts()]);
@@ -189,7 +187,7 @@ export async function startHub(options: { principalArgs?: readonly string[] } = 
   ]);
   const programs: Program[] = [];
   const newPrincipal = async (args: readonly string[]) => {
-    const [port, metrics, health] = await Promise.all([freeLowPort(), freeLowPort(), freeLowPort()]);
+    const [port, metrics, health] = await Promise.all([freePort(), freePort(), freePort()]);
     const program = new Program([
       'principal',
       `--kubeconfig=${hub.kubeconfig}`,

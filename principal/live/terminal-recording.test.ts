@@ -1,30 +1,17 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { bytesOf, hasRecordings, recordedLines } from '../../e2e/interop/recordings.ts';
 import { TerminalStreamData } from '../../lib/wire/index.ts';
 import { TerminalSessions, type TerminalUser } from './terminal-sessions.ts';
 import { FakeLiveStream } from './testing/fake-stream.ts';
 
 // Needs a terminal recorded between the Go originals, in ../shared/vectors beside the checkout; skipped where it is not.
 
-const file = join(import.meta.dirname, '../../../shared/vectors/terminal.jsonl');
-const isThere = existsSync(file);
-
-interface Line {
-  readonly dir: string;
-  readonly rpc: string;
-  readonly bytes?: string;
-}
-
-test.skipIf(!isThere)('a recorded agent of the original finds its session, and its output is shown', () => {
-  const messages = readFileSync(file, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Line)
+test.skipIf(!hasRecordings)('a recorded agent of the original finds its session, and its output is shown', () => {
+  const messages = recordedLines('terminal')
     .filter(
       ({ rpc, dir, bytes }) => rpc.endsWith('/StreamTerminal') && dir === 'agent->principal' && bytes !== undefined,
     )
-    .map(({ bytes = '' }) => TerminalStreamData.decode(Buffer.from(bytes, 'base64')));
+    .map((line) => TerminalStreamData.decode(bytesOf(line)));
   expect(messages.length).toBeGreaterThan(5);
   const [{ requestUuid = '' } = {}] = messages;
   const shown: string[] = [];

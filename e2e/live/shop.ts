@@ -1,0 +1,40 @@
+import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
+import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
+import { application, applications, freePort, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { ProxyClient } from './proxy-client.ts';
+
+/** A hub, an agent's cluster, and the principal's resource proxy. */
+export interface ProxiedPair {
+  readonly pair: Pair;
+  /** Of the resource proxy, on 127.0.0.1. */
+  readonly port: number;
+  /** The credential with which Argo CD reaches the agent's cluster. */
+  readonly credential: KeyCertificate;
+  /** A client of the resource proxy that has it. */
+  readonly proxy: ProxyClient;
+}
+
+/** Starts them; resolves when the proxy serves. `name` is the agent's. */
+export async function startProxiedPair(options: { readonly name?: string } = {}): Promise<ProxiedPair> {
+  const port = await freePort();
+  const pair = await startPair({ ...options, principalArgs: [`--resource-proxy-listen=127.0.0.1:${port}`] });
+  await pair.principal.says(/resource proxy serves/);
+  const credential = await issueCertificate({ authority: pair.authority, commonName: pair.name, usages: ['client'] });
+  return { pair, port, credential, proxy: new ProxyClient(port, pair.authority, credential) };
+}
+
+/**
+ * Gives an agent the Application `web`, which deploys into the namespace `shop` of its cluster; resolves when the cluster has
+ * both.
+ */
+export async function deployWeb(hub: KubeClient, agent: string, cluster: KubeClient): Promise<void> {
+  await Promise.all([
+    hub.create(namespaces, { metadata: { name: agent } }),
+    cluster.create(namespaces, { metadata: { name: 'shop' } }),
+  ]);
+  const spec = { destination: { name: 'in-cluster', namespace: 'shop' } };
+  await hub.create(applications, application({ name: 'web', namespace: agent, spec }));
+  await until('the Application is there', () => cluster.get(applications, { name: 'web', namespace }), {
+    timeoutMs: 90_000,
+  });
+}
