@@ -1,6 +1,6 @@
 import { type RedisRequest, type RedisResponse, redisRequest } from '../../lib/live/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
-import type { RedisLink } from '../../lib/redis/index.ts';
+import type { RedisLink, Subscription } from '../../lib/redis/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import type { RequestContext } from './requests.ts';
 
@@ -19,8 +19,8 @@ const mostSubscriptions = 10_000;
 /** A connection to the principal of which nothing was heard for so long has ended, as in the original. */
 const forgottenAfterMs = 10 * 60_000;
 
-interface Subscription {
-  readonly end: () => void;
+interface Followed {
+  readonly subscription: Subscription;
   heardAt: number;
 }
 
@@ -31,7 +31,7 @@ interface Subscription {
 export class RedisRequests {
   readonly #options: RedisRequestsOptions;
   /** By connection and channel. */
-  readonly #subscriptions = new Map<string, Subscription>();
+  readonly #subscriptions = new Map<string, Followed>();
 
   constructor(options: RedisRequestsOptions) {
     this.#options = options;
@@ -39,7 +39,7 @@ export class RedisRequests {
 
   /** The connection to the principal has ended: it subscribes anew. */
   disconnected(): void {
-    for (const { end } of this.#subscriptions.values()) end();
+    for (const { subscription } of this.#subscriptions.values()) subscription.end();
     this.#subscriptions.clear();
   }
 
@@ -70,16 +70,23 @@ export class RedisRequests {
     metrics.request('subscribe');
     const channel = request.body.subscribe?.channel ?? '';
     const id = `${request.connectionUuid}\n${channel}`;
-    if (this.#subscriptions.has(id)) return { error: '' };
+    let followed = this.#subscriptions.get(id);
     try {
-      if (this.#subscriptions.size >= mostSubscriptions) throw new Error('too many channels are followed already');
-      const end = link.subscribe(this.#localKey(channel), () => {
-        answer(context, request, { pushFromSubscribe: { channelName: channel } });
-      });
-      this.#subscriptions.set(id, { end, heardAt: performance.now() });
+      if (followed === undefined) {
+        if (this.#subscriptions.size >= mostSubscriptions) throw new Error('too many channels are followed already');
+        const subscription = link.subscribe(this.#localKey(channel), () => {
+          answer(context, request, { pushFromSubscribe: { channelName: channel } });
+        });
+        followed = { subscription, heardAt: performance.now() };
+        this.#subscriptions.set(id, followed);
+      }
+      // Only then nothing that is said after the answer can be missed.
+      await followed.subscription.followed;
       return { error: '' };
     } catch (error) {
       metrics.failed('subscribe');
+      followed?.subscription.end();
+      if (this.#subscriptions.get(id) === followed) this.#subscriptions.delete(id);
       return { error: (error as Error).message };
     }
   }
@@ -87,10 +94,10 @@ export class RedisRequests {
   /** Every sign of a connection keeps its subscriptions; those of connections that fell silent end. */
   #forgetSilent(connection: string): void {
     const now = performance.now();
-    for (const [id, subscription] of this.#subscriptions) {
-      if (id.startsWith(`${connection}\n`)) subscription.heardAt = now;
-      else if (now - subscription.heardAt > forgottenAfterMs) {
-        subscription.end();
+    for (const [id, followed] of this.#subscriptions) {
+      if (id.startsWith(`${connection}\n`)) followed.heardAt = now;
+      else if (now - followed.heardAt > forgottenAfterMs) {
+        followed.subscription.end();
         this.#subscriptions.delete(id);
       }
     }

@@ -7,5 +7,5 @@ export {
   encodeClusterInfo,
 } from './cluster-info.ts';
 export { redisLink, redisTls } from './connect.ts';
-export { RedisLink, type RedisLinkOptions } from './link.ts';
+export { RedisLink, type RedisLinkOptions, type Subscription } from './link.ts';
 export { type RedisSettings, type RedisTlsFlags, redisSettings } from './settings.ts';

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createClient } from '@redis/client';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { freePort, type Redis, startRedis } from '../../e2e/pair/index.ts';
 import { buildTool } from '../../e2e/tools/index.ts';
@@ -87,6 +88,41 @@ test('changes of what was read are heard of', async ({ skip }) => {
   expect((await link.get('key'))?.toString()).toBe('1');
   await writer.link.set('key', Buffer.from('2'), 60_000);
   await vi.waitUntil(() => heard === 2, wait);
+});
+
+test('nothing said once a channel is followed is missed, also right after somebody else left it, also after a break', async ({
+  skip,
+}) => {
+  skip(!isReal, 'needs the real Redis');
+  const port = await freePort();
+  const redis = await redisOn(port);
+  const { link, connected } = startLink(port, { notify: true });
+  await connected();
+  const publish = async (at: number) => {
+    const writer = createClient({ socket: { host: '127.0.0.1', port: at, reconnectStrategy: false } });
+    await writer.connect();
+    await writer.publish('channel', 'news');
+    writer.destroy();
+  };
+  let heard = 0;
+  const follow = () => link.subscribe('channel', () => heard++);
+  let subscription = follow();
+  for (let round = 1; round <= 10; round++) {
+    await subscription.followed;
+    await publish(port);
+    await vi.waitUntil(() => heard === round, wait);
+    subscription.end();
+    subscription = follow();
+  }
+  await redis.stop();
+  await vi.waitUntil(() => link.problem !== undefined, wait);
+  subscription.end();
+  subscription = follow();
+  await subscription.followed;
+  await redisOn(port);
+  await vi.waitUntil(() => heard === 11, wait);
+  await publish(port);
+  await vi.waitUntil(() => heard === 12, wait);
 });
 
 test('a wrong password is named; a right one counts at the next attempt', async () => {

@@ -31,6 +31,24 @@ const goodAfterMs = 5_000;
 
 type Client = ReturnType<typeof open>;
 
+/** A channel that somebody follows. */
+interface Channel {
+  readonly listeners: Set<() => void>;
+  readonly heard: () => void;
+  /** Settles when Redis has taken, or refused, the subscription of the present connection. */
+  followed: Promise<void>;
+}
+
+/** What {@link RedisLink.subscribe} gives. */
+export interface Subscription {
+  /**
+   * Resolves when no message can be missed any more: Redis has confirmed, or there is no connection, and one call after the next
+   * one is made stands for whatever is said until then. Rejects when Redis refuses.
+   */
+  readonly followed: Promise<void>;
+  end(): void;
+}
+
 /**
  * A connection to a Redis that may be absent, slow, restarted or protected anew: it is made again and again, its state is
  * logged when it changes, and nothing waits for it. Commands fail at once while there is none.
@@ -38,7 +56,7 @@ type Client = ReturnType<typeof open>;
 export class RedisLink {
   readonly #options: RedisLinkOptions;
   readonly #events = new EventEmitter<{ ready: []; changed: [] }>();
-  readonly #channels = new Map<string, Set<() => void>>();
+  readonly #channels = new Map<string, Channel>();
   #client: Client | undefined;
   #problem: string | undefined = 'not connected yet';
   #canNotify: boolean;
@@ -86,20 +104,27 @@ export class RedisLink {
   /**
    * Hears of messages on a channel, on this connection and those that follow it; messages during a break are lost, and one call
    * after it stands for them. Needs a link that is notified (RESP3).
-   *
-   * @returns ends it
    */
-  subscribe(channel: string, listener: () => void): () => void {
-    const listeners = this.#channels.get(channel) ?? new Set();
-    const isFirst = listeners.size === 0;
-    this.#channels.set(channel, listeners.add(listener));
-    if (isFirst && this.#client !== undefined) this.#follow(this.#client, channel);
-    return () => {
+  subscribe(channel: string, listener: () => void): Subscription {
+    let entry = this.#channels.get(channel);
+    if (entry === undefined) {
+      const listeners = new Set<() => void>();
+      const heard = () => {
+        for (const each of [...listeners]) each();
+      };
+      entry = { listeners, heard, followed: Promise.resolve() };
+      this.#channels.set(channel, entry);
+      if (this.#client !== undefined) this.#follow(this.#client, channel, entry);
+    }
+    const { listeners, heard, followed } = entry;
+    listeners.add(listener);
+    const end = () => {
       if (!listeners.delete(listener) || listeners.size > 0) return;
       this.#channels.delete(channel);
-      // A connection that breaks ends it as well.
-      this.#client?.unsubscribe(channel).catch(() => undefined);
+      // Named with its listener it does not end what somebody else subscribes to meanwhile. A connection that breaks ends it too.
+      this.#client?.unsubscribe(channel, heard).catch(() => undefined);
     };
+    return { followed, end };
   }
 
   /** Keeps the connection until aborted. Never rejects. */
@@ -117,17 +142,14 @@ export class RedisLink {
     }
   }
 
-  #follow(client: Client, channel: string): void {
-    client
-      .subscribe(channel, () => this.#heard(channel))
-      .catch((error: unknown) => {
-        // The next connection subscribes anew.
-        if (this.#client === client) this.#options.logger.warn({ error, channel }, 'Redis refuses a subscription');
-      });
-  }
-
-  #heard(channel: string): void {
-    for (const listener of [...(this.#channels.get(channel) ?? [])]) listener();
+  #follow(client: Client, channel: string, entry: Channel): void {
+    entry.followed = client.subscribe(channel, entry.heard).catch((error: unknown) => {
+      // The next connection subscribes anew.
+      if (this.#client !== client) return;
+      this.#options.logger.warn({ error, channel }, 'Redis refuses a subscription');
+      throw error;
+    });
+    entry.followed.catch(() => undefined);
   }
 
   #connected(): Client {
@@ -158,9 +180,10 @@ export class RedisLink {
       this.#client = client;
       this.#problem = undefined;
       this.#options.logger.info({ redis: this.#options.address }, 'connected to Redis');
-      for (const channel of this.#channels.keys()) {
-        this.#follow(client, channel);
-        this.#heard(channel);
+      for (const [channel, entry] of this.#channels) {
+        this.#follow(client, channel, entry);
+        // Only what is said from then on is heard.
+        entry.followed.then(entry.heard, () => undefined);
       }
       this.#events.emit('ready');
       await ended.promise;

@@ -12,6 +12,7 @@ import {
 } from '../../../lib/live/index.ts';
 import type { Logger } from '../../../lib/ops/index.ts';
 import type { AgentCache } from './agent-cache.ts';
+import { AgentChannel } from './agent-channel.ts';
 
 /** What a {@link ClientConnection} works with. */
 export interface ClientConnectionOptions {
@@ -35,7 +36,7 @@ type Owed =
   /** The next reply of Redis: passed on, or looked at first. */
   | { readonly from: 'redis'; readonly heard?: (isError: boolean) => 'pass' | 'drop' }
   /** Made here; empty until it is known. */
-  | { readonly from: 'here'; bytes: Buffer | undefined };
+  | { readonly from: 'here'; bytes: Buffer | undefined; readonly sent?: () => void };
 
 /**
  * One client of the Redis proxy. Commands are answered in their order whoever answers them. What an agent's Argo CD has is given
@@ -48,8 +49,7 @@ export class ClientConnection {
   readonly #splitter = new ReplySplitter();
   readonly #owed: Owed[] = [];
   readonly #gone = new AbortController();
-  /** Agents' channels that the client follows. */
-  readonly #channels = new Map<string, string>();
+  readonly #channels = new Map<string, AgentChannel>();
   #pushes: Buffer[] = [];
   #protocol: 2 | 3 = 2;
   #isAdmitted = false;
@@ -78,27 +78,21 @@ export class ClientConnection {
     if (this.#gone.signal.aborted) return;
     this.#gone.abort(new Error('the client of the Redis proxy has left'));
     clearInterval(this.#pinging);
+    for (const channel of this.#channels.values()) channel.leave();
     this.#options.client.destroy();
     this.#options.upstream.destroy();
   }
 
-  /** Whether the client follows a channel of the agent. */
-  follows(agent: string, channel: string): boolean {
-    return this.#channels.get(channel) === agent;
+  /** There is news on a channel of an agent; it counts only where the client follows that channel of that agent. */
+  news(agent: string, name: string): void {
+    const channel = this.#channels.get(name);
+    if (channel?.agent === agent) channel.news();
   }
 
-  /** There is news on a channel of an agent. */
-  news(channel: string): void {
-    this.#push(pushOf(this.#protocol, ['message', channel, '']));
-  }
-
-  /** The agent is back: it is asked for news again, and what happened meanwhile is news. */
+  /** The agent is back. */
   agentConnected(agent: string): void {
-    for (const [channel, of] of this.#channels) {
-      if (of !== agent) continue;
-      this.#detached(async () => {
-        if (await this.#options.cache.subscribe(agent, this.uuid, channel, this.#gone.signal)) this.news(channel);
-      });
+    for (const channel of this.#channels.values()) {
+      if (channel.agent === agent) this.#detached(() => channel.agentConnected());
     }
   }
 
@@ -181,21 +175,28 @@ export class ClientConnection {
 
   #subscribe(channels: readonly string[]): void {
     const rest: string[] = [];
-    for (const channel of channels) {
-      const agent = this.#options.agentOf(channel);
+    for (const name of channels) {
+      const agent = this.#options.agentOf(name);
       if (agent === undefined) {
-        rest.push(channel);
+        rest.push(name);
         continue;
       }
-      this.#admitted(channel, () => {
+      this.#admitted(name, () => {
         if (this.#channels.size >= mostChannels) return { from: 'here', bytes: errorReply('too many channels') };
-        this.#channels.set(channel, agent);
+        this.#channels.get(name)?.leave();
+        const channel = new AgentChannel({
+          agent,
+          ask: (signal) => this.#options.cache.subscribe(agent, this.uuid, name, signal),
+          tell: () => this.#push(pushOf(this.#protocol, ['message', name, ''])),
+        });
+        this.#channels.set(name, channel);
+        const count = this.#channels.size;
         this.#pinging ??= setInterval(() => this.#ping(), pingIntervalMs).unref();
-        const owed: Owed = { from: 'here', bytes: undefined };
+        const owed: Owed = { from: 'here', bytes: undefined, sent: () => channel.confirmed() };
         this.#detached(async () => {
-          // An agent that is away is asked when it is back; until then there is no news.
-          await this.#options.cache.subscribe(agent, this.uuid, channel, this.#gone.signal);
-          owed.bytes = pushOf(this.#protocol, ['subscribe', channel, this.#channels.size]);
+          // An agent that is away, or refuses, is asked again; the client does not wait for that.
+          await channel.follow();
+          owed.bytes = pushOf(this.#protocol, ['subscribe', name, count]);
           this.#pay();
         });
         return owed;
@@ -205,11 +206,17 @@ export class ClientConnection {
   }
 
   #unsubscribe(channels: readonly string[]): void {
-    const own = channels.filter((channel) => this.#channels.delete(channel));
-    for (const channel of own) this.#push(pushOf(this.#protocol, ['unsubscribe', channel, this.#channels.size]));
-    if (channels.length === 0) this.#channels.clear();
+    const own = channels.filter((name) => this.#leave(name));
+    for (const name of own) this.#push(pushOf(this.#protocol, ['unsubscribe', name, this.#channels.size]));
+    if (channels.length === 0) for (const name of [...this.#channels.keys()]) this.#leave(name);
     const rest = channels.filter((channel) => !own.includes(channel));
     if (rest.length > 0 || channels.length === 0) this.#options.upstream.write(encodeCommand(['unsubscribe', ...rest]));
+  }
+
+  /** False for a channel that is not followed. */
+  #leave(name: string): boolean {
+    this.#channels.get(name)?.leave();
+    return this.#channels.delete(name);
   }
 
   /** Owes what `make` makes, once Redis has shown that it would answer the client. */
@@ -285,6 +292,7 @@ export class ClientConnection {
       if (this.#isAmid || next?.from !== 'here' || next.bytes === undefined) break;
       this.#owed.shift();
       this.#write(next.bytes);
+      next.sent?.();
     }
     if (!this.#isAmid) {
       for (const bytes of this.#pushes) this.#write(bytes);
@@ -313,7 +321,7 @@ export class ClientConnection {
   }
 
   #ping(): void {
-    for (const agent of new Set(this.#channels.values())) {
+    for (const agent of new Set([...this.#channels.values()].map((channel) => channel.agent))) {
       this.#detached(async () => {
         try {
           await this.#options.cache.ping(agent, this.uuid, this.#gone.signal);

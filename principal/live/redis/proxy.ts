@@ -114,8 +114,7 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
       if ('setSecureContext' in server) server.setSecureContext(secureContextOptions(tls));
     },
     news: (agent, connectionUuid, channel) => {
-      const connection = connections.get(connectionUuid);
-      if (connection?.follows(agent, channel)) connection.news(channel);
+      connections.get(connectionUuid)?.news(agent, channel);
     },
     agentConnected: (agent) => {
       for (const connection of connections.values()) connection.agentConnected(agent);

@@ -1,0 +1,98 @@
+import { expect, test, vi } from 'vitest';
+import { redisResponse } from '../../lib/live/index.ts';
+import { createLogger } from '../../lib/ops/index.ts';
+import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../lib/wire/index.ts';
+import { RedisRequests } from './redis.ts';
+
+const channel = 'app|managed-resources|edge_web|1.8.3';
+
+function start() {
+  const listeners = new Map<string, () => void>();
+  const followed: PromiseWithResolvers<void>[] = [];
+  const ended: string[] = [];
+  const failures: string[] = [];
+  const requests = new RedisRequests({
+    link: {
+      get: async () => undefined,
+      subscribe: (name, listener) => {
+        const state = Promise.withResolvers<void>();
+        followed.push(state);
+        listeners.set(name, listener);
+        return { followed: state.promise, end: () => ended.push(name) };
+      },
+    },
+    hasSameKeys: false,
+    metrics: { request: () => undefined, failed: (command) => failures.push(command) },
+    logger: createLogger({ level: 'fatal' }),
+  });
+  const answers: WireEvent[] = [];
+  const subscribe = (name: string, uuid = 'request') =>
+    requests.handle(
+      messageEvent(
+        targets.redis,
+        eventTypes.redisRequest,
+        { uuid, connectionUuid: 'connection', body: { subscribe: { channel: name } } },
+        { source: principalSource },
+      ),
+      { answer: (event: WireEvent) => answers.push(event) } as never,
+    );
+  return {
+    requests,
+    listeners,
+    followed,
+    ended,
+    failures,
+    subscribe,
+    said: () => answers.map((event) => dataOf(event, redisResponse).body),
+  };
+}
+
+test('the principal hears that a channel is followed when Redis has confirmed it, not earlier', async () => {
+  const { followed, subscribe, said, listeners } = start();
+  const first = subscribe(channel, 'one');
+  const second = subscribe(channel, 'two');
+  await vi.waitUntil(() => followed.length === 1);
+  expect([...listeners.keys()]).toEqual(['app|managed-resources|web|1.8.3']);
+  expect(said()).toEqual([]);
+  followed[0]?.resolve();
+  await Promise.all([first, second]);
+  expect(said()).toEqual([{ subscribeResponse: { error: '' } }, { subscribeResponse: { error: '' } }]);
+  listeners.get('app|managed-resources|web|1.8.3')?.();
+  expect(said()[2]).toEqual({ pushFromSubscribe: { channelName: channel } });
+});
+
+test('a channel that Redis refuses is not followed, and can be asked for again', async () => {
+  const { followed, subscribe, said, ended, failures } = start();
+  const refused = subscribe(channel);
+  followed[0]?.reject(new Error('NOPERM'));
+  await refused;
+  expect(said()).toEqual([{ subscribeResponse: { error: 'NOPERM' } }]);
+  expect([ended.length, failures]).toEqual([1, ['subscribe']]);
+  const again = subscribe(channel);
+  followed[1]?.resolve();
+  await again;
+  expect(said()[1]).toEqual({ subscribeResponse: { error: '' } });
+});
+
+test('whoever connects anew follows anew, also when Redis had not confirmed yet', async () => {
+  const { requests, followed, subscribe, ended } = start();
+  const late = subscribe(channel);
+  requests.disconnected();
+  expect(ended).toHaveLength(1);
+  const fresh = subscribe(channel);
+  followed[0]?.reject(new Error('the connection was closed'));
+  followed[1]?.resolve();
+  await Promise.all([late, fresh]);
+  const again = subscribe(channel);
+  await again;
+  expect(followed).toHaveLength(2);
+});
+
+test('what is no channel of an Application is refused', async () => {
+  const { subscribe, said, followed } = start();
+  await subscribe('new-revoked-token');
+  expect(said()).toEqual([
+    { subscribeResponse: { error: expect.stringContaining('no key that may be read: new-revoked-token') } },
+  ]);
+  expect(followed).toEqual([]);
+});

@@ -1,0 +1,73 @@
+import { backoffDelay, systemClock } from '../../../lib/sync/index.ts';
+
+const askBackoff = { baseMs: 500, factor: 2, capMs: 30_000, jitter: 1 };
+
+/** What an {@link AgentChannel} works with. */
+export interface AgentChannelOptions {
+  readonly agent: string;
+  /** Asks the agent for news on the channel; false when it is away or refuses. Rejects only when aborted. */
+  ask(signal: AbortSignal): Promise<boolean>;
+  /** Tells the client that there is news. */
+  tell(): void;
+}
+
+/** A channel of an agent's Redis that a client of the Redis proxy follows. */
+export class AgentChannel {
+  readonly agent: string;
+  readonly #options: AgentChannelOptions;
+  #asking = new AbortController();
+  #isConfirmed = false;
+  #hasNews = false;
+
+  constructor(options: AgentChannelOptions) {
+    this.agent = options.agent;
+    this.#options = options;
+  }
+
+  /** Asks the agent for news, again and again until it agrees. Resolves with its first answer. */
+  async follow(): Promise<boolean> {
+    this.#asking.abort();
+    this.#asking = new AbortController();
+    const { signal } = this.#asking;
+    const agrees = await this.#ask(signal);
+    if (!agrees && !signal.aborted) this.#askAgainLater(signal, 1);
+    return agrees;
+  }
+
+  /** The agent is back: it is asked anew, and what happened meanwhile is news. */
+  async agentConnected(): Promise<void> {
+    if (await this.follow()) this.news();
+  }
+
+  /** The client has been told that it follows the channel; earlier it must not hear of news. */
+  confirmed(): void {
+    this.#isConfirmed = true;
+    if (this.#hasNews) this.#options.tell();
+  }
+
+  /** There is news. */
+  news(): void {
+    if (this.#isConfirmed) this.#options.tell();
+    else this.#hasNews = true;
+  }
+
+  /** The client does not follow the channel any more. */
+  leave(): void {
+    this.#asking.abort();
+  }
+
+  #ask(signal: AbortSignal): Promise<boolean> {
+    // Nothing but the end of asking rejects.
+    return this.#options.ask(signal).catch(() => false);
+  }
+
+  #askAgainLater(signal: AbortSignal, failures: number): void {
+    const wait = backoffDelay(askBackoff, failures, Math.random());
+    const cancel = systemClock.after(wait, async () => {
+      signal.removeEventListener('abort', cancel);
+      if (await this.#ask(signal)) this.news();
+      else if (!signal.aborted) this.#askAgainLater(signal, failures + 1);
+    });
+    signal.addEventListener('abort', cancel);
+  }
+}
