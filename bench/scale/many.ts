@@ -88,7 +88,7 @@ async function measured(hub: Hub, names: readonly string[], options: Options): P
     const first = await untilInSync(`${size}, have nothing`, context, options, () => generator?.connect() ?? 0);
     if (first === undefined) return [[size, ...startOf(principal), 'not reached']];
 
-    await sleep(idleSeconds * 1000);
+    await settled(principal);
     const idle = await rate(principal, () => sleep(idleSeconds * 1000));
     const before = await hub.requests();
     const busy = await rate(principal, () => changeSome(hub, names, options, generator));
@@ -216,6 +216,16 @@ async function changeSome(
   while (((await generator?.count())?.changesReceived ?? 0) - before < changes) {
     // Two changes of one Application may travel as one, when the first is not acknowledged yet.
     if ((await isQuiet(generator)) || performance.now() - began > limit * 1000) return;
+  }
+}
+
+/** Waits until memory of the start is given back and nothing else is left to do: what it uses does not get less any more. */
+async function settled(principal: Principal): Promise<void> {
+  let former = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < 24; round++) {
+    const { cpuSeconds } = await rate(principal, () => sleep(5_000));
+    if (cpuSeconds > former * 0.8) return;
+    former = cpuSeconds;
   }
 }
 
