@@ -47,6 +47,7 @@ export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets)
     agentImage: version.agent,
     pullPolicy: delivery.pullPolicy,
     liveAccess: addOn.liveAccess,
+    destinationBasedMapping: addOn.destinationBasedMapping,
     config,
   };
   if (addOn.argoCD === 'Operator') {

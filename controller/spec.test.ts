@@ -21,6 +21,7 @@ test('defaults are those of the original', () => {
         argoCD: 'Install',
         clientCertificate: 'Generated',
         liveAccess: 'Full',
+        destinationBasedMapping: true,
         syncsAgentImage: true,
         rolloutStrategy: undefined,
         payload: undefined,
@@ -61,6 +62,11 @@ test.each([
   [{ agentNamespace: 'Argo_CD' }, 'addOn', "spec.argoCDAgentAddon.agentNamespace must be a namespace's name"],
   [{ argoCD: 'Maybe' }, 'addOn', 'spec.argoCDAgentAddon.argoCD must be Install or Existing or Operator, not "Maybe"'],
   [{ clientCertificate: true }, 'addOn', 'spec.argoCDAgentAddon.clientCertificate must be Generated or CSR, not true'],
+  [
+    { destinationBasedMapping: 'no' },
+    'addOn',
+    'spec.argoCDAgentAddon.destinationBasedMapping must be true or false, not "no"',
+  ],
   [
     { liveAccess: 'none' },
     'addOn',

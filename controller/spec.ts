@@ -15,6 +15,8 @@ export interface AddOnSettings {
   readonly clientCertificate: 'Generated' | 'CSR';
   /** Which rights the agent has for live access: `Full`, `None` or the name of a ClusterRole of the cluster. */
   readonly liveAccess: string;
+  /** Whether managed agents keep the namespaces of Applications; the principal must be told the same. */
+  readonly destinationBasedMapping: boolean;
   /** Whether a generated ArgoCD resource asks for the image that the hub's principal has, or leaves it to the operator. */
   readonly syncsAgentImage: boolean;
   /** How clusters follow a new version; undefined: as the controller's settings say. */
@@ -86,6 +88,7 @@ const addOn = z.object({
   argoCDCRManifestWork: z.unknown().optional(),
   clientCertificate: oneOf('Generated', 'CSR').default('Generated'),
   liveAccess,
+  destinationBasedMapping: z.boolean({ error: (issue) => `must be true or false, not ${quoted(issue)}` }).default(true),
   rolloutStrategy: rolloutStrategySchema.optional(),
 });
 
@@ -163,6 +166,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       argoCD: value.argoCD ?? (value.argoCDCRManifestWork === undefined ? 'Install' : 'Operator'),
       clientCertificate: value.clientCertificate,
       liveAccess: value.liveAccess,
+      destinationBasedMapping: value.destinationBasedMapping,
       syncsAgentImage: object.metadata.annotations?.[disableImageSync] !== 'true',
       rolloutStrategy: value.rolloutStrategy,
       payload: payloadOf(value),

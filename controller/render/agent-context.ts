@@ -16,6 +16,8 @@ export interface AgentInput {
   readonly pullPolicy: string;
   /** Which rights live access gets: `Full`, `None` or the name of a ClusterRole of the cluster. */
   readonly liveAccess: string;
+  /** Of managed agents: Applications keep their namespaces, which are made. False: all go to that of Argo CD. */
+  readonly destinationBasedMapping: boolean;
 }
 
 /** Secret with the agent's client certificate: the name that the original's operator gives it. */
@@ -35,7 +37,7 @@ export function agentContextOf(input: AgentInput) {
     serverPort: input.serverPort,
     mode: input.mode,
     clientSecretName: input.clientCertificate ? clientSecretName : requestedSecretName,
-    destinationBasedMapping: input.mode === 'managed',
+    destinationBasedMapping: input.mode === 'managed' && input.destinationBasedMapping,
   };
   return {
     ...params,

@@ -82,6 +82,23 @@ suite('works of a cluster', () => {
     });
   });
 
+  test.each([
+    ['managed', true, 'true'],
+    ['managed', false, 'false'],
+    ['autonomous', true, 'false'],
+  ] as const)(
+    'map Applications as the principal does: %s, by destination %s',
+    (mode, destinationBasedMapping, said) => {
+      const params = manifestsOf({ ...input, mode, destinationBasedMapping }).find(
+        ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'argocd-agent-params',
+      ) as { data?: Record<string, string> } | undefined;
+      expect(params?.data).toMatchObject({
+        'agent.destination-based-mapping': said,
+        'agent.create-namespace': said,
+      });
+    },
+  );
+
   test('an Argo CD that is there already is left alone: only the agent comes', () => {
     const works = renderWorks(templates, { ...input, argoCD: undefined });
     expect(works.map(({ part }) => part)).toEqual(['agent']);

@@ -45,6 +45,7 @@ export const input: RenderInput = {
   agentImage: 'quay.io/open-cluster-management/argocd-fleet:1',
   pullPolicy: 'IfNotPresent',
   liveAccess: 'Full',
+  destinationBasedMapping: true,
   argoCD,
   config: noConfig,
 };

@@ -54,6 +54,16 @@ describe('the charts', () => {
     });
   });
 
+  it('tell principal and agents the same mapping', async () => {
+    const byNamespace = await render({ 'principal.destinationBasedMapping': false });
+    expect(named(byNamespace, 'GitOpsCluster', 'gitops-cluster').spec).toMatchObject({
+      argoCDAgentAddon: { mode: 'managed', destinationBasedMapping: false },
+    });
+    expect(named(byNamespace, 'ConfigMap', 'argocd-agent-params').data).toMatchObject({
+      'principal.destination-based-mapping': 'false',
+    });
+  });
+
   it('give every container the restricted profile, requests, a memory limit and no writable root', async () => {
     for (const { object, pod } of podsOf(await render())) {
       const where = `${object.kind} ${object.metadata.name}`;

@@ -7,6 +7,7 @@
 {{- range $key, $value := $g.argoCDAgentAddon -}}
 {{- if $value -}}{{- $_ := set $spec $key $value -}}{{- end -}}
 {{- end -}}
+{{- if not .Values.principal.destinationBasedMapping -}}{{- $_ := set $spec "destinationBasedMapping" false -}}{{- end -}}
 {{- if and $g.customArgoCDCR.enabled (not $spec.argoCDCRManifestWork) -}}
 {{- $_ := set $spec "argoCDCRManifestWork" (dict "manifests" (list (include "addon.argoCDResource" . | fromYaml))) -}}
 {{- end -}}
@@ -43,7 +44,7 @@ spec:
         insecure: false
       redis:
         serverAddress: argocd-redis:6379
-      {{- if ne .Values.gitOpsCluster.mode "autonomous" }}
+      {{- if and .Values.principal.destinationBasedMapping (ne .Values.gitOpsCluster.mode "autonomous") }}
       destinationBasedMapping:
         enabled: true
         createNamespace: true
