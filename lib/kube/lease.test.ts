@@ -145,6 +145,31 @@ test('a lease that someone else took is never taken back while leading', async (
   expect(store.spec?.holderIdentity).toBe('thief');
 });
 
+test('a lease is given back also when its last renewal was carried out and nobody heard the answer', async () => {
+  let isDeaf = false;
+  const client: LeaseOptions['client'] = {
+    get: (type, key) => store.get(type, key),
+    create: (type, object) => store.create(type, object),
+    replace: async (type, object, options) => {
+      const replaced = await store.replace(type, object);
+      if (!isDeaf) return replaced;
+      return new Promise((_, reject) =>
+        options?.signal?.addEventListener('abort', () => reject(options.signal?.reason)),
+      );
+    },
+  };
+  const a = candidate('a', { client });
+  await after(1);
+  const before = store.objects.get('ns/l')?.metadata.resourceVersion;
+  isDeaf = true;
+  await after(3);
+  expect(store.objects.get('ns/l')?.metadata.resourceVersion).not.toBe(before);
+  isDeaf = false;
+  a.stop.abort();
+  await a.done;
+  expect([a.seen.result, store.spec?.holderIdentity]).toEqual(['ended', '']);
+});
+
 test('work that ends or fails by itself releases the lease', async () => {
   const a = candidate('a', { lead: async () => undefined });
   await a.done;

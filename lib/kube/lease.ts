@@ -132,22 +132,36 @@ class Candidate {
 
   /** Gives the lease back if we hold it. Failing to is no error: it runs out by itself. */
   async release(): Promise<void> {
-    const { identity, client, logger, name } = this.#options;
+    const { identity, logger, name } = this.#options;
     const lease = this.#seen;
     if (lease?.spec?.holderIdentity !== identity) return;
-    const now = rfc3339Micro(new Date());
-    const released: Lease = {
-      ...lease,
-      spec: { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, renewTime: now, acquireTime: now },
-    };
     try {
       const until = this.#retryMs * 2;
       const never = new AbortController().signal;
-      await withDeadline(never, until, (signal) => client.replace(leases, released, { signal }));
-      logger?.info({ lease: name, identity }, 'lease released');
+      const isReleased = await withDeadline(never, until, (signal) => this.#giveBack(lease, signal));
+      if (isReleased) logger?.info({ lease: name, identity }, 'lease released');
     } catch (error) {
       logger?.warn({ err: error, lease: name }, 'cannot release the lease');
     }
+  }
+
+  /** False when someone else has it by now. */
+  async #giveBack(last: Lease, signal: AbortSignal): Promise<boolean> {
+    const { client, namespace, name, identity } = this.#options;
+    const now = rfc3339Micro(new Date());
+    const free = { holderIdentity: '', leaseDurationSeconds: 1, renewTime: now, acquireTime: now };
+    const give = (lease: Lease) => client.replace(leases, { ...lease, spec: { ...lease.spec, ...free } }, { signal });
+    try {
+      await give(last);
+      return true;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+    // The renewal that was broken off a moment ago may have been carried out.
+    const current = await client.get(leases, { namespace, name }, signal);
+    if (current?.spec?.holderIdentity !== identity) return false;
+    await give(current);
+    return true;
   }
 
   async #attempt(attempt: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
