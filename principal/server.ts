@@ -113,14 +113,18 @@ export async function serveAgents(options: {
       logger.error({ error }, 'the new certificates cannot be served with, the former ones stay in use');
     }
   };
-  credentials.server?.subscribe(reload);
-  credentials.clientTrust?.subscribe(reload);
-  credentials.signingKey?.subscribe(() => {
+  const rotate = () => {
     const value = credentials.signingKey?.value;
     if (value === undefined || !tokens.rotate(value.key, value.former)) return;
     logger.info('the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
     server.renewLogins(renewLoginsMs);
-  });
+  };
+  credentials.server?.subscribe(reload);
+  credentials.clientTrust?.subscribe(reload);
+  credentials.signingKey?.subscribe(rotate);
+  // Changed while the port was being taken.
+  reload();
+  rotate();
   return { server, tokens };
 }
 

@@ -62,6 +62,8 @@ export async function proxyResources(options: {
   };
   resourceProxy.subscribe(reload);
   resourceProxyTrust.subscribe(reload);
+  // Changed while the port was being taken.
+  reload();
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener('abort', () => resolve());

@@ -65,7 +65,7 @@ export async function proxyRedis(options: {
     logger,
   });
   logger.info({ port: proxy.port, redis: redis.address }, 'Redis proxy serves');
-  pair?.subscribe(() => {
+  const reload = () => {
     const next = material();
     if (next === undefined) return;
     try {
@@ -73,7 +73,10 @@ export async function proxyRedis(options: {
     } catch (error) {
       logger.error({ error }, "the Redis proxy's new certificate cannot be used, the former one stays in use");
     }
-  });
+  };
+  pair?.subscribe(reload);
+  // Changed while the port was being taken.
+  reload();
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener('abort', () => resolve());

@@ -1,0 +1,122 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:tls';
+import { expect, test } from 'vitest';
+import { createLogger, type KeyPair, Live, parseKeyPair, parseTrust } from '../lib/ops/index.ts';
+import { createAuthority, generateJwtKey, issueCertificate } from '../lib/pki/index.ts';
+import type { ServerTls } from '../lib/wire/index.ts';
+import type { SigningKey } from './credentials.ts';
+import { proxyResources } from './live/proxy-resources.ts';
+import { proxyRedis } from './live/redis/start.ts';
+import { serveAgents } from './server.ts';
+
+// Key material that changes while a port is being taken: after it was read, before anybody follows it.
+
+const logger = createLogger({ level: 'fatal' });
+
+async function pairs() {
+  const authority = await createAuthority({ commonName: 'authority' });
+  const issue = async () => {
+    const usages = ['server'] as const;
+    const { certificate, key } = await issueCertificate({ authority, commonName: 'x', hosts: ['127.0.0.1'], usages });
+    return { 'tls.crt': certificate, 'tls.key': key };
+  };
+  const [before, after] = await Promise.all([issue(), issue()]);
+  return { authority, before, after };
+}
+
+function live<T>(parse: ConstructorParameters<typeof Live<T>>[0]['parse'], fields: Record<string, string>): Live<T> {
+  const value = new Live<T>({ origin: 'Secret argocd/x', parse, logger });
+  value.offer(fields);
+  return value;
+}
+
+/** A proxy that takes a while to listen; what it serves with. */
+function slowProxy(meanwhile: () => void) {
+  const served: (string | undefined)[] = [];
+  const start = async ({ tls }: { tls: ServerTls | undefined }) => {
+    served.push(tls?.cert);
+    meanwhile();
+    return { port: 1, setTls: (next: ServerTls) => served.push(next.cert), close: async () => undefined };
+  };
+  return { served, start };
+}
+
+test('the resource proxy serves with the newest certificate', async () => {
+  const { authority, before, after } = await pairs();
+  const resourceProxy = live<KeyPair>(parseKeyPair, before);
+  const resourceProxyTrust = live<string>((fields) => parseTrust(fields), { 'ca.crt': authority.certificate });
+  const { served, start } = slowProxy(() => resourceProxy.offer(after));
+  const stop = new AbortController();
+  const running = proxyResources({
+    settings: { flags: { 'resource-proxy-listen': ':0', 'terminal-idle-timeout': 0 }, tls: { settings: {} } },
+    credentials: { resourceProxy, resourceProxyTrust },
+    live: { serveResources: start },
+    logger,
+    signal: stop.signal,
+  } as never);
+  await expect.poll(() => served.at(-1)).toBe(after['tls.crt']);
+  stop.abort();
+  await running;
+});
+
+test('the Redis proxy serves with the newest certificate', async () => {
+  const { before, after } = await pairs();
+  const redisProxy = live<KeyPair>(parseKeyPair, before);
+  const { served, start } = slowProxy(() => redisProxy.offer(after));
+  const stop = new AbortController();
+  const running = proxyRedis({
+    settings: {
+      flags: { 'redis-proxy-listen': ':0', namespace: 'argocd' },
+      tls: { settings: {} },
+      redis: { address: '127.0.0.1:1', tls: 'off' },
+    },
+    credentials: { redisProxy },
+    caches: {},
+    live: { serveRedis: start },
+    logger,
+    signal: stop.signal,
+  } as never);
+  await expect.poll(() => served.at(-1)).toBe(after['tls.crt']);
+  stop.abort();
+  await running;
+});
+
+test('agents are served with the newest certificate, and tokens are signed with the newest key', async () => {
+  const { authority, before, after } = await pairs();
+  const [first, second] = await Promise.all([generateJwtKey(2048), generateJwtKey(2048)]);
+  const server = live<KeyPair>(parseKeyPair, before);
+  const signingKey = live<SigningKey>((fields) => ({ key: fields['jwt.key'] ?? '', former: [] }), { 'jwt.key': first });
+  const served = await serveAgents({
+    settings: {
+      tls: { from: 'secrets', requireClientCertificate: false, settings: {} },
+      flags: {
+        namespace: 'argocd',
+        // Read when everything else has been.
+        get 'listen-host'() {
+          server.offer(after);
+          signingKey.offer({ 'jwt.key': second });
+          return '127.0.0.1';
+        },
+        'listen-port': 0,
+        'grpc-max-message-size': 1_000_000,
+        'keepalive-min-interval': 0,
+      },
+    },
+    credentials: { server, clientTrust: undefined, signingKey },
+    logger,
+    signal: new AbortController().signal,
+  } as never);
+  try {
+    const socket = connect({ host: '127.0.0.1', port: served.server.port, ca: authority.certificate });
+    await once(socket, 'secureConnect');
+    expect(socket.getPeerX509Certificate()?.toString().trim()).toBe(leafOf(after['tls.crt']));
+    socket.destroy();
+    expect(served.tokens.rotate(second)).toBe(false);
+  } finally {
+    await served.server.close();
+  }
+});
+
+/** The first certificate of a chain, as Node.js prints it. */
+const leafOf = (pem: string) => new X509Certificate(pem).toString().trim();
