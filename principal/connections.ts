@@ -18,6 +18,8 @@ export const connectionLabels = {
 
 const prefix = 'argocd-agent-';
 const writeTimeoutMs = 2_000;
+/** Nobody else corrects the records of a principal that stops: a busy API server gets its time. */
+const closeTimeoutMs = 10_000;
 const annotation = (name: string) => `argocd-agent.argoproj-labs.io/${name}`;
 
 /** Who is connected, and how it introduced itself. */
@@ -140,7 +142,7 @@ export class ConnectionRecords {
    * Marks all agents that were connected to this process as disconnected, except those that have gone to another one in the
    * meantime; for a clean shutdown, after `run` has ended. Gives up after `timeoutMs`.
    */
-  async close(timeoutMs = writeTimeoutMs): Promise<void> {
+  async close(timeoutMs = closeTimeoutMs): Promise<void> {
     this.#connected.clear();
     const signal = AbortSignal.timeout(timeoutMs);
     const agents = [...this.#held];
