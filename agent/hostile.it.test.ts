@@ -135,7 +135,7 @@ async function sendAll(events: readonly WireEvent[]): Promise<void> {
     await until(
       'the agent has acknowledged everything',
       async () => some.every(({ eventId }) => acknowledged.has(eventId)) || undefined,
-      { details, timeoutMs: 60_000 },
+      { details },
     );
   }
 }
@@ -151,7 +151,6 @@ async function obeys(): Promise<void> {
   stream?.send(objectEvent(targets.application, eventTypes.create, object, origin));
   await until('the agent does what is right', () => stand.hub.client.get(applications, { name, namespace }), {
     details,
-    timeoutMs: 60_000,
   });
 }
 
@@ -297,7 +296,7 @@ test('a principal that ends and opens streams, and answers nothing', async () =>
   for (let count = 0; count < 5; count++) {
     const connected = agent.output.length;
     server.disconnect('victim', 'go away');
-    await agent.says(/Connected to the principal/, { after: connected, timeoutMs: 60_000 });
+    await agent.says(/Connected to the principal/, { after: connected });
   }
 });
 

@@ -10,7 +10,6 @@ const resources = 'resources-finalizer.argocd.argoproj.io';
 let pair: Pair;
 const logs = () => ({
   details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
-  timeoutMs: 60_000,
 });
 
 beforeAll(async () => {

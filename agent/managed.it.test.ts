@@ -238,7 +238,7 @@ describe('after a kill', () => {
           (hub?.status?.health as { status?: string })?.status === 'Progressing';
         return done || undefined;
       },
-      { ...logs(), timeoutMs: 40_000 },
+      logs(),
     );
     expect((await onManaged(`kept-${which}`))?.metadata.uid).toBe(before?.metadata.uid);
   });
@@ -254,7 +254,7 @@ describe('after a kill', () => {
     await until(
       'the edit arrives',
       async () => (await onManaged(`outage-${which}`))?.spec.project === 'edited' || undefined,
-      { ...logs(), timeoutMs: 40_000 },
+      logs(),
     );
   });
 });
@@ -265,5 +265,5 @@ test('health says whether the agent is connected', async () => {
   await pair.principal.stop('SIGKILL');
   await until('it is unwell', async () => (await health()) === 503 || undefined, logs());
   pair.principal.start();
-  await until('it is well again', async () => (await health()) === 200 || undefined, { ...logs(), timeoutMs: 40_000 });
+  await until('it is well again', async () => (await health()) === 200 || undefined, logs());
 });

@@ -26,13 +26,13 @@ const ours = {
 const copyOf = { 'argocd.argoproj.io/source-uid': '11111111-2222-4333-8444-555555555555' };
 const finalizers = ['resources-finalizer.argocd.argoproj.io'];
 
-const run = (agentGraceMs = 20_000, otherNamespaces: readonly string[] = []) =>
+const run = (agentGraceMs = 120_000, otherNamespaces: readonly string[] = []) =>
   cleanUp({
     otherNamespaces,
     client: cluster.client,
     namespace: ns,
     logger: createLogger({ level: 'fatal', name: 'clean-up' }),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(150_000),
     agentGraceMs,
   });
 const namespace = (labels: Record<string, string> = ours, name = ns) =>
@@ -84,7 +84,7 @@ test('other namespaces that the add-on made go too, those that were there before
   await namespace();
   await namespace(ours, made);
   await namespace({}, before);
-  expect(await run(20_000, [made, before])).toEqual({ removed: 0, namespace: 'deleted' });
+  expect(await run(undefined, [made, before])).toEqual({ removed: 0, namespace: 'deleted' });
   expect(await isThere(made)).toBe(false);
   expect(await isThere(before)).toBe(true);
 });

@@ -133,7 +133,7 @@ test('8.1 M: what failed is tried again by itself, and the status says so until 
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'False', /forbidden/);
   // A right that is given is no change of anything that the controller follows.
   await allowAllBut(undefined);
-  await eventually('the works', async () => (await worksOf(a)).length === 3 && (await worksOf(b)).length === 3, 60_000);
+  await eventually('the works', async () => (await worksOf(a)).length === 3 && (await worksOf(b)).length === 3);
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
 });
 

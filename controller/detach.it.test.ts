@@ -159,7 +159,6 @@ test("a cluster whose namespace on the hub is deleted keeps nobody's namespace, 
   await eventually(
     'the cluster to be enrolled',
     async () => (await works(a)).length === 3 && (await hub.addOn(a)) !== undefined,
-    60_000,
   );
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
 });

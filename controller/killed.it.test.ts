@@ -10,7 +10,7 @@ import { mortalClient } from './testing/mortal.ts';
 
 const hub = useHub(startCluster);
 /** A machine may be slow, and every life of a controller begins with reading everything. */
-const patience = 60_000;
+const patience = 120_000;
 let standIn: { abort(): void; ended: Promise<void> };
 
 /** Clusters do at once what clean-up Jobs do. */

@@ -109,14 +109,10 @@ const withoutCrds = (all: Record<string, string>) =>
 async function comesBackTo(before: Record<string, string>, client: Cluster['client'], what: string): Promise<void> {
   let left: string[] = [];
   try {
-    await eventually(
-      what,
-      async () => {
-        left = differences(withoutCrds(before), withoutCrds(await inventoryOf(client)));
-        return left.length === 0;
-      },
-      60_000,
-    );
+    await eventually(what, async () => {
+      left = differences(withoutCrds(before), withoutCrds(await inventoryOf(client)));
+      return left.length === 0;
+    });
   } catch {
     expect(left, what).toEqual([]);
   }
@@ -124,18 +120,14 @@ async function comesBackTo(before: Record<string, string>, client: Cluster['clie
 
 async function enroll(): Promise<void> {
   await fixture.gitOpsCluster(ns, 'fleet', 'all');
-  await eventually(
-    'what the works bring',
-    async () => {
-      const works = (await hub.client.list(manifestWorks, { namespace: name })).filter(
-        ({ metadata }) => metadata.name !== 'own',
-      );
-      const isApplied = ({ status }: (typeof works)[number]) =>
-        status?.conditions?.some(({ type, status: value }) => type === 'Applied' && value === 'True') ?? false;
-      return works.length === 3 && works.every(isApplied);
-    },
-    60_000,
-  );
+  await eventually('what the works bring', async () => {
+    const works = (await hub.client.list(manifestWorks, { namespace: name })).filter(
+      ({ metadata }) => metadata.name !== 'own',
+    );
+    const isApplied = ({ status }: (typeof works)[number]) =>
+      status?.conditions?.some(({ type, status: value }) => type === 'Applied' && value === 'True') ?? false;
+    return works.length === 3 && works.every(isApplied);
+  });
   await actAsAgent();
 }
 
@@ -173,7 +165,6 @@ test('hub and cluster are after leaving what they were before enrolment', async 
   await eventually(
     'the cluster to be enrolled again',
     async () => (await managed.client.get(namespaces, { name: ns })) !== undefined,
-    60_000,
   );
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
   await comesBackTo(before.hub, hub.client, 'the hub, after the GitOpsCluster is gone again');
@@ -184,5 +175,5 @@ test('hub and cluster are after leaving what they were before enrolment', async 
   await enroll();
   await hub.client.delete(managedClusters, { name });
   await comesBackTo(bare, managed.client, 'the cluster, after it was taken from the hub');
-  await eventually('the ManagedCluster to go', async () => !(await hub.client.get(managedClusters, { name })), 60_000);
+  await eventually('the ManagedCluster to go', async () => !(await hub.client.get(managedClusters, { name })));
 }, 600_000);

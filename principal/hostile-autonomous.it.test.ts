@@ -45,7 +45,7 @@ beforeAll(async () => {
   await stage.takeStock();
 });
 afterAll(() => stage?.close());
-afterEach(() => stage.expectPeace(), 60_000);
+afterEach(() => stage.expectPeace());
 
 function app(name: string, fields: { namespace?: string; uid?: string; spec?: Record<string, unknown> } = {}) {
   const { uid = randomUUID(), spec, namespace: home = 'argocd' } = fields;

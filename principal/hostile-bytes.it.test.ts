@@ -15,7 +15,7 @@ beforeAll(async () => {
   stage = await Stage.open({ principalArgs: ['--enable-websocket'] });
 });
 afterAll(() => stage?.close());
-afterEach(() => stage.expectPeace(), 60_000);
+afterEach(() => stage.expectPeace());
 
 const subscribePath = '/eventstreamapi.EventStream/Subscribe';
 const mebi = 1024 * 1024;

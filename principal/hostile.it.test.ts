@@ -19,7 +19,7 @@ beforeAll(async () => {
   stage = await Stage.open();
 });
 afterAll(() => stage?.close());
-afterEach(() => stage.expectPeace(), 60_000);
+afterEach(() => stage.expectPeace());
 
 /** An event that says what it likes. */
 function event(target: string, type: string, payload: unknown): WireEvent {

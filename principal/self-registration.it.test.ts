@@ -27,7 +27,6 @@ let proxyPort: number;
 const name = 'cluster-cluster1';
 const logs = () => ({
   details: () => [pair.principal, pair.agent].map(({ output }) => output.slice(-3_000)).join('\n---\n'),
-  timeoutMs: 60_000,
 });
 
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
 import { managedClusters } from '../resources.ts';
-import { eventually as within } from '../testing/fixture.ts';
+import { eventually } from '../testing/fixture.ts';
 import { hasShared, shared } from '../testing/hub.ts';
 import { keys } from './names.ts';
 import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
@@ -49,9 +49,6 @@ afterAll(async () => {
   await ocm?.stop();
   await testbed?.stop();
 });
-
-/** Generous: the machine may be slow. */
-const eventually = <T>(what: string, probe: () => Promise<T | undefined | false>) => within(what, probe, 60_000);
 
 const condition = (one: Application | undefined) =>
   one?.status?.conditions?.find(({ type }) => type === 'PullModelError')?.message;

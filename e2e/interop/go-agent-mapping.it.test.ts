@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
 import { type ArgoObject, applications, namespace } from '../pair/index.ts';
 import { allAcknowledged, asMade, eventsAbout } from './checks.ts';
@@ -9,8 +9,6 @@ import { hasRecordings } from './recordings.ts';
 import { type GoObject, recordedEvent } from './templates.ts';
 
 // Destination-based mapping: our principal and a managed agent of the original that keeps the namespaces of the hub.
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 });
 
 const toAgent = { dir: 'principal->agent', agent: agentName, target: 'application' } as const;
 const recorded = (type: string) =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configMaps, secrets } from '../../lib/kube/index.ts';
 import { applications, appProjects, namespace } from '../pair/index.ts';
 import { allAcknowledged, asMade, eventsAbout } from './checks.ts';
@@ -9,8 +9,6 @@ import { bytesOf, hasRecordings, recordedEvents } from './recordings.ts';
 import { type GoObject, recordedEvent, type Which, withPayload } from './templates.ts';
 
 // Our principal, as a process on a real API server, driven by a managed agent of the original.
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 });
 
 const wish = 'argocd.argoproj.io/refresh';
 const toAgent = { dir: 'principal->agent', agent: agentName, target: 'application' } as const;

@@ -14,8 +14,6 @@ import { type GoObject, recordedEvent, type Which } from './templates.ts';
 
 // Our principal, as a process on a real API server, driven by an autonomous agent of the original.
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 });
-
 const agentName = 'agent-autonomous';
 const wish = 'argocd.argoproj.io/refresh';
 const sourceUid = 'argocd.argoproj.io/source-uid';

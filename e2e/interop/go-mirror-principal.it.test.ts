@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
 import {
@@ -24,8 +24,6 @@ import { hasRecordings } from './recordings.ts';
 import { aboutObject, type GoObject, recordedEvent, type Which } from './templates.ts';
 
 // Our autonomous agent, as a process on a real API server, and a principal of the original.
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 60_000 });
 
 const agentName = 'agent-autonomous';
 const wish = 'argocd.argoproj.io/refresh';

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configMaps, namespaces, secrets } from '../../lib/kube/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
 import {
@@ -25,7 +25,6 @@ import { aboutObject, type GoObject, goChecksum, recordedEvent } from './templat
 
 // Our agent, as a process on a real API server, and a principal of the original.
 
-vi.setConfig({ testTimeout: 30_000 });
 const agentName = 'agent-managed';
 const fromAgent = { dir: 'agent->principal', agent: agentName } as const;
 const sourceUid = 'argocd.argoproj.io/source-uid';

@@ -25,8 +25,6 @@ const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interv
 const { methods } = schemas;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-vi.setConfig({ testTimeout: 30_000 });
-
 let go: GoPeer;
 let material: Material;
 let jwtKey: string;

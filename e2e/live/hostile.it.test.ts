@@ -27,7 +27,7 @@ beforeAll(async () => {
     ['edge-a', pair.managed],
     ['edge-b', other.cluster],
   ] as const) {
-    await deployWeb(pair.hub.client, name, client);
+    await deployWeb(pair.hub.client, name, client, name === 'edge-a' ? proxy : undefined);
     const data = name === 'edge-b' ? { marker } : { fine: 'yes' };
     await client.create(configMaps, { metadata: { name: 'settings', namespace: 'shop', annotations: tracked }, data });
     await client.create(configMaps, { metadata: { name: 'private', namespace: 'default' }, data: { own } });

@@ -13,7 +13,7 @@ import { deployWeb, startProxiedPair } from './shop.ts';
 
 // kubectl with an agent's client certificate, pointed at the resource proxy: what it can do and what its user reads.
 
-const generous = { timeoutMs: 90_000 };
+const generous = { timeoutMs: 120_000 };
 const deployments = resourceType<KubeObject & { spec?: { replicas?: number } }>({
   group: 'apps',
   version: 'v1',
@@ -48,7 +48,7 @@ beforeAll(async () => {
     as(pair.name),
     as('absent'),
     startNode({ cluster: pair.managed, dir }),
-    deployWeb(pair.hub.client, pair.name, client),
+    deployWeb(pair.hub.client, pair.name, client, proxied.proxy),
     client.create(namespaces, { metadata: { name: 'foreign' } }),
   ]);
   const script = 'echo first line; echo last line; exec sleep 100000';
@@ -124,15 +124,20 @@ describe('reading', () => {
   });
 
   test('describe, events, logs, exec', async () => {
-    const described = await ok('-n shop describe pod talker');
-    expect(described).toMatch(/^Name: +talker/);
-    expect(described).toMatch(/Events:\n/);
+    expect(await ok('-n shop describe pod talker')).toMatch(/^Name: +talker/);
+    // A pod runs before all that is told of it is written.
     await until(
       'the pod has events',
       async () => /pod\/talker/i.test(await ok('-n shop events')) || undefined,
       generous,
     );
+    expect(await ok('-n shop describe pod talker')).toMatch(/Events:\n/);
     expect(await ok('-n shop events')).not.toContain('stranger');
+    await until(
+      'the pod has spoken',
+      async () => (await ok('-n shop logs talker')).includes('last line') || undefined,
+      generous,
+    );
     expect(await ok('-n shop logs talker')).toBe('first line\nlast line\n');
     expect(await ok('-n shop logs talker --tail=1')).toBe('last line\n');
     expect(await ok('-n shop exec talker -- echo hello')).toBe('hello\n');

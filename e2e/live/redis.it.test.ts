@@ -64,7 +64,7 @@ test("an Application's tree comes from its cluster, news of it too, and the last
   expect(await server.get(tree(`${pair.name}_never-seen`))).not.toBeNull();
 
   pair.agent.start();
-  await until('what happened meanwhile is news', async () => (news >= 2 ? true : undefined), { timeoutMs: 60_000 });
+  await until('what happened meanwhile is news', async () => (news >= 2 ? true : undefined));
   await local.publish(channel('web'), '');
-  await until('news come again', async () => (news >= 3 ? true : undefined), { timeoutMs: 60_000 });
+  await until('news come again', async () => (news >= 3 ? true : undefined));
 });

@@ -23,7 +23,7 @@ beforeAll(async () => {
   ({ pair, proxy } = await startProxiedPair());
   const { client } = pair.managed;
   await client.create(namespaces, { metadata: { name: 'foreign' } });
-  await deployWeb(pair.hub.client, pair.name, client);
+  await deployWeb(pair.hub.client, pair.name, client, proxy);
   const spec = {
     selector: { matchLabels: { app: 'web' } },
     template: { metadata: { labels: { app: 'web' } }, spec: { containers: [{ name: 'web', image: 'web' }] } },

@@ -25,16 +25,23 @@ export async function startProxiedPair(options: { readonly name?: string } = {})
 
 /**
  * Gives an agent the Application `web`, which deploys into the namespace `shop` of its cluster; resolves when the cluster has
- * both.
+ * both, and when the agent knows of them: `proxy` shows what it serves.
  */
-export async function deployWeb(hub: KubeClient, agent: string, cluster: KubeClient): Promise<void> {
+export async function deployWeb(
+  hub: KubeClient,
+  agent: string,
+  cluster: KubeClient,
+  proxy: ProxyClient | undefined,
+): Promise<void> {
   await Promise.all([
     hub.create(namespaces, { metadata: { name: agent } }),
     cluster.create(namespaces, { metadata: { name: 'shop' } }),
   ]);
   const spec = { destination: { name: 'in-cluster', namespace: 'shop' } };
   await hub.create(applications, application({ name: 'web', namespace: agent, spec }));
-  await until('the Application is there', () => cluster.get(applications, { name: 'web', namespace }), {
-    timeoutMs: 90_000,
-  });
+  const patient = { timeoutMs: 120_000 };
+  await until('the Application is there', () => cluster.get(applications, { name: 'web', namespace }), patient);
+  if (proxy === undefined) return;
+  const isServed = async () => (await proxy.send('GET', '/api/v1/namespaces/shop')).status === 200 || undefined;
+  await until('the agent serves what belongs to it', isServed, patient);
 }

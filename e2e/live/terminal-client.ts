@@ -64,7 +64,6 @@ export class TerminalClient {
   /** Resolves when the output holds the text. */
   async shows(text: string): Promise<void> {
     await until(`the terminal shows ${JSON.stringify(text)}`, async () => this.stdout.includes(text) || undefined, {
-      timeoutMs: 60_000,
       details: () => JSON.stringify([this.stdout.slice(-2_000), this.stderr, this.outcome, this.closeCode]),
     });
   }
@@ -72,7 +71,6 @@ export class TerminalClient {
   /** How it ended. */
   async ends(): Promise<Outcome> {
     return until('the terminal ends', async () => (this.closeCode === undefined ? undefined : (this.outcome ?? {})), {
-      timeoutMs: 60_000,
       details: () => JSON.stringify([this.stdout.slice(-2_000), this.stderr, this.outcome]),
     });
   }

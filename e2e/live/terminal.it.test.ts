@@ -12,7 +12,7 @@ import { TerminalClient } from './terminal-client.ts';
 
 // Terminals in containers that run on a node, and their logs, as Argo CD opens them through the resource proxy.
 
-const generous = { timeoutMs: 60_000 };
+const generous = { timeoutMs: 120_000 };
 
 let pair: Pair;
 let node: Node;
@@ -24,7 +24,7 @@ beforeAll(async () => {
   ({ pair, port, credential: mine, proxy } = await startProxiedPair());
   const { client } = pair.managed;
   node = await startNode({ cluster: pair.managed, dir: pair.managed.dir });
-  await deployWeb(pair.hub.client, pair.name, client);
+  await deployWeb(pair.hub.client, pair.name, client, proxy);
   const annotations = { 'argocd.argoproj.io/tracking-id': 'web:/Pod:shop/web' };
   await Promise.all([
     client.create(pods, pod('web', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done', annotations)),

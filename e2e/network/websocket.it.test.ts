@@ -10,12 +10,11 @@ beforeAll(async () => {
     principalArgs: ['--enable-websocket', '--tls-min-version=tls1.2'],
     agentArgs: ['--enable-websocket', '--enable-compression'],
   });
-}, 300_000);
-afterAll(() => pair?.stop(), 60_000);
+});
+afterAll(() => pair?.stop());
 
 const logs = () => ({
   details: () => `${pair.principal.output.slice(-3_000)}\n---\n${pair.agent.output.slice(-3_000)}`,
-  timeoutMs: 60_000,
 });
 
 test('an Application comes and goes over WebSocket, beside an agent over HTTP/2', async () => {

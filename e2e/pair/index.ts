@@ -259,7 +259,7 @@ export async function until<T>(
   ask: () => Promise<T | undefined>,
   options: { timeoutMs?: number; details?: () => string } = {},
 ): Promise<T> {
-  const deadline = Date.now() + (options.timeoutMs ?? 60_000);
+  const deadline = Date.now() + (options.timeoutMs ?? 120_000);
   let last: unknown;
   for (;;) {
     try {

@@ -66,7 +66,7 @@ export class Program {
    * @throws Error with the end of its output when that does not happen in time or it ends first
    */
   async says(pattern: RegExp, options: { after?: number; timeoutMs?: number } = {}): Promise<RegExpExecArray> {
-    const { after = 0, timeoutMs = 60_000 } = options;
+    const { after = 0, timeoutMs = 120_000 } = options;
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     const fail = (why: string) => reject(new Error(`no ${pattern} ${why}:\n${this.#output.slice(-4_000)}`));
     const look = () => {

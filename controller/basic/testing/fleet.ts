@@ -111,14 +111,10 @@ export class BasicFleet {
   ): Promise<T> {
     let last: T | undefined;
     try {
-      await eventually(
-        what,
-        async () => {
-          last = await client.get(type, key);
-          return Boolean(accept(last));
-        },
-        60_000,
-      );
+      await eventually(what, async () => {
+        last = await client.get(type, key);
+        return Boolean(accept(last));
+      });
     } catch (error) {
       throw new Error(`${(error as Error).message}; it is ${JSON.stringify(last)}`);
     }
@@ -133,29 +129,21 @@ export class BasicFleet {
 
   /** Waits for the works of an Application. */
   async worksAre(what: string, key: string, accept: (works: PullWork[]) => boolean): Promise<PullWork[]> {
-    return await eventually(
-      what,
-      async () => {
-        const found = await this.works(key);
-        return accept(found) && found;
-      },
-      60_000,
-    );
+    return await eventually(what, async () => {
+      const found = await this.works(key);
+      return accept(found) && found;
+    });
   }
 
   /** Waits until the controller has nothing to do and the hub no longer changes. */
   async settled(): Promise<void> {
     let [before, quiet] = ['', 0];
-    await eventually(
-      'the hub to come to rest',
-      async () => {
-        const now = JSON.stringify(await this.versions());
-        quiet = this.controller.isIdle && now === before ? quiet + 1 : 0;
-        before = now;
-        return quiet > 8;
-      },
-      60_000,
-    );
+    await eventually('the hub to come to rest', async () => {
+      const now = JSON.stringify(await this.versions());
+      quiet = this.controller.isIdle && now === before ? quiet + 1 : 0;
+      before = now;
+      return quiet > 8;
+    });
   }
 
   /** What the hub holds of everything that the controller writes, by resourceVersion. */
@@ -185,10 +173,8 @@ export class BasicFleet {
       await this.hub.delete(applications, one.metadata);
     }
     for (const work of await this.works()) await this.hub.delete(pullWorks, work.metadata);
-    await eventually(
-      'works to be gone',
-      async () => (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'),
-      60_000,
+    await eventually('works to be gone', async () =>
+      (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'),
     );
     this.argoCd.ended.length = 0;
     this.argoCd.terminated.length = 0;
