@@ -105,7 +105,7 @@ it('runs the delivered Argo CD, which brings an Application from Git to Synced a
         expect(deployment?.status?.availableReplicas, await whatRuns()).toBe(1);
       }
     },
-    { timeout: 60_000, interval: 200 },
+    { timeout: 240_000, interval: 200 },
   );
   await vi.waitFor(
     async () => {
@@ -113,12 +113,12 @@ it('runs the delivered Argo CD, which brings an Application from Git to Synced a
       const { sync, health } = app?.status ?? {};
       expect([sync?.status, health?.status], JSON.stringify(app?.status?.conditions)).toEqual(['Synced', 'Healthy']);
     },
-    { timeout: 60_000, interval: 200 },
+    { timeout: 240_000, interval: 200 },
   );
   const all = await cluster.client.list(pods, {});
   const restarts = all.map((pod) => [pod.metadata.name, pod.status?.containerStatuses?.[0]?.restartCount]);
   expect(restarts.filter(([, count]) => count !== 0)).toEqual([]);
-}, 180_000);
+}, 600_000);
 
 async function whatRuns(): Promise<string> {
   const all: Pod[] = await cluster.client.list(pods, { namespace });

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import http from 'node:http';
 import https from 'node:https';
 import { connect } from 'node:net';
+import { afterRunning } from './patience.ts';
 import type { Container, Probe } from './types.ts';
 
 /** What a probe needs to know of the container that it looks at. */
@@ -42,15 +43,15 @@ function tryHttp(
   const path = get.path ? (get.path.startsWith('/') ? get.path : `/${get.path}`) : '/';
   const options = { ...at, path, agent: false, headers: { 'user-agent': 'kube-probe/1.36', ...headers } };
   const request = secure ? https.get({ ...options, rejectUnauthorized: false }) : http.get(options);
-  const timer = setTimeout(() => request.destroy(new Error('context deadline exceeded')), timeoutMs);
+  const callOff = afterRunning(timeoutMs, () => request.destroy(new Error('context deadline exceeded')));
   request.once('response', (response) => {
     response.resume();
     const status = response.statusCode ?? 0;
     resolve(status >= 200 && status < 400 ? undefined : `HTTP probe failed with statuscode: ${status}`);
-    response.once('close', () => clearTimeout(timer));
+    response.once('close', callOff);
   });
   request.on('error', (error) => {
-    clearTimeout(timer);
+    callOff();
     resolve(`Get "${secure ? 'https' : 'http'}://${at.host}:${at.port}${path}": ${error.message}`);
   });
   return promise;
@@ -59,12 +60,13 @@ function tryHttp(
 function tryTcp(at: { host: string; port: number }, timeoutMs: number): Promise<string | undefined> {
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const socket = connect(at);
-  socket.setTimeout(timeoutMs, () => socket.destroy(new Error('i/o timeout')));
+  const callOff = afterRunning(timeoutMs, () => socket.destroy(new Error('i/o timeout')));
   socket.once('connect', () => {
     resolve(undefined);
     socket.destroy();
   });
   socket.once('error', (error) => resolve(`dial tcp ${at.host}:${at.port}: ${error.message}`));
+  socket.once('close', callOff);
   return promise;
 }
 
@@ -77,13 +79,13 @@ function tryCommand(run: { command: string; args: string[] }, timeoutMs: number)
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
-  const timer = setTimeout(() => {
+  const callOff = afterRunning(timeoutMs, () => {
     resolve(`command timed out after ${timeoutMs / 1000}s`);
     child.kill('SIGKILL');
-  }, timeoutMs);
+  });
   child.once('error', (error) => resolve(error.message));
   child.once('close', (code) => {
-    clearTimeout(timer);
+    callOff();
     resolve(code === 0 ? undefined : output.trim() || `command exited with code ${code}`);
   });
   return promise;
