@@ -277,7 +277,8 @@ export class Node {
   #locate(ip: string, port: number): Endpoint {
     const address = loopbackAddress(ip);
     for (const runner of this.#runners.values()) if (runner.address === address) return runner.locate(port);
-    return { host: ip, port };
+    // Of a pod that has just gone: nobody listens there.
+    return { host: address, port };
   }
 
   #pokeNamespace(object: KubeObject): void {

@@ -24,6 +24,7 @@ interface Published {
 
 interface Listener {
   server: Server;
+  /** As the cluster knows them. */
   endpoints: Endpoint[];
   next: number;
   listening: boolean;
@@ -46,6 +47,7 @@ export class ServiceNetwork {
   readonly #published = new Map<string, Published>();
   readonly #apiServer: URL;
   readonly #unsubscribe: (() => void)[];
+  #isClosed = false;
 
   constructor(options: {
     client: KubeClient;
@@ -131,6 +133,7 @@ export class ServiceNetwork {
 
   /** Closes every port. */
   close(): void {
+    this.#isClosed = true;
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
     for (const { listeners } of this.#published.values()) for (const { server } of listeners.values()) server.close();
     this.#published.clear();
@@ -138,6 +141,7 @@ export class ServiceNetwork {
 
   /** Brings one Service, `namespace/name`, up to date. */
   update(key: string): void {
+    if (this.#isClosed) return;
     const [namespace = '', name = ''] = key.split('/');
     const service = this.#services.get({ namespace, name });
     let published = this.#published.get(key);
@@ -189,7 +193,7 @@ export class ServiceNetwork {
       if (port === undefined) return [];
       return (slice.endpoints ?? [])
         .filter((endpoint) => endpoint.conditions?.ready !== false)
-        .flatMap((endpoint) => endpoint.addresses.map((address) => this.#locate(address, port)));
+        .flatMap((endpoint) => endpoint.addresses.map((host) => ({ host, port })));
     });
   }
 
@@ -197,7 +201,8 @@ export class ServiceNetwork {
     const server = createServer({ noDelay: true, allowHalfOpen: true }, (incoming) => {
       const target = listener.endpoints[listener.next++ % Math.max(1, listener.endpoints.length)];
       if (!target) return void incoming.resetAndDestroy();
-      const outgoing = connect({ ...target, noDelay: true, allowHalfOpen: true });
+      // Looked up now: a container that was started again may be reached elsewhere, which the cluster is not told.
+      const outgoing = connect({ ...this.#locate(target.host, target.port), noDelay: true, allowHalfOpen: true });
       incoming.pipe(outgoing).pipe(incoming);
       incoming.on('error', () => outgoing.resetAndDestroy());
       outgoing.on('error', () => incoming.resetAndDestroy());
@@ -206,6 +211,7 @@ export class ServiceNetwork {
     server.on('error', (error) => {
       listener.listening = false;
       this.#logger.error({ service: key, address: published.address, port, error }, 'a Service port cannot be opened');
+      this.#later(key);
     });
     published.listeners.set(port, listener);
     return listener;
@@ -218,8 +224,12 @@ export class ServiceNetwork {
       .mergePatch(serviceType, service.metadata, { status }, { subresource: 'status' })
       .catch((error: unknown) => {
         this.#logger.warn({ service: keyOf(service), error }, 'announcing a load balancer address failed');
-        setTimeout(() => this.update(keyOf(service)), 1_000).unref();
+        this.#later(keyOf(service));
       });
+  }
+
+  #later(key: string): void {
+    setTimeout(() => this.update(key), 1_000).unref();
   }
 
   #sliceChanged(slice: EndpointSlice): void {
