@@ -85,7 +85,8 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     const renewed = Date.parse(lease?.spec?.renewTime ?? '');
     const taints = cluster.spec?.taints ?? [];
     const isTainted = taints.some((taint) => taint.key === unreachable);
-    if (Number.isNaN(renewed)) return;
+    // Nobody watches the leases: the agent may be about to make its first one.
+    if (Number.isNaN(renewed)) return { requeueAfterMs: 1_000 };
     const remaining = renewed + graceMs - Date.now();
     if (remaining <= 0 && !isTainted) {
       await patchStatus(cluster, 'ManagedClusterConditionAvailable', 'Unknown', 'ManagedClusterLeaseUpdateStopped');

@@ -256,7 +256,8 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
         logger,
       });
       const refresh = () => queue.add(keyOf(work));
-      informer.subscribe({ updated: refresh, deleted: refresh });
+      // What is there first may be newer than what was applied and reported.
+      informer.subscribe({ added: refresh, updated: refresh, deleted: refresh });
       void informer.run(AbortSignal.any([signal, watch.signal])).finally(() => watches.delete(id));
     }
   }
