@@ -38,8 +38,9 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
           setupFiles,
           include: files('e2e.test'),
-          testTimeout: 300_000,
-          hookTimeout: 600_000,
+          // Longer than the longest waits in a test: those say what was not as expected.
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
           maxWorkers: 1,
           fileParallelism: false,
         },

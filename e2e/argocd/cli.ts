@@ -67,7 +67,7 @@ export class ArgoCdCli {
       });
     }
     child.once('close', (code) => reject(new Error(`argocd ${args.join(' ')} ended with ${code}: ${printed}`)));
-    const timer = setTimeout(() => reject(new Error(`argocd ${args.join(' ')} printed: ${printed}`)), 60_000);
+    const timer = setTimeout(() => reject(new Error(`argocd ${args.join(' ')} printed: ${printed}`)), 240_000);
     try {
       await promise;
     } finally {

@@ -51,11 +51,11 @@ export class ArgoCdTerminal {
     this.#send({ operation: 'resize', rows, cols });
   }
 
-  /** Resolves when the text is shown. @throws Error with what is shown instead, after a minute or when it is closed */
-  shows(text: string): Promise<void> {
+  /** Resolves when the text is shown. @throws Error with what is shown instead, in the end or when it is closed */
+  shows(text: string, timeoutMs = 240_000): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const complain = () => reject(new Error(`the terminal shows ${JSON.stringify(this.shown)}, not ${text}`));
-    const timer = setTimeout(complain, 60_000);
+    const timer = setTimeout(complain, timeoutMs);
     this.#look = () => {
       if (this.shown.includes(text)) resolve();
       else if (this.#webSocket.readyState === WebSocket.CLOSED) complain();

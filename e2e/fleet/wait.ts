@@ -12,7 +12,7 @@ export interface WatchOptions {
   namespace?: string;
   /** Only this object. */
   key?: ObjectKey;
-  /** Milliseconds a wait may take; 120 s unless set. */
+  /** Milliseconds a wait may take; 240 s unless set: an Argo CD that missed its repo server looks again after 180. */
   timeoutMs?: number;
   signal?: AbortSignal;
 }
@@ -35,7 +35,7 @@ export async function watchObjects<T extends KubeObject>(
   type: ResourceType<T>,
   options: WatchOptions = {},
 ): Promise<Watched<T>> {
-  const { key, timeoutMs = 120_000 } = options;
+  const { key, timeoutMs = 240_000 } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const namespace = key?.namespace ?? options.namespace;

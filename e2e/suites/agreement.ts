@@ -33,7 +33,7 @@ export interface AgreementOptions {
 export async function agreement(
   fleet: Fleet,
   wanted: ReadonlyMap<string, Wanted>,
-  { timeoutMs = 120_000, allowLeaving = false }: AgreementOptions = {},
+  { timeoutMs = 240_000, allowLeaving = false }: AgreementOptions = {},
 ): Promise<Map<string, string>> {
   const begin = Date.now();
   const history = new Map<string, { first: number; last: number }>();

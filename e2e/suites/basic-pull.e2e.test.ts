@@ -21,7 +21,7 @@ import { RightsReview } from '../rights/index.ts';
 const argocd = 'argocd';
 const release = 'argocd-pull-integration';
 const group = 'apps.open-cluster-management.io';
-const generous = { timeoutMs: 180_000 };
+const generous = { timeoutMs: 300_000 };
 const one = { namespace: argocd, name: 'guestbook-cluster1' };
 
 const addOnTemplates = resourceType<KubeObject & { spec: { agentSpec: { workload: { manifests: KubeObject[] } } } }>({
@@ -61,8 +61,8 @@ beforeEach(() => onTestFailed(async () => console.error(fleet ? await programLog
 
 test('helm install and helm test: the controller runs, and its pods are what the restricted standard admits', async () => {
   const { hub } = fleet;
-  await fleet.helm('install', release, pullChart, '--namespace', argocd, '--wait', '--timeout', '3m');
-  await fleet.helm('test', release, '--namespace', argocd, '--timeout', '2m');
+  await fleet.helm('install', release, pullChart, '--namespace', argocd, '--wait', '--timeout', '5m');
+  await fleet.helm('test', release, '--namespace', argocd, '--timeout', '5m');
   const found = await hub.client.get(deployments, { namespace: argocd, name: release });
   const spec = found?.spec?.template?.spec;
   expect(spec && (await restrictedRefusals(hub.client, argocd, [{ of: release, spec }]))).toEqual([]);
@@ -73,7 +73,7 @@ test('helm install and helm test: the controller runs, and its pods are what the
 test('helm upgrade to two controllers keeps the secrets of the clusters’ Argo CD', async () => {
   const template = () => fleet.hub.client.get(addOnTemplates, { name: argocd });
   const before = (await template())?.spec;
-  const more = ['--set', 'replicas=2', '--wait', '--timeout', '3m'];
+  const more = ['--set', 'replicas=2', '--wait', '--timeout', '5m'];
   await fleet.helm('upgrade', release, pullChart, '--namespace', argocd, ...more);
   expect((await template())?.spec).toEqual(before);
 });
@@ -173,7 +173,7 @@ test('with the ApplicationSet everything goes, and rights are what is used', asy
   const [conduct] = await review.conduct();
   expect(conduct?.refused).toEqual([]);
   expect(conduct?.superfluous.filter((what) => reserves[what] === undefined)).toEqual([]);
-  await fleet.helm('uninstall', release, '--namespace', argocd, '--wait', '--timeout', '2m');
+  await fleet.helm('uninstall', release, '--namespace', argocd, '--wait', '--timeout', '5m');
   const isOurs = ({ metadata }: KubeObject) => metadata.labels?.['app.kubernetes.io/instance'] === release;
   await waitForObjects(hub.client, pods, { ...generous, namespace: argocd }, (left) => !left.some(isOurs));
 });

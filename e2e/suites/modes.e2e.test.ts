@@ -4,6 +4,8 @@ import {
   type KubeClient,
   type KubeObject,
   namespaces,
+  type Pod,
+  pods,
   resourceType,
   secrets,
 } from '../../lib/kube/index.ts';
@@ -27,7 +29,7 @@ import { startTwoModes, type TwoModes } from './two-modes.ts';
 
 const argocd = 'argocd';
 /** An Argo CD that did not reach its repo server for a moment tries again after three minutes. */
-const generous = { timeoutMs: 240_000 };
+const generous = { timeoutMs: 300_000 };
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
 const automated = { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] };
 
@@ -88,6 +90,7 @@ describe('a managed cluster: the hub owns its Applications', () => {
         hub.create(applications, app({ namespace: argocd, name }, { name: 'cluster1' }, undefined, 'stuck')),
       from: hub,
       mirror: (name) => ({ namespace: argocd, name }),
+      on: managed,
     });
     await hub.delete(applications, { namespace: argocd, name: 'stuck' });
     await becomes(managed, { namespace: argocd, name: 'stuck' }, (found) => found === undefined);
@@ -222,6 +225,7 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
         autonomous.create(applications, app({ namespace: argocd, name }, { name: 'in-cluster' }, undefined, 'stuck')),
       from: hub,
       mirror: (name) => ({ namespace: 'cluster2', name }),
+      on: autonomous,
     });
     await autonomous.delete(applications, { namespace: argocd, name: 'stuck' });
     await becomes(hub, { namespace: 'cluster2', name: 'stuck' }, (found) => found === undefined);
@@ -426,19 +430,28 @@ async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; 
   expect([...starts]).toHaveLength(1);
 }
 
+const isReady = (pod: Pod | undefined) =>
+  pod?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+
 /** Starts a sync that hangs in a hook, and terminates it from the hub as Argo CD's API server does. */
 async function terminates(where: {
   name: string;
   create: (name: string) => Promise<unknown>;
   from: KubeClient;
   mirror: (name: string) => Key;
+  on: KubeClient;
 }): Promise<void> {
   const key = where.mirror(where.name);
   await where.create(where.name);
   await becomes(where.from, key, (found) => found?.status?.sync?.status === 'OutOfSync');
   const sync = { revision: 'main', syncOptions: ['CreateNamespace=true'] };
   await where.from.mergePatch(applications, key, { operation: { sync } });
-  await becomes(where.from, key, (found) => operationOf(found)?.phase === 'Running');
+  // Argo CD's controller loses what is written while it looks at an operation: now it waits for the hook alone.
+  await waitForObject(where.on, pods, { namespace: where.name, name: 'endless' }, isReady, generous);
+  await becomes(where.from, key, (found) => {
+    const { phase, message = '' } = operationOf(found) ?? {};
+    return phase === 'Running' && /waiting for completion of hook/.test(message);
+  });
   await where.from.mergePatch(applications, key, { status: { operationState: { phase: 'Terminating' } } });
   const ended = await becomes(where.from, key, (found) => operationOf(found)?.phase === 'Failed');
   expect(operationOf(ended)?.message).toContain('terminated');

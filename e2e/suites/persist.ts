@@ -7,8 +7,8 @@ import {
   type ResourceType,
 } from '../../lib/kube/index.ts';
 
-/** No outage that the suites make is longer. */
-const patienceMs = 90_000;
+/** No outage that the suites make is longer, on a machine that takes its time to start a control plane. */
+const patienceMs = 240_000;
 
 /**
  * Tries until the API server answers something that another try would not change.

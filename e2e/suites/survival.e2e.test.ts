@@ -95,7 +95,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
 
   test('afterwards everything works: what was written is deployed', async () => {
     onTestFailed(async () => console.error(await unfinished()));
-    await agreement(fleet, traffic.wanted, { timeoutMs: 240_000 });
+    await agreement(fleet, traffic.wanted);
     console.log(`writes: ${JSON.stringify(traffic.done)}`);
     for (const name of traffic.wanted.keys()) {
       await fleet.hub.client.mergePatch(
@@ -110,7 +110,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
     const all = await waitForObjects(
       fleet.hub.client,
       applications,
-      { namespace: 'argocd', timeoutMs: 120_000 },
+      { namespace: 'argocd', timeoutMs: 400_000 },
       (found) => {
         for (const one of found.filter(isForgottenByArgoCd)) void syncAgain(one.metadata.name);
         return found.length === traffic.wanted.size && found.every(isSyncedAndHealthy);
@@ -158,7 +158,7 @@ async function unfinished(): Promise<string> {
 
 /** Resolves when the fleet is as after its enrolment, as far as the hub tells. */
 async function isReady(): Promise<void> {
-  await waitForObjects(fleet.hub.client, gitOpsClusters, { timeoutMs: 180_000 }, ([found]) => {
+  await waitForObjects(fleet.hub.client, gitOpsClusters, { timeoutMs: 300_000 }, ([found]) => {
     const ready = found?.status?.conditions?.find(({ type }) => type === 'Ready');
     return (
       ready?.status === 'True' && found?.status?.clusters?.connected === 2 && found.status.clusters?.available === 2

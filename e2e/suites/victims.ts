@@ -38,8 +38,8 @@ function program(name: string, node: Node, namespace: string, pod: string): Vict
   return {
     name,
     async kill() {
-      // It may be waiting for its restart after an earlier death: then the next run is killed.
-      const deadline = Date.now() + 60_000;
+      // It may not have been delivered yet, or wait for its restart after an earlier death: then the next run is killed.
+      const deadline = Date.now() + 300_000;
       while (node.kill(namespace, pod) === undefined) {
         if (Date.now() > deadline) throw new Error(`no ${name} runs`);
         await sleep(20);

@@ -135,6 +135,8 @@ export async function controllerManager(
       '--kube-api-qps=500',
       '--kube-api-burst=1000',
       '--node-monitor-period=1s',
+      // A node that a busy machine keeps from renewing its lease is none that has gone.
+      '--node-monitor-grace-period=300s',
       '--namespace-sync-period=30s',
       '--resource-quota-sync-period=30s',
       '--profiling=false',
