@@ -19,7 +19,7 @@ const info = (applicationsCount: number): ClusterInfo => ({
 function start(options: { notified: boolean; intervalMs?: number }) {
   const redis = new Map<string, Buffer>();
   const listeners: (() => void)[] = [];
-  const state = { reads: 0, problem: undefined as string | undefined };
+  const state = { reads: 0, problem: undefined as string | undefined, failure: undefined as Error | undefined };
   const statistics = new ClusterStatistics({
     link: {
       get problem() {
@@ -28,6 +28,7 @@ function start(options: { notified: boolean; intervalMs?: number }) {
       isNotified: options.notified,
       get: async (key) => {
         state.reads++;
+        if (state.failure) throw state.failure;
         return redis.get(key);
       },
       onReady: (listener) => listeners.push(listener),
@@ -56,6 +57,17 @@ const payload = (applicationsCount: number) => ({
   serverVersion: '1.34',
 });
 const count = (sent: unknown[], length: number) => vi.waitUntil(() => sent.length === length, { interval: 1 });
+
+test('what could not be read once is read again, also when nobody says that it has changed', async () => {
+  const { statistics, state, sent, send, put } = start({ notified: true });
+  statistics.connected(send);
+  state.failure = new Error('no answer in time');
+  put(info(1));
+  await vi.waitUntil(() => state.reads > 2, { interval: 1 });
+  state.failure = undefined;
+  await count(sent, 1);
+  expect(sent).toEqual([payload(1)]);
+});
 
 test('sent once per connection and when changed, not while disconnected', async () => {
   const { statistics, state, sent, send, put } = start({ notified: true });

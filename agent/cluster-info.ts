@@ -30,6 +30,7 @@ export class ClusterStatistics {
   #sent: string | undefined;
   #wake: () => void = () => undefined;
   #isDue = true;
+  #problem: string | undefined;
 
   /** `intervalMs`: Redis is asked at most so often. */
   constructor(options: {
@@ -89,6 +90,7 @@ export class ClusterStatistics {
         (await this.#decoded('gzip')) ??
         // Argo CD may have been told not to compress.
         (await this.#decoded('none'));
+      this.#problem = undefined;
       if (info === undefined) return;
       const { cacheInfo, serverVersion, applicationsCount } = info;
       this.#current = {
@@ -100,7 +102,12 @@ export class ClusterStatistics {
       };
       this.#tell();
     } catch (error) {
-      this.#logger.warn({ error }, "the cluster's statistics cannot be read from Redis");
+      // Of what was not read no change would be told.
+      this.#isDue = true;
+      const { message } = error as Error;
+      if (message === this.#problem) return;
+      this.#problem = message;
+      this.#logger.warn({ error }, "the cluster's statistics cannot be read from Redis; retried");
     }
   }
 

@@ -112,8 +112,11 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
     await Promise.all([mapAgent(hub.client, name), giveAgentCredentials(cluster.client, authority, name)]);
     const agent = newAgent(cluster, ports, [`--agent-mode=${mode}`, ...args]);
     if (added.idle !== true) {
+      const after = principal.output.length;
       agent.start();
       await agent.says(/Connected to the principal/);
+      // An agent takes a principal that says nothing for one that has taken it; a busy one may not have looked yet.
+      await principal.says(new RegExp(`An agent is connected.*\\b${name}\\b`), { after });
     }
     return { name, mode, cluster, agent, healthPort: ports.health, metricsPort: ports.metrics };
   };
