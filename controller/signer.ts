@@ -18,6 +18,12 @@ import type { World } from './world.ts';
 
 /** How soon a request is looked at again that came before what is known of its GitOpsCluster. */
 const notYetMs = 1_000;
+/**
+ * For so long a request is not denied because of what its cluster lacks: news of different kinds come in any order, and the
+ * cluster may have been told to ask before the controller has heard of what it wrote itself.
+ */
+const hearsayMs = 3_000;
+const mostRemembered = 10_000;
 const minLifetimeMs = 600_000;
 
 /**
@@ -26,6 +32,8 @@ const minLifetimeMs = 600_000;
  */
 export class Signer {
   readonly #world: World;
+  /** When requests were first looked at whose cluster lacked something, by name. */
+  readonly #lackingSince = new Map<string, number>();
 
   constructor(world: World) {
     this.#world = world;
@@ -34,18 +42,30 @@ export class Signer {
   /** Decides about one request, by its name. */
   async reconcile(name: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const csr = this.#world.caches.requests.get({ name });
-    if (csr === undefined || isDone(csr)) return undefined;
+    if (csr === undefined || isDone(csr)) {
+      this.#lackingSince.delete(name);
+      return undefined;
+    }
     const cluster = csr.metadata.labels?.[keys.requestCluster] ?? '';
     const found = this.#foundationFor(cluster);
     if (found === 'not yet') return { requeueAfterMs: notYetMs };
     const request = await read(csr);
-    const why =
-      request instanceof PkiError
-        ? request.message
-        : (reasonToDeny(csr, request, this.#world.now()) ?? (typeof found === 'string' ? found : undefined));
-    if (why !== undefined) return this.#refuse(csr, why, signal);
-    await this.#sign(csr, cluster, request as SigningRequest, found as Foundation, signal);
+    const fault = request instanceof PkiError ? request.message : reasonToDeny(csr, request, this.#world.now());
+    if (fault !== undefined) return this.#refuse(csr, fault, signal);
+    if (typeof found === 'string') {
+      if (this.#mayBeLate(name)) return { requeueAfterMs: notYetMs };
+      return this.#refuse(csr, found, signal);
+    }
+    await this.#sign(csr, cluster, request as SigningRequest, found, signal);
     return undefined;
+  }
+
+  #mayBeLate(name: string): boolean {
+    const since = this.#lackingSince.get(name) ?? performance.now();
+    this.#lackingSince.set(name, since);
+    const [oldest = name] = this.#lackingSince.keys();
+    if (this.#lackingSince.size > mostRemembered) this.#lackingSince.delete(oldest);
+    return performance.now() - since < hearsayMs;
   }
 
   /** What the certificates of a cluster are made from, or why it gets none. */
