@@ -1,8 +1,9 @@
 import type { KubeObject } from '../../lib/kube/index.ts';
-import { ListSplitter, noList } from './list-splitter.ts';
+import { type ListItem, ListSplitter, noList } from './list-splitter.ts';
+import { readObject, readRow } from './object-digest.ts';
 
-/** Decides whether an object may be shown; `isLast` for one that was just deleted. */
-export type Shows = (object: KubeObject, isLast: boolean) => Promise<boolean>;
+/** Decides whether an object may be shown, at once if it can; `isLast` for one that was just deleted. */
+export type Shows = (object: KubeObject, isLast: boolean) => boolean | Promise<boolean>;
 
 /** What rows of a Table carry: the query's `includeObject`. */
 export type RowObjects = 'None' | 'Metadata' | 'Object';
@@ -30,41 +31,91 @@ export async function* shownList(
   shows: Shows,
   rowObjects: RowObjects,
 ): AsyncGenerator<Buffer> {
-  const splitter = new ListSplitter();
-  let own: { apiVersion?: string; kind?: string } | undefined;
-  let isFirst = true;
-  const shown = async (bytes: Buffer): Promise<Buffer | undefined> => {
-    const item = JSON.parse(bytes.toString('utf8')) as KubeObject & Row;
-    if (splitter.name === 'items') return (await shows({ ...own, ...item }, false)) ? bytes : undefined;
-    if (!item.object || !(await shows(item.object, false))) return undefined;
-    return rowObjects === 'Object' ? bytes : Buffer.from(JSON.stringify(withoutObject(item, rowObjects)));
-  };
+  const splitter = new ListSplitter((scan, block, start, name) =>
+    (name === 'items' ? readObject : readRow)(scan, block, start),
+  );
+  const shown = new ShownItems(splitter, shows, rowObjects);
+  let hasBegun = false;
   for await (const chunk of body) {
     const items = splitter.push(chunk);
-    if (splitter.head !== undefined && own === undefined) {
-      const frame = frameOf(`${splitter.head}[]}`);
-      const { apiVersion, kind } = frame as { apiVersion?: string; kind?: string };
-      // Items of a list do not repeat what they are.
-      own = { ...(apiVersion ? { apiVersion } : {}), ...(kind ? { kind: kind.replace(/List$/, '') } : {}) };
-      const text = JSON.stringify(frame).slice(0, -1);
-      yield Buffer.from(`${text}${text === '{' ? '' : ','}"${splitter.name}":[`);
+    if (!hasBegun && splitter.head !== undefined) {
+      hasBegun = true;
+      yield shown.begin(splitter.head);
     }
-    const parts: Buffer[] = [];
-    for (const bytes of await Promise.all(items.map(shown))) {
-      if (bytes === undefined) continue;
-      if (!isFirst) parts.push(between);
-      parts.push(bytes);
-      isFirst = false;
-    }
-    if (parts.length > 0) yield Buffer.concat(parts);
+    const piece = await shown.of(items);
+    if (piece !== undefined) yield piece;
   }
-  const rest = splitter.end();
-  if (own === undefined) {
+  const items = splitter.end();
+  const { head, rest } = splitter;
+  if (head === undefined) {
     yield Buffer.from(JSON.stringify(emptyList(rest)));
     return;
   }
+  if (!hasBegun) yield shown.begin(head);
+  const piece = await shown.of(items);
+  if (piece !== undefined) yield piece;
   const frame = JSON.stringify(frameOf(`{"${splitter.name}":[${rest}`)).slice(1);
   yield Buffer.from(frame === '}' ? ']}' : `],${frame}`);
+}
+
+/** The items of a list that may be shown. */
+class ShownItems {
+  readonly #list: Pick<ListSplitter, 'name'>;
+  readonly #shows: Shows;
+  readonly #rowObjects: RowObjects;
+  /** Items of a list do not repeat what they are. */
+  #own: { apiVersion?: string; kind?: string } = {};
+  #isFirst = true;
+
+  constructor(list: Pick<ListSplitter, 'name'>, shows: Shows, rowObjects: RowObjects) {
+    this.#list = list;
+    this.#shows = shows;
+    this.#rowObjects = rowObjects;
+  }
+
+  /** What comes before the items. */
+  begin(head: string): Buffer {
+    const frame = frameOf(`${head}[]}`);
+    const { apiVersion, kind } = frame as { apiVersion?: string; kind?: string };
+    this.#own = { ...(apiVersion ? { apiVersion } : {}), ...(kind ? { kind: kind.replace(/List$/, '') } : {}) };
+    const text = JSON.stringify(frame).slice(0, -1);
+    return Buffer.from(`${text}${text === '{' ? '' : ','}"${this.#list.name}":[`);
+  }
+
+  /** Of items that follow each other in the same bytes those that may be shown; undefined when these are none. */
+  async of(items: readonly ListItem[]): Promise<Buffer | undefined> {
+    const verdicts = items.map((item) => this.#verdictOn(item));
+    const areShown = verdicts.every((verdict) => typeof verdict === 'boolean') ? verdicts : await Promise.all(verdicts);
+    const isWhole = this.#list.name === 'items' || this.#rowObjects === 'Object';
+    const parts: Buffer[] = [];
+    // Neighbours are passed on together, with what stands between them.
+    let run: { readonly block: Buffer; readonly start: number; end: number } | undefined;
+    for (const [index, item] of items.entries()) {
+      const { block, from, start, end } = item;
+      if (areShown[index] !== true) {
+        if (run !== undefined) parts.push(run.block.subarray(run.start, run.end));
+        run = undefined;
+        continue;
+      }
+      if (!isWhole) parts.push(Buffer.from(`${this.#isFirst ? '' : ','}${withoutObject(item, this.#rowObjects)}`));
+      else if (run === undefined) run = { block, start: this.#isFirst ? start : from, end };
+      else run.end = end;
+      this.#isFirst = false;
+    }
+    if (run !== undefined) parts.push(run.block.subarray(run.start, run.end));
+    return parts.length > 1 ? Buffer.concat(parts) : parts[0];
+  }
+
+  /** Never throws at once: who waits for the verdicts on others would leave these alone. */
+  #verdictOn({ digest }: ListItem): boolean | Promise<boolean> {
+    try {
+      const known = JSON.parse(digest) as KubeObject & Row;
+      if (this.#list.name === 'items') return this.#shows({ ...this.#own, ...known }, false);
+      return known.object ? this.#shows(known.object, false) : false;
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
 }
 
 /** What may be shown of a line of a watch; undefined when that is nothing. */
@@ -79,13 +130,11 @@ export async function shownLine(line: string, shows: Shows, rowObjects: RowObjec
   const rows: Row[] = [];
   for (const row of object.rows ?? []) {
     if (row.object && (await shows(row.object, isLast))) {
-      rows.push(rowObjects === 'Object' ? row : withoutObject(row, rowObjects));
+      rows.push(rowObjects === 'Object' ? row : rowWithoutObject(row, rowObjects));
     }
   }
   return rows.length === 0 ? undefined : JSON.stringify({ ...event, object: { ...object, rows } });
 }
-
-const between = Buffer.from(',');
 
 /** The fields around the items that are passed on. */
 function frameOf(text: string): object {
@@ -109,7 +158,11 @@ function emptyList(text: string): object {
   return frame;
 }
 
-function withoutObject(row: Row, rowObjects: RowObjects): object {
+function withoutObject({ block, start, end }: ListItem, rowObjects: RowObjects): string {
+  return JSON.stringify(rowWithoutObject(JSON.parse(block.toString('utf8', start, end)) as Row, rowObjects));
+}
+
+function rowWithoutObject(row: Row, rowObjects: RowObjects): object {
   if (rowObjects === 'None') return { ...row, object: null };
   const metadata = row.object?.metadata;
   return { ...row, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata } };

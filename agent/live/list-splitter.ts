@@ -1,27 +1,56 @@
+import { afterSpace, incomplete, JsonScan, type Member } from './json-scan.ts';
+
 /** What stands around the items of a list: kind, version, columns. More than this is no list of Kubernetes. */
 const longestFrame = 1024 * 1024;
 /** An object of etcd's largest size, and what surrounds it. */
 const longestItem = 16 * 1024 * 1024;
+/** So much is scanned at a time: few items are cut in two, and each step is short. */
+const usualBlockBytes = 64 * 1024;
 
-const [quote, backslash, openObject, closeObject, openArray, closeArray, comma] = [34, 92, 123, 125, 91, 93, 44];
-/** The end of a frame after which the items follow. */
-const beforeItems = /[{,\s]"(items|rows)"\s*:\s*$/;
+const [openObject, openArray, closeArray, comma] = [123, 91, 93, 44];
+
+/** An item of a list, where it stands in what came. */
+export interface ListItem {
+  readonly block: Buffer;
+  /** Where the comma before it stands; of the first item, where it begins. */
+  readonly from: number;
+  readonly start: number;
+  readonly end: number;
+  /** The item without the fields that nobody looks at, as JSON. */
+  readonly digest: string;
+}
+
+/** Reads an item: finds its end, and says what is to be known of it. */
+export type ReadItem = (
+  scan: JsonScan,
+  block: Buffer,
+  start: number,
+  name: 'items' | 'rows',
+) => { readonly end: number; readonly digest: string };
 
 /**
  * Cuts the JSON of a list, or of a Table, into its items as the bytes come, so that nobody needs the whole of it: neither the memory
- * nor the time at a stretch.
+ * nor the time at a stretch. Items are parts of the bytes that came, and follow each other there.
  */
 export class ListSplitter {
-  #frame: Buffer[] = [];
-  #frameLength = 0;
-  #item: Buffer[] = [];
-  #itemLength = 0;
-  #depth = 0;
-  #isInString = false;
-  #isEscaped = false;
+  readonly #scan = new JsonScan();
+  readonly #read: ReadItem;
+  /** What came and is not put anywhere yet. */
+  #pieces: Buffer[] = [];
+  #held = 0;
+  /** Scanning begins anew when there is so much: what is cut in two is not scanned again for every few bytes. */
+  #wanted: number;
+  readonly #blockBytes: number;
   #place: 'before' | 'items' | 'after' = 'before';
+  #isFirst = true;
   #name: 'items' | 'rows' = 'items';
   #head: string | undefined;
+
+  constructor(read: ReadItem, blockBytes = usualBlockBytes) {
+    this.#read = read;
+    this.#blockBytes = blockBytes;
+    this.#wanted = blockBytes;
+  }
 
   /** The text before the items, up to `"items":`, as soon as they have begun. */
   get head(): string | undefined {
@@ -33,100 +62,92 @@ export class ListSplitter {
     return this.#name;
   }
 
-  /** The items that are complete with these bytes, in their order. @throws RangeError for what is no list */
-  push(bytes: Uint8Array): Buffer[] {
-    const chunk = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-    const items: Buffer[] = [];
-    // Where in this chunk that begins which is not put anywhere yet.
-    let start = 0;
-    for (let at = 0; at < chunk.length; at++) {
-      const byte = chunk[at];
-      if (this.#isInString) {
-        if (this.#isEscaped) this.#isEscaped = false;
-        else if (byte === backslash) this.#isEscaped = true;
-        else if (byte === quote) this.#isInString = false;
-        continue;
-      }
-      switch (byte) {
-        case quote:
-          if (this.#place === 'items' && this.#depth === 2) throw noList();
-          this.#isInString = true;
-          break;
-        case openObject:
-          if (this.#place === 'items' && this.#depth === 2) start = at;
-          this.#depth++;
-          break;
-        case openArray:
-          if (this.#place === 'items' && this.#depth === 2) throw noList();
-          this.#depth++;
-          if (this.#place === 'before' && this.#depth === 2) {
-            this.#keepFrame(chunk.subarray(start, at));
-            if (this.#isBeforeItems()) start = at + 1;
-            else start = at;
-          }
-          break;
-        case closeObject:
-          this.#depth--;
-          if (this.#place === 'items' && this.#depth === 2) {
-            this.#keepItem(chunk.subarray(start, at + 1));
-            items.push(this.#item.length === 1 ? (this.#item[0] as Buffer) : Buffer.concat(this.#item));
-            this.#item = [];
-            this.#itemLength = 0;
-          }
-          break;
-        case closeArray:
-          this.#depth--;
-          if (this.#place === 'items' && this.#depth === 1) {
-            this.#place = 'after';
-            start = at;
-          }
-          break;
-        default:
-          if (this.#place === 'items' && this.#depth === 2 && byte !== comma && !isSpace(byte)) throw noList();
-      }
-    }
-    if (this.#place !== 'items') this.#keepFrame(chunk.subarray(start));
-    else if (this.#depth > 2) this.#keepItem(chunk.subarray(start));
+  /** The items that are found with these bytes, in their order. @throws RangeError for what is no list */
+  push(bytes: Uint8Array): ListItem[] {
+    this.#pieces.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    this.#held += bytes.length;
+    if (this.#place === 'after' && this.#held > longestFrame) throw noList();
+    return this.#place === 'after' || this.#held < this.#wanted ? [] : this.#split();
+  }
+
+  /** Nothing more comes: the items that were not found yet. @throws RangeError for what is no list, or has broken off */
+  end(): ListItem[] {
+    const items = this.#place === 'after' ? [] : this.#split();
+    if (this.#place === 'items') throw new RangeError('the list breaks off');
     return items;
   }
 
-  /** The text after the items, from `]` on; the whole text when there were none. @throws RangeError when it has broken off */
-  end(): string {
-    if (this.#depth !== 0 || this.#isInString || this.#place === 'items') throw new RangeError('the list breaks off');
-    return this.#takeFrame();
+  /** The text after the items, from `]` on; the whole text when there were none. To be asked for at the end. */
+  get rest(): string {
+    return Buffer.concat(this.#pieces).toString('utf8');
   }
 
-  #isBeforeItems(): boolean {
-    const found = beforeItems.exec(Buffer.concat(this.#frame).toString('utf8'));
-    if (found === null) return false;
-    this.#place = 'items';
-    this.#name = found[1] as 'items' | 'rows';
-    this.#head = this.#takeFrame();
-    return true;
+  #split(): ListItem[] {
+    const [first] = this.#pieces;
+    const block = this.#pieces.length === 1 && first !== undefined ? first : Buffer.concat(this.#pieces, this.#held);
+    const items: ListItem[] = [];
+    let at = this.#place === 'before' ? this.#begin(block) : 0;
+    if (this.#place === 'items') at = this.#take(block, at, items);
+    const rest = block.subarray(at);
+    this.#pieces = rest.length === 0 ? [] : [rest];
+    this.#held = rest.length;
+    this.#wanted = Math.min(Math.max(this.#blockBytes, 2 * rest.length), longestItem + this.#blockBytes);
+    if (this.#place !== 'items' && rest.length > longestFrame) throw noList();
+    if (rest.length > longestItem) throw tooLong();
+    return items;
   }
 
-  #takeFrame(): string {
-    const text = Buffer.concat(this.#frame).toString('utf8');
-    this.#frame = [];
-    this.#frameLength = 0;
-    return text;
+  /** Where the items begin, if they do: what is in the first field of such a name that holds an array. */
+  #begin(block: Buffer): number {
+    const start = afterSpace(block, 0);
+    if (start === block.length) return 0;
+    if (block[start] !== openObject) throw noList();
+    let begin = 0;
+    const member: Member = (keyStart, keyEnd, valueStart) => {
+      const key = keyEnd - keyStart <= 5 ? block.toString('latin1', keyStart, keyEnd) : '';
+      if ((key !== 'items' && key !== 'rows') || block[valueStart] !== openArray) {
+        return this.#scan.value(block, valueStart);
+      }
+      if (valueStart > longestFrame) throw noList();
+      this.#place = 'items';
+      this.#name = key;
+      this.#head = block.toString('utf8', 0, valueStart);
+      begin = valueStart + 1;
+      return incomplete;
+    };
+    this.#scan.object(block, start, member);
+    return begin;
   }
 
-  #keepFrame(bytes: Buffer): void {
-    this.#frame.push(bytes);
-    this.#frameLength += bytes.length;
-    if (this.#frameLength > longestFrame) throw noList();
-  }
-
-  #keepItem(bytes: Buffer): void {
-    this.#item.push(bytes);
-    this.#itemLength += bytes.length;
-    if (this.#itemLength > longestItem) throw new RangeError('an item of the list is larger than any object can be');
+  /** Finds the items from here on; where the first stands, with its comma, that is not all there. */
+  #take(block: Buffer, begin: number, items: ListItem[]): number {
+    let from = begin;
+    for (;;) {
+      let start = afterSpace(block, from);
+      if (start === block.length) return from;
+      if (block[start] === closeArray) {
+        this.#place = 'after';
+        return start;
+      }
+      if (!this.#isFirst) {
+        if (block[start] !== comma) throw noList();
+        from = start;
+        start = afterSpace(block, start + 1);
+        if (start === block.length) return from;
+      } else from = start;
+      if (block[start] !== openObject) throw noList();
+      const { end, digest } = this.#read(this.#scan, block, start, this.#name);
+      if (end === incomplete) return from;
+      if (end - start > longestItem) throw tooLong();
+      items.push({ block, from, start, end, digest });
+      this.#isFirst = false;
+      from = end;
+    }
   }
 }
 
-function isSpace(byte: number | undefined): boolean {
-  return byte === 32 || byte === 10 || byte === 13 || byte === 9;
+function tooLong(): RangeError {
+  return new RangeError('an item of the list is larger than any object can be');
 }
 
 /** What the API server answers with is something else than was asked for. */

@@ -48,6 +48,15 @@ export interface Verdict {
   readonly hindrance?: string;
 }
 
+/** All that {@link ManagedObjects} looks at of an object; of its metadata the `managedFields` are not. */
+export const fieldsLookedAt: ReadonlySet<string> = new Set([
+  'apiVersion',
+  'kind',
+  'metadata',
+  'involvedObject',
+  'regarding',
+]);
+
 /** Longer chains of owners do not exist outside of attacks; Argo CD's own trees have five or six levels. */
 const mostLevels = 32;
 /** What was found out about an owner counts so long: the objects of a list mostly have few owners. */
@@ -104,13 +113,16 @@ export class ManagedObjects {
 
   /**
    * Whether an object may be seen: what belongs to an Application, the namespaces that Applications deploy into, and Events about
-   * any of these. An Event about what is gone, or may not be read, is shown with its namespace.
+   * any of these. An Event about what is gone, or may not be read, is shown with its namespace. Of most objects it is known at once.
    * @throws as {@link verdictOn}
    */
-  async visibilityOf(object: KubeObject, signal: AbortSignal): Promise<Verdict> {
-    const verdict = await this.#visibilityOf(object, signal);
-    if (verdict.isManaged) this.#seen.add(object.metadata?.uid ?? '');
-    return verdict;
+  visibilityOf(object: KubeObject, signal: AbortSignal): Verdict | Promise<Verdict> {
+    const seen = (verdict: Verdict): Verdict => {
+      if (verdict.isManaged) this.#seen.add(object.metadata?.uid ?? '');
+      return verdict;
+    };
+    const verdict = this.#visibilityOf(object, signal);
+    return verdict instanceof Promise ? verdict.then(seen) : seen(verdict);
   }
 
   /** Whether an object was visible when it was last looked at: when it is deleted, its owners may be gone before it. */
@@ -118,10 +130,10 @@ export class ManagedObjects {
     return this.#seen.has(object.metadata?.uid ?? '');
   }
 
-  async #visibilityOf(object: KubeObject, signal: AbortSignal): Promise<Verdict> {
+  #visibilityOf(object: KubeObject, signal: AbortSignal): Verdict | Promise<Verdict> {
     if (this.#isDestinationItself(object)) return yes;
     const about = subjectOf(object);
-    if (about === undefined) return this.verdictOn(object, signal);
+    if (about === undefined) return this.#knownOf(object) ?? this.verdictOn(object, signal);
     if (this.#listed.has(keyOf(groupOf(about.apiVersion), about.kind, about.namespace, about.name))) return yes;
     const id = `${about.apiVersion}/${about.kind}/${about.namespace}/${about.name}/${about.uid}`;
     return this.#verdicts.get(`event about ${id}`, signal, async () => {
@@ -134,9 +146,8 @@ export class ManagedObjects {
   }
 
   async #verdictOn(object: KubeObject, above: readonly string[], signal: AbortSignal): Promise<Verdict> {
-    // What the API server computes has no metadata, sometimes.
-    if (object.metadata === undefined) return no;
-    if (this.#isOwn(object)) return yes;
+    const known = this.#knownOf(object);
+    if (known !== undefined) return known;
     const { namespace = '', ownerReferences = [] } = object.metadata;
     let hindrance: string | undefined;
     for (const owner of [...ownerReferences, ...(await this.#inferredOwners(object, signal))]) {
@@ -145,6 +156,13 @@ export class ManagedObjects {
       hindrance ??= verdict.hindrance;
     }
     return hindrance === undefined ? no : { isManaged: false, hindrance };
+  }
+
+  /** What the object itself says. */
+  #knownOf(object: KubeObject): Verdict | undefined {
+    // What the API server computes has no metadata, sometimes.
+    if (object.metadata === undefined) return no;
+    return this.#isOwn(object) ? yes : undefined;
   }
 
   #isOwn(object: KubeObject): boolean {

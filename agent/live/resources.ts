@@ -178,8 +178,11 @@ export class Resources {
     const { signal } = context;
     const response = await this.#send(asked, signal, isWatch);
     const { managed } = this.#options;
-    const shows: Shows = async (object, isLast) =>
-      (isLast && managed.wasVisible(object)) || (await managed.visibilityOf(object, signal)).isManaged;
+    const shows: Shows = (object, isLast) => {
+      if (isLast && managed.wasVisible(object)) return true;
+      const verdict = managed.visibilityOf(object, signal);
+      return verdict instanceof Promise ? verdict.then(({ isManaged }) => isManaged) : verdict.isManaged;
+    };
     async function* shownLines() {
       for await (const line of linesOf(response.body)) {
         const shown = line.trim() === '' ? undefined : await shownLine(line, shows, rowObjects);

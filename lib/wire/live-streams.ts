@@ -1,6 +1,7 @@
 import { LogStreamData, LogStreamResponse } from '../../proto/gen/logstreamapi/logstream.ts';
 import { TerminalStreamData } from '../../proto/gen/terminalstreamapi/terminalstream.ts';
 import type { ClientCall } from './grpc/client-call.ts';
+import type { MessageBytes } from './grpc/frames.ts';
 import type { ServerCall } from './grpc/server-call.ts';
 import { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
 import type { WireLogger } from './stream.ts';
@@ -62,8 +63,11 @@ export interface LiveCalls {
   terminal(handlers: LiveStreamHandlers<TerminalStreamData>): Promise<ClientLiveStream<TerminalStreamData>>;
 }
 
-interface Codec<T> {
-  encode(message: T): { finish(): Uint8Array };
+interface Encoder<T, Bytes extends MessageBytes> {
+  encode(message: T): { finish(): Bytes };
+}
+
+interface Decoder<T> {
   decode(bytes: Uint8Array): T;
 }
 
@@ -71,7 +75,7 @@ interface Codec<T> {
 export function serveLiveStream<In, Out>(
   call: ServerCall,
   agent: string,
-  codecs: { readonly incoming: Codec<In>; readonly outgoing: Codec<Out> },
+  codecs: { readonly incoming: Decoder<In>; readonly outgoing: Encoder<Out, Uint8Array> },
   options: { readonly maxMessageBytes: number; readonly logger: WireLogger },
   start: (stream: ServerLiveStream<Out>) => LiveStreamHandlers<In>,
 ): void {
@@ -118,7 +122,7 @@ export function serveLiveStream<In, Out>(
 /** Uses a call to the principal as a live stream. */
 export function openLiveStream<In, Out>(
   call: ClientCall,
-  codecs: { readonly incoming: Codec<In>; readonly outgoing: Codec<Out> },
+  codecs: { readonly incoming: Decoder<In>; readonly outgoing: Encoder<Out, MessageBytes> },
   handlers: LiveStreamHandlers<In>,
 ): ClientLiveStream<Out> {
   let isBroken = false;

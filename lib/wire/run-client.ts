@@ -11,13 +11,8 @@ import type { ClientCall } from './grpc/client-call.ts';
 import { proxyFromEnvironment } from './grpc/proxy.ts';
 import { GrpcError } from './grpc/status.ts';
 import { webSocketTransport } from './grpc/websocket-client.ts';
-import {
-  type LiveCalls,
-  LogStreamData,
-  LogStreamResponse,
-  openLiveStream,
-  TerminalStreamData,
-} from './live-streams.ts';
+import { type LiveCalls, LogStreamResponse, openLiveStream, TerminalStreamData } from './live-streams.ts';
+import { logStreamData } from './log-stream-data.ts';
 import { type LoggedIn, logIn } from './login.ts';
 import { type ObservedCall, observeCall } from './observe.ts';
 import { Patience } from './patience.ts';
@@ -181,7 +176,7 @@ function liveCalls(login: LoggedIn): LiveCalls {
     logs: async (handlers) =>
       openLiveStream(
         await login.call(paths.streamLogs),
-        { incoming: LogStreamResponse, outgoing: LogStreamData },
+        { incoming: LogStreamResponse, outgoing: logStreamData },
         handlers,
       ),
     terminal: async (handlers) =>

@@ -8,7 +8,8 @@ import { defaultConnectionLimits } from './grpc/admission.ts';
 import { listenGrpc, type ServerConnection } from './grpc/server.ts';
 import type { ServerCall } from './grpc/server-call.ts';
 import { GrpcError, grpcStatus } from './grpc/status.ts';
-import { LogStreamData, LogStreamResponse, serveLiveStream, TerminalStreamData } from './live-streams.ts';
+import { LogStreamResponse, serveLiveStream, TerminalStreamData } from './live-streams.ts';
+import { logStreamData } from './log-stream-data.ts';
 import { observeCall } from './observe.ts';
 import type { Session, WireServer, WireServerOptions } from './server-options.ts';
 import { collectUnary, paths } from './services.ts';
@@ -272,7 +273,7 @@ class Principal {
     }
     const limits = { maxMessageBytes, logger };
     if (call.path === paths.streamLogs) {
-      const codecs = { incoming: LogStreamData, outgoing: LogStreamResponse };
+      const codecs = { incoming: logStreamData, outgoing: LogStreamResponse };
       serveLiveStream(call, agent, codecs, limits, (stream) => live.logs(stream));
     } else {
       const codecs = { incoming: TerminalStreamData, outgoing: TerminalStreamData };

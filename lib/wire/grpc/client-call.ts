@@ -1,6 +1,6 @@
 import type { CallObserver } from './call-observer.ts';
 import type { ChannelEnd, ClientChannel } from './client-channel.ts';
-import { FrameReader, frameMessage } from './frames.ts';
+import { FrameReader, frameMessage, type MessageBytes } from './frames.ts';
 import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus, statusOfHttp } from './status.ts';
 import { unpack } from './unpack.ts';
 
@@ -71,7 +71,7 @@ export class ClientCall {
   }
 
   /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
-  send(message: Uint8Array): boolean {
+  send(message: MessageBytes): boolean {
     if (this.isOver || this.#channel.isGone) return false;
     this.#observer?.sent();
     return this.#channel.write(frameMessage(message, this.#gzip));

@@ -5,15 +5,29 @@ const prefixBytes = 5;
 /** Below this gzip only costs. */
 const compressFromBytes = 1024;
 
+/** The bytes of a message, whole or in the parts that follow each other. */
+export type MessageBytes = Uint8Array | readonly Uint8Array[];
+
 /** Writes one gRPC message: a flag byte, the length, the bytes; compressed when asked and worth it. */
-export function frameMessage(message: Uint8Array, compress: boolean): Buffer {
-  const compressed = compress && message.byteLength >= compressFromBytes;
-  const payload = compressed ? gzipSync(message, { level: 1 }) : message;
-  const frame = Buffer.allocUnsafe(prefixBytes + payload.byteLength);
-  frame[0] = compressed ? 1 : 0;
-  frame.writeUInt32BE(payload.byteLength, 1);
-  frame.set(payload, prefixBytes);
-  return frame;
+export function frameMessage(message: MessageBytes, compress: boolean): Buffer {
+  const parts = message instanceof Uint8Array ? [message] : message;
+  let length = 0;
+  for (const part of parts) length += part.byteLength;
+  if (!compress || length < compressFromBytes) return frame(0, parts, length);
+  const compressed = gzipSync(message instanceof Uint8Array ? message : Buffer.concat(parts, length), { level: 1 });
+  return frame(1, [compressed], compressed.byteLength);
+}
+
+function frame(flag: 0 | 1, parts: readonly Uint8Array[], length: number): Buffer {
+  const bytes = Buffer.allocUnsafe(prefixBytes + length);
+  bytes[0] = flag;
+  bytes.writeUInt32BE(length, 1);
+  let at = prefixBytes;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
 }
 
 /** A message as it came. */
