@@ -8,9 +8,14 @@ import { manifestWorks } from './resources.ts';
 import { eventually, HubFixture } from './testing/fixture.ts';
 
 const root = join(import.meta.dirname, '..');
-/** The default. */
-const leaseSeconds = 8;
-const flags = ['--leader-elect', '--health-probe-bind-address=0'];
+/** Longer than the default: a busy machine is not to make leaders give up that nobody starts again here. */
+const leaseSeconds = 15;
+const flags = [
+  '--leader-elect',
+  `--leader-election-lease-duration=${leaseSeconds}s`,
+  '--leader-election-renew-deadline=12s',
+  '--health-probe-bind-address=0',
+];
 const patience = 120_000;
 const clusters = ['c1', 'c2', 'c3', 'c4'];
 const parts = ['crds', 'argocd', 'agent'];

@@ -79,6 +79,8 @@ async function execute(webSocket: WebSocket, run: ContainerRun, execution: Execu
   });
   webSocket.on('message', (message: Buffer) => take(message, process, webSocket, tty));
   webSocket.on('close', () => void process.kill());
+  // It may have been closed while the command was being started.
+  if (webSocket.readyState === webSocket.CLOSED) void process.kill();
   void run.exited.then(() => process.kill());
   webSocket.resume();
   const { code } = await process.exited;

@@ -158,7 +158,9 @@ test('a connection that dies silently is noticed within seconds', async () => {
     await client.create(configMaps, map('written-in-the-dark'));
     await until(() => expect(both.informer.get({ namespace, name: 'written-in-the-dark' })).toBeDefined(), 8_000);
     console.log(`a dead connection was replaced after ${Math.round(performance.now() - startedAt)} ms`);
-    expect(both.informer.stats).toMatchObject({ lists: 1, errors: 1 });
+    // A busy server may be late with the answer to a ping on the next connection, too.
+    expect(both.informer.stats.errors).toBeGreaterThan(0);
+    expect(both.informer.stats.lists).toBe(1);
     await expectSameAsServer(both);
   } finally {
     await away.close();

@@ -33,6 +33,9 @@ export interface LeaseOptions {
   logger?: KubeLogger | undefined;
 }
 
+/** How long giving the lease back may take, at least: whoever waits for its end waits for longer. */
+const releaseMs = 5_000;
+
 /** The lease could not be renewed in time, or someone else took it: another instance may be leading now. */
 export class LeadershipLostError extends Error {
   override readonly name = 'LeadershipLostError';
@@ -136,7 +139,7 @@ class Candidate {
     const lease = this.#seen;
     if (lease?.spec?.holderIdentity !== identity) return;
     try {
-      const until = this.#retryMs * 2;
+      const until = Math.max(this.#retryMs * 2, releaseMs);
       const never = new AbortController().signal;
       const isReleased = await withDeadline(never, until, (signal) => this.#giveBack(lease, signal));
       if (isReleased) logger?.info({ lease: name, identity }, 'lease released');
