@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:tls';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createLogger, type KeyPair, Live, parseKeyPair, parseTrust } from '../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../lib/pki/index.ts';
 import type { ServerTls } from '../lib/wire/index.ts';
@@ -55,7 +55,7 @@ test('the resource proxy serves with the newest certificate', async () => {
     logger,
     signal: stop.signal,
   } as never);
-  await expect.poll(() => served.at(-1)).toBe(after['tls.crt']);
+  await vi.waitFor(() => expect(served.at(-1)).toBe(after['tls.crt']));
   stop.abort();
   await running;
 });
@@ -77,7 +77,7 @@ test('the Redis proxy serves with the newest certificate', async () => {
     logger,
     signal: stop.signal,
   } as never);
-  await expect.poll(() => served.at(-1)).toBe(after['tls.crt']);
+  await vi.waitFor(() => expect(served.at(-1)).toBe(after['tls.crt']));
   stop.abort();
   await running;
 });
