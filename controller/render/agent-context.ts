@@ -45,6 +45,8 @@ export function agentContextOf(input: AgentInput) {
     clientCertificate: input.clientCertificate ?? false,
     agentImage: input.agentImage,
     pullPolicy: input.pullPolicy,
+    /** The agents' service accounts. */
+    agents: [{ name: 'argocd-agent-agent', namespace: input.namespace }],
     liveAccessIsFull: input.liveAccess === 'Full',
     liveAccessRole: input.liveAccess === 'Full' ? fullLiveAccess : input.liveAccess !== 'None' && input.liveAccess,
     paramsDigest: createHash('sha256').update(JSON.stringify(params)).digest('hex').slice(0, 16),

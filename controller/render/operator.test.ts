@@ -86,6 +86,8 @@ test('operator, then ArgoCD and credentials; namespaces and CRDs stay when they 
     'Namespace argocd',
     'Secret argocd/argocd-agent-ca',
     'Secret argocd/argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert',
+    'ClusterRole argocd-agent-live-access',
+    'ClusterRoleBinding argocd-agent-agent:argocd-agent-live-access',
     'ArgoCD argocd/argocd',
   ]);
   expect(agent?.spec.manifestConfigs).toContainEqual(
@@ -123,6 +125,19 @@ test("a user's ArgoCD gets the principal's address where it has none", () => {
       'agent.principal.server.port': '8443',
     },
   });
+});
+
+test('the agents that argocd-operator makes have the rights for live access that are asked for', () => {
+  const accounts = (payload?: KubeObject[], from: Partial<RenderInput> = {}) =>
+    manifestsOf(worksWith({ payload }, from))
+      .filter(({ kind, metadata }) => kind === 'ClusterRoleBinding' && metadata.name.startsWith('argocd-agent-agent:'))
+      .flatMap((binding) => (binding as unknown as { subjects: object[] }).subjects);
+  expect(accounts()).toEqual([{ kind: 'ServiceAccount', name: 'argocd-agent-agent', namespace: 'argocd' }]);
+  expect(accounts([argoCd({ argoCDAgent: { agent: {} } }), argoCd({}, { name: 'other' })])).toEqual([
+    { kind: 'ServiceAccount', name: 'own-agent-agent', namespace: 'gitops' },
+  ]);
+  expect(accounts([argoCd({})])).toEqual([]);
+  expect(accounts(undefined, { liveAccess: 'None' })).toEqual([]);
 });
 
 test("a user's other objects are delivered as they are, in the namespace that they name", () => {

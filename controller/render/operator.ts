@@ -46,17 +46,19 @@ export function renderOperator(
           pullPolicy: context.pullPolicy,
         });
   const runtime = decorate([...objects, ...templates.render('work-agent', {})], config);
-  const credentials = templates.render('agent', context, credentialFiles).map(withLabel);
   const argoCds = payload?.map((object) => withEndpoint(object, context)) ?? [
     withLabel(generatedArgoCd(operator, context)),
   ];
+  const agents = argoCds.filter((object) => isArgoCd(object) && agentOf(object)).map(accountOfAgent);
+  const files = agents.length === 0 ? credentialFiles : [...credentialFiles, 'agent/35-live-access.yaml.hbs'];
+  const own = templates.render('agent', { ...context, agents }, files).map(withLabel);
   const feedback = argoCds
     .filter(isArgoCd)
     .map(({ metadata }) => argoCdFeedback(metadata.namespace ?? '', metadata.name));
   return [
     ...worksOf('crds', crds.map(withLabel), [], { propagationPolicy: 'Orphan' }),
     ...worksOf('argocd', runtime.map(withLabel), operatorConfigs(operator.namespace), orphan(operator.namespace)),
-    ...worksOf('agent', [...credentials, ...argoCds], [keepNamespace(namespace), ...feedback], orphan(namespace)),
+    ...worksOf('agent', [...own, ...argoCds], [keepNamespace(namespace), ...feedback], orphan(namespace)),
   ];
 }
 
@@ -107,6 +109,13 @@ type Fields = Record<string, unknown>;
 const fields = (value: unknown): Fields | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
 
+/** What an ArgoCD says of its agent. */
+const agentOf = (argoCd: KubeObject): Fields | undefined =>
+  fields(fields(fields((argoCd as { spec?: unknown }).spec)?.argoCDAgent)?.agent);
+
+/** The service account that argocd-operator makes for the agent of an ArgoCD. */
+const accountOfAgent = ({ metadata: { name, namespace } }: KubeObject) => ({ name: `${name}-agent-agent`, namespace });
+
 /**
  * A user's object: an ArgoCD gets the principal's address and port where it has none, in `spec.argoCDAgent.agent.client`
  * or, without an agent there, as parameters in `spec.extraConfig`. Everything else stays as it is, as with the original.
@@ -114,7 +123,7 @@ const fields = (value: unknown): Fields | undefined =>
 function withEndpoint(object: KubeObject, { serverAddress, serverPort }: AgentContext): KubeObject {
   if (!isArgoCd(object)) return object;
   const spec = fields((object as { spec?: unknown }).spec) ?? {};
-  const agent = fields(fields(spec.argoCDAgent)?.agent);
+  const agent = agentOf(object);
   const fill = (target: Fields, values: Record<string, string>): Fields => {
     const missing = Object.entries(values).filter(([key]) => target[key] === undefined || target[key] === '');
     return { ...target, ...Object.fromEntries(missing) };
