@@ -1,8 +1,10 @@
 import { EventEmitter, once } from 'node:events';
-import { type ClientLiveStream, type LiveCalls, LogStreamData } from '../../lib/wire/index.ts';
+import type { BufferSweep } from '../../lib/live/index.ts';
+import { type ClientLiveStream, LogStreamData } from '../../lib/wire/index.ts';
+import type { RequestContext } from './requests.ts';
 
 /** Frames are no longer than this, so that other streams of the connection get their turn. */
-const frameBytes = 64 * 1024;
+const frameBytes = 128 * 1024;
 
 /** Nobody reads the stream any more. */
 export class ReaderGoneError extends Error {
@@ -12,23 +14,29 @@ export class ReaderGoneError extends Error {
 /** Sends bytes to the principal over a live stream of logs, as fast as they are read there. */
 export class BodyWriter {
   readonly #uuid: string;
+  readonly #sweep: BufferSweep;
   readonly #events = new EventEmitter<{ moved: [] }>();
   #stream: ClientLiveStream<LogStreamData> | undefined;
   #isOver = false;
 
-  private constructor(uuid: string) {
+  private constructor(uuid: string, sweep: BufferSweep) {
     this.#uuid = uuid;
+    this.#sweep = sweep;
   }
 
   /** Opens the stream. @throws GrpcError when the connection is gone */
-  static async open(live: LiveCalls, uuid: string, signal: AbortSignal, gone: () => void): Promise<BodyWriter> {
-    const writer = new BodyWriter(uuid);
+  static async open(
+    uuid: string,
+    { live, signal, abandon }: Pick<RequestContext, 'live' | 'signal' | 'abandon'>,
+    sweep: BufferSweep,
+  ): Promise<BodyWriter> {
+    const writer = new BodyWriter(uuid, sweep);
     const stream = await live.logs({
       message: () => undefined,
       closed: () => {
         writer.#isOver = true;
         writer.#events.emit('moved');
-        gone();
+        abandon();
       },
     });
     writer.#stream = stream;
@@ -47,6 +55,7 @@ export class BodyWriter {
       const data = Buffer.from(bytes.buffer, bytes.byteOffset + at, Math.min(frameBytes, bytes.length - at));
       if (this.#isOver) throw new ReaderGoneError('nobody reads the answer any more');
       const hasRoom = this.#stream?.send(LogStreamData.fromPartial({ requestUuid: this.#uuid, data }));
+      this.#sweep.passed(data.length);
       if (!hasRoom && !this.#isOver) await once(this.#events, 'moved');
     }
   }

@@ -1,5 +1,5 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
-import { type LogRequest, logRequest } from '../../lib/live/index.ts';
+import { BufferSweep, type LogRequest, logRequest } from '../../lib/live/index.ts';
 import type { Logger } from '../../lib/ops/index.ts';
 import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from './body-writer.ts';
@@ -26,6 +26,7 @@ const openTimeoutMs = 30_000;
  */
 export class Logs {
   readonly #options: LogsOptions;
+  readonly #sweep = new BufferSweep();
 
   constructor(options: LogsOptions) {
     this.#options = options;
@@ -34,8 +35,8 @@ export class Logs {
   /** Answers one request, over a live stream. */
   async handle(event: WireEvent, context: RequestContext): Promise<void> {
     const request = dataOf(event, logRequest);
-    const { live, signal, abandon } = context;
-    const writer = await BodyWriter.open(live, request.uuid, signal, abandon);
+    const { signal } = context;
+    const writer = await BodyWriter.open(request.uuid, context, this.#sweep);
     try {
       await requireManagedPod(request, this.#options, signal);
       const response = await this.#options.client.request(`${podPath(request, 'log')}?${queryOf(request)}`, {

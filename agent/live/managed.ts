@@ -62,7 +62,7 @@ const mostLevels = 32;
 /** What was found out about an owner counts so long: the objects of a list mostly have few owners. */
 const rememberedMs = 10_000;
 const mostRemembered = 10_000;
-/** Objects that are remembered as visible, for when they are deleted. */
+/** Objects that are remembered as visible, for when they are deleted; up to twice as many. */
 const mostSeen = 50_000;
 /** Owners that are read at the same time: a long list must not be a flood for the API server. */
 const mostReads = 50;
@@ -326,27 +326,26 @@ class Remembered<T> {
   }
 }
 
-/** The texts that were added last. */
+/** The texts that were added last: at least so many, at most twice as many. */
 class Latest {
   readonly #most: number;
-  readonly #texts = new Set<string>();
+  #texts = new Set<string>();
+  #before: ReadonlySet<string> = new Set();
 
   constructor(most: number) {
     this.#most = most;
   }
 
   has(text: string): boolean {
-    return this.#texts.has(text);
+    return this.#texts.has(text) || this.#before.has(text);
   }
 
   add(text: string): void {
     if (text === '') return;
-    this.#texts.delete(text);
     this.#texts.add(text);
-    for (const oldest of this.#texts) {
-      if (this.#texts.size <= this.#most) break;
-      this.#texts.delete(oldest);
-    }
+    if (this.#texts.size < this.#most) return;
+    this.#before = this.#texts;
+    this.#texts = new Set();
   }
 }
 

@@ -1,6 +1,7 @@
 import { type HttpResponse, isNotFound, type KubeClient, type KubeObject } from '../../lib/kube/index.ts';
 import {
   asksToWatch,
+  BufferSweep,
   isDiscoveryPath,
   type ResourcePath,
   type ResourceRequest,
@@ -28,8 +29,8 @@ export interface ResourcesOptions {
 
 /** Answers up to this go into the event; longer ones would hold up the events behind them. */
 const inlineBytes = 64 * 1024;
-/** Pieces of a longer answer are put together up to this: each one that is sent costs, on both sides. */
-const gatheredBytes = 256 * 1024;
+/** Pieces of a longer answer are put together to at least this: each one that is sent costs, on both sides. */
+const gatheredBytes = 48 * 1024;
 /** How long the API server may take; principals wait 30 s in all. */
 const serverTimeoutMs = 25_000;
 const json = 'application/json';
@@ -54,6 +55,7 @@ interface Call {
  */
 export class Resources {
   readonly #options: ResourcesOptions;
+  readonly #sweep = new BufferSweep();
 
   constructor(options: ResourcesOptions) {
     this.#options = options;
@@ -234,9 +236,10 @@ export class Resources {
     contentType: string,
     body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
     { uuid }: ResourceRequest,
-    { answer: send, live, signal, abandon }: RequestContext,
+    context: RequestContext,
   ): Promise<void> {
-    const writer = await BodyWriter.open(live, uuid, signal, abandon);
+    const { answer: send, signal } = context;
+    const writer = await BodyWriter.open(uuid, context, this.#sweep);
     const payload = { uuid, status, contentType, streamed: true };
     send(messageEvent(targets.resource, eventTypes.response, payload, { source: agentSource }, { eventId: uuid }));
     try {
@@ -338,11 +341,15 @@ function plainQuery({ method, query }: Call): URLSearchParams {
   return asked;
 }
 
-/** The same bytes in pieces of about this length. */
+/** The same bytes in pieces of at least this length; those that are long enough are passed on as they are. */
 async function* gathered(pieces: AsyncIterable<Uint8Array>, length: number): AsyncGenerator<Uint8Array> {
   let parts: Uint8Array[] = [];
   let held = 0;
   for await (const piece of pieces) {
+    if (held === 0 && piece.length >= length) {
+      yield piece;
+      continue;
+    }
     parts.push(piece);
     held += piece.length;
     if (held < length) continue;

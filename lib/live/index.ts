@@ -8,6 +8,7 @@ export {
   type Tracking,
   trackingOf,
 } from './access.ts';
+export { BufferSweep } from './buffer-sweep.ts';
 export {
   type Channel,
   type ChannelInput,

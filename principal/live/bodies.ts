@@ -1,3 +1,4 @@
+import { BufferSweep } from '../../lib/live/index.ts';
 import {
   grpcStatus,
   type LiveStreamHandlers,
@@ -38,6 +39,7 @@ interface Expected {
  */
 export class Bodies {
   readonly #expected = new Map<string, Expected>();
+  readonly #sweep = new BufferSweep();
 
   /** Expects a stream of this UUID from this agent, until it has ended or is cancelled. */
   expect(agent: string, uuid: string, reader: BodyReader): ExpectedBody {
@@ -82,6 +84,7 @@ export class Bodies {
           return;
         }
         if (message.data.length > 0 && !expected.reader.data(message.data)) stream.pause();
+        this.#sweep.passed(message.data.length);
         if (message.error !== '') {
           stream.finish(grpcStatus.internal, message.error);
           end(message.error);

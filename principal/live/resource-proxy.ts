@@ -66,6 +66,8 @@ export interface ResourceProxy {
 const answerTimeoutMs = 30_000;
 /** API servers take no larger objects. */
 const mostBodyBytes = 4 * 1024 * 1024;
+/** Of an answer that comes faster than it is read, so much is kept here. */
+const mostQueuedBytes = 256 * 1024;
 const headersTimeoutMs = 5_000;
 /** Connections that nobody uses; Go clients keep them for longer than the original's 5 s, and notice too late that they are gone. */
 const idleTimeoutMs = 90_000;
@@ -349,7 +351,9 @@ class ResponseBody implements BodyReader {
   }
 
   data(bytes: Buffer): boolean {
-    if (this.#early === undefined) return this.#response.write(bytes);
+    // Whoever waited for the whole of each piece would have the agent wait as often.
+    if (this.#early === undefined)
+      return this.#response.write(bytes) || this.#response.writableLength < mostQueuedBytes;
     this.#early.push(() => this.#response.write(bytes));
     return false;
   }
