@@ -113,15 +113,7 @@ async function liveToRest(what: string, isDone: () => Promise<boolean>): Promise
   const { client, writes } = mortalClient(hub.client, { write: Number.POSITIVE_INFINITY, when: 'before' });
   const { stop, controller } = startController(client);
   try {
-    let quiet = 0;
-    await eventually(
-      what,
-      async () => {
-        quiet = controller.isIdle && (await isDone()) ? quiet + 1 : 0;
-        return quiet > 10;
-      },
-      patience,
-    );
+    await hub.quiet(async () => controller.isIdle && (await isDone()), what, patience);
   } finally {
     await stop();
   }

@@ -104,12 +104,13 @@ test('killed after every single write of a rotation, nobody is ever without trus
     died.then(() => {
       isDead = true;
     });
-    const isQuiet = async () => controller.missing().length === 0 && controller.isIdle;
+    const isQuiet = () => controller.missing().length === 0 && controller.isIdle;
     let quiet = 0;
     await eventually(
       'death, or nothing to do until the clusters report',
       async () => {
-        quiet = (await isQuiet()) ? quiet + 1 : 0;
+        await hub.beat();
+        quiet = isQuiet() ? quiet + 1 : 0;
         return isDead || quiet > 8;
       },
       patience,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
-import { configMaps, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
+import { type ConfigMap, configMaps, Informer, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
 import { gitOpsClusters, managedClusterAddOns, manifestWorks, placementDecisions, placements } from '../resources.ts';
 import { eventually, HubFixture, type RunningController, startController } from './fixture.ts';
 
@@ -28,6 +28,9 @@ export interface HubCluster {
   stop(): Promise<void>;
 }
 
+/** Changed again and again, by nobody but {@link TestHub.beat}. */
+const pulse = { namespace: 'default', name: 'pulse' };
+
 /** A hub for the tests of one file: a namespace and two clusters of its own for each test, one controller at a time. */
 export class TestHub {
   cluster!: HubCluster;
@@ -37,6 +40,9 @@ export class TestHub {
   b = '';
   #running: RunningController | undefined;
   #sequence = 0;
+  #beats = 0;
+  #pulse: Informer<ConfigMap> | undefined;
+  readonly #end = new AbortController();
 
   get client() {
     return this.cluster.client;
@@ -104,18 +110,63 @@ export class TestHub {
     const found: Record<string, string> = {};
     for (const type of [gitOpsClusters, managedClusterAddOns, manifestWorks, placements, secrets, configMaps]) {
       for (const object of await this.client.list(type as typeof secrets)) {
+        if (object.metadata.name === pulse.name) continue;
         found[`${type.plural}/${keyOf(object)}`] = object.metadata.resourceVersion ?? '';
       }
     }
     return found;
   }
 
+  /**
+   * Resolves when a change that is written now has been heard of by whoever watches: about as long as news take on their way to
+   * the controller at present.
+   */
+  async beat(): Promise<void> {
+    if (this.#pulse === undefined) {
+      const { namespace, name } = pulse;
+      this.#pulse = new Informer({
+        client: this.client,
+        type: configMaps,
+        namespace,
+        fieldSelector: `metadata.name=${name}`,
+      });
+      void this.#pulse.run(this.#end.signal);
+    }
+    const count = String(++this.#beats);
+    await this.client.apply(configMaps, { metadata: pulse, data: { count } }, { fieldManager: 'test', force: true });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const hear = ({ data }: ConfigMap) => Number(data?.count) >= Number(count) && resolve();
+    const stop = this.#pulse.subscribe({ added: hear, updated: (_, now) => hear(now) });
+    await promise;
+    stop();
+  }
+
+  /** Resolves when the controller has had nothing to do for as long as several pieces of news take, one after the other. */
   async idle(): Promise<void> {
-    let quiet = 0;
-    await eventually('the controller to be idle', async () => {
-      quiet = this.controller.isIdle ? quiet + 1 : 0;
-      return quiet > 8;
-    });
+    await this.quiet(() => this.controller.isIdle);
+  }
+
+  /** As {@link idle}, by another measure. */
+  async quiet(
+    isQuiet: () => boolean | Promise<boolean>,
+    what = 'the controller to be idle',
+    ms?: number,
+  ): Promise<void> {
+    let rounds = 0;
+    await eventually(
+      what,
+      async () => {
+        await this.beat();
+        rounds = (await isQuiet()) ? rounds + 1 : 0;
+        return rounds > 8;
+      },
+      ms,
+    );
+  }
+
+  /** Ends what the hub's tests need besides it. */
+  end(): void {
+    this.#end.abort();
   }
 
   /** Holds a cluster's works as the work agent's finalizer does: until the cluster has removed what they brought. */
@@ -165,7 +216,10 @@ export function useHub(startCluster: (options: { name: string }) => Promise<HubC
     await hub.cluster.applyCrds([...hubCrdPaths, chartCrds]);
     hub.fixture = new HubFixture(hub.client);
   });
-  afterAll(() => hub.cluster?.stop());
+  afterAll(() => {
+    hub.end();
+    return hub.cluster?.stop();
+  });
   beforeEach(() => hub.prepare());
   afterEach(() => hub.reset());
   return hub;
