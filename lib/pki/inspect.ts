@@ -67,27 +67,34 @@ export function inspectCertificate(pem: string, what = 'certificate'): Certifica
 }
 
 function describe(first: X509Certificate): CertificateInfo {
-  const parsed = new x509.X509Certificate(first.raw);
-  const names = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? [];
+  // As far as OpenSSL says it: the other library takes fifty times as long.
+  const { subject } = first.toLegacyObject();
+  const names = alternativeNames(first);
   const ofType = (type: string) =>
     names
       .filter((name) => name.type === type)
       .map(({ value }) => value)
       .sort();
-  const usages = parsed.getExtension(x509.ExtendedKeyUsageExtension)?.usages ?? [];
   return {
-    commonName: parsed.subjectName.getField('CN')[0] ?? '',
-    organizations: parsed.subjectName.getField('O'),
+    commonName: [subject?.CN].flat()[0] ?? '',
+    organizations: [subject?.O].flat().filter((organization) => organization !== undefined),
     dnsNames: ofType('dns'),
     ipAddresses: ofType('ip').map(canonicalAddress).sort(),
     uris: ofType('url'),
-    usages: usages.flatMap((oid) => usageOids[String(oid)] ?? []),
+    usages: (first.keyUsage ?? []).flatMap((oid) => usageOids[oid] ?? []),
     isAuthority: first.ca,
-    notBefore: parsed.notBefore,
-    notAfter: parsed.notAfter,
+    notBefore: first.validFromDate,
+    notAfter: first.validToDate,
     serialNumber: first.serialNumber,
     fingerprint: createHash('sha256').update(first.raw).digest('hex').toUpperCase(),
   };
+}
+
+/** Read by a library, which gives them one by one; few certificates have any. */
+function alternativeNames(certificate: X509Certificate) {
+  if (certificate.subjectAltName === undefined) return [];
+  const parsed = new x509.X509Certificate(certificate.raw);
+  return parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? [];
 }
 
 /** One spelling per IP address, so that `::1` and `0:0:0:0:0:0:0:1` compare equal. */

@@ -4,14 +4,17 @@ import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
 import { PkiError } from './errors.ts';
 import {
+  type CertificateInfo,
   type CertificateUsage,
   canonicalAddress,
   inspectCertificate,
   isIssuedBy,
   isKeyOf,
+  parseCertificates,
   renewalTime,
 } from './inspect.ts';
 import { generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
+import { certificatePem, type Issuer, issuerOf, signLeaf } from './leaf.ts';
 
 const crypto = webcrypto;
 
@@ -50,8 +53,8 @@ export async function createAuthority(options: {
 }): Promise<KeyCertificate> {
   const now = options.now ?? new Date();
   const key = await generatePrivateKey('rsa2048');
-  const publicKey = x509PublicKey(key);
-  const name = nameOf({ commonName: options.commonName });
+  const publicKey = new x509.PublicKey(publicKeyOf(key));
+  const name: x509.JsonName = [{ CN: [options.commonName] }];
   const certificate = await x509.X509CertificateGenerator.create(
     {
       serialNumber: serialNumber(),
@@ -60,7 +63,13 @@ export async function createAuthority(options: {
       notBefore: new Date(now.getTime() - clockSkewMs),
       notAfter: new Date(now.getTime() + (options.lifetimeMs ?? lifetimes.authorityMs)),
       publicKey,
-      signingKey: await signingKey(key),
+      signingKey: await crypto.subtle.importKey(
+        'pkcs8',
+        new Uint8Array(key.export({ type: 'pkcs8', format: 'der' })),
+        { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' },
+        false,
+        ['sign'],
+      ),
       extensions: [
         new x509.BasicConstraintsExtension(true, undefined, true),
         new x509.KeyUsagesExtension(
@@ -75,7 +84,7 @@ export async function createAuthority(options: {
     },
     crypto,
   );
-  return { certificate: pem(certificate), key: privateKeyPem(key) };
+  return { certificate: certificatePem(new Uint8Array(certificate.rawData)), key: privateKeyPem(key) };
 }
 
 /** What issuing takes besides the request. */
@@ -94,51 +103,54 @@ export async function issueCertificate(
   request: CertificateRequest & IssueOptions & { algorithm?: KeyAlgorithm },
 ): Promise<KeyCertificate> {
   const key = await generatePrivateKey(request.algorithm ?? 'rsa2048');
-  return { certificate: await certify(x509PublicKey(key), request), key: privateKeyPem(key) };
+  return { certificate: await certify(publicKeyOf(key), request), key: privateKeyPem(key) };
 }
 
 /**
  * Issues a leaf certificate, PEM, for a key that somebody else holds. It never outlives the authority.
+ * @param publicKey DER, as SubjectPublicKeyInfo
  * @throws PkiError when the authority's material is unusable
  */
-export async function certify(publicKey: x509.PublicKey, request: CertificateRequest & IssueOptions): Promise<string> {
+export async function certify(publicKey: Uint8Array, request: CertificateRequest & IssueOptions): Promise<string> {
   const now = request.now ?? new Date();
-  const issuer = inspectCertificate(request.authority.certificate, 'certificate authority');
-  if (!issuer.isAuthority) {
-    throw new PkiError('NOT_AN_AUTHORITY', 'certificate authority', `${issuer.commonName} may not sign certificates`);
+  const { issuer, life } = signerOf(request.authority);
+  const end = Math.min(now.getTime() + (request.lifetimeMs ?? lifetimes.leafMs), life.notAfter.getTime());
+  const leaf = {
+    commonName: request.commonName,
+    organizations: request.organizations ?? [],
+    hosts: [...new Set((request.hosts ?? []).map((host) => (isIP(host) ? canonicalAddress(host) : host)))].sort(),
+    usages: request.usages,
+    notBefore: new Date(Math.max(now.getTime() - clockSkewMs, life.notBefore.getTime())),
+    notAfter: new Date(end),
+    publicKey,
+  };
+  return certificatePem(await signLeaf(leaf, issuer));
+}
+
+interface Signer {
+  readonly issuer: Issuer;
+  readonly life: Pick<CertificateInfo, 'notBefore' | 'notAfter'>;
+}
+
+/** One authority signs for hundreds of clusters in a row; what is known of it goes with it. */
+const signers = new WeakMap<KeyCertificate, Signer>();
+
+function signerOf(authority: KeyCertificate): Signer {
+  const known = signers.get(authority);
+  if (known) return known;
+  const what = 'certificate authority';
+  const life = inspectCertificate(authority.certificate, what);
+  if (!life.isAuthority) {
+    throw new PkiError('NOT_AN_AUTHORITY', what, `${life.commonName} may not sign certificates`);
   }
-  if (!isKeyOf(request.authority.certificate, request.authority.key)) {
-    throw new PkiError('KEY_MISMATCH', 'certificate authority', 'the private key belongs to another certificate');
+  if (!isKeyOf(authority.certificate, authority.key)) {
+    throw new PkiError('KEY_MISMATCH', what, 'the private key belongs to another certificate');
   }
-  const authorityCertificate = new x509.X509Certificate(firstBlock(request.authority.certificate));
-  const authorityKey = parsePrivateKey(request.authority.key, 'key of the certificate authority');
-  const end = Math.min(now.getTime() + (request.lifetimeMs ?? lifetimes.leafMs), issuer.notAfter.getTime());
-  const hosts = [...new Set((request.hosts ?? []).map((host) => (isIP(host) ? canonicalAddress(host) : host)))].sort();
-  const names = hosts.map((host) => ({ type: isIP(host) ? ('ip' as const) : ('dns' as const), value: host }));
-  const usages = request.usages.map((usage) =>
-    usage === 'server' ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth,
-  );
-  const certificate = await x509.X509CertificateGenerator.create(
-    {
-      serialNumber: serialNumber(),
-      subject: nameOf(request),
-      issuer: authorityCertificate.subjectName,
-      notBefore: new Date(Math.max(now.getTime() - clockSkewMs, issuer.notBefore.getTime())),
-      notAfter: new Date(end),
-      publicKey,
-      signingKey: await signingKey(authorityKey),
-      extensions: [
-        new x509.BasicConstraintsExtension(false, undefined, true),
-        new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyEncipherment, true),
-        new x509.ExtendedKeyUsageExtension(usages),
-        await x509.AuthorityKeyIdentifierExtension.create(authorityCertificate.publicKey, false, crypto),
-        await x509.SubjectKeyIdentifierExtension.create(publicKey, false, crypto),
-        ...(names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names)] : []),
-      ],
-    },
-    crypto,
-  );
-  return pem(certificate);
+  const [certificate] = parseCertificates(authority.certificate, what);
+  if (certificate === undefined) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  const signer = { issuer: issuerOf(certificate, parsePrivateKey(authority.key, `key of the ${what}`)), life };
+  signers.set(authority, signer);
+  return signer;
 }
 
 /**
@@ -175,46 +187,11 @@ function sameSet(a: readonly string[], b: readonly string[]): boolean {
   return set.size === new Set(b).size && b.every((value) => set.has(value));
 }
 
-function nameOf(subject: { commonName: string; organizations?: readonly string[] }): x509.JsonName {
-  return [
-    ...(subject.organizations ?? []).map((organization) => ({ O: [organization] })),
-    { CN: [subject.commonName] },
-  ];
-}
-
 /** A random positive number of 120 bits in hex. */
 function serialNumber(): string {
   return `01${randomBytes(15).toString('hex')}`;
 }
 
-function x509PublicKey(key: KeyObject): x509.PublicKey {
-  return new x509.PublicKey(new Uint8Array(createPublicKey(key).export({ type: 'spki', format: 'der' })));
-}
-
-async function signingKey(key: KeyObject): Promise<webcrypto.CryptoKey> {
-  const algorithm =
-    key.asymmetricKeyType === 'ec'
-      ? { name: 'ECDSA', namedCurve: curveName(key), hash: 'SHA-256' }
-      : { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' };
-  return crypto.subtle.importKey(
-    'pkcs8',
-    new Uint8Array(key.export({ type: 'pkcs8', format: 'der' })),
-    algorithm,
-    false,
-    ['sign'],
-  );
-}
-
-function curveName(key: KeyObject): string {
-  const curves: Readonly<Record<string, string>> = { prime256v1: 'P-256', secp384r1: 'P-384', secp521r1: 'P-521' };
-  return curves[key.asymmetricKeyDetails?.namedCurve ?? ''] ?? 'P-256';
-}
-
-function firstBlock(text: string): string {
-  const end = '-----END CERTIFICATE-----';
-  return text.slice(0, text.indexOf(end) + end.length);
-}
-
-function pem(certificate: x509.X509Certificate): string {
-  return `${certificate.toString('pem').trimEnd()}\n`;
+function publicKeyOf(key: KeyObject): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(createPublicKey(key).export({ type: 'spki', format: 'der' }));
 }

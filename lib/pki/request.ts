@@ -56,7 +56,7 @@ export function certifyClient(
   subject: { commonName: string; organizations: readonly string[] },
   options: IssueOptions,
 ): Promise<string> {
-  return certify(request.publicKey, { ...subject, usages: ['client'], ...options });
+  return certify(new Uint8Array(request.publicKey.rawData), { ...subject, usages: ['client'], ...options });
 }
 
 function weaknessOf(key: x509.PublicKey): string | undefined {
