@@ -2,13 +2,15 @@ import { join } from 'node:path';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
 import { managedClusters, type PlacementDecision, placementDecisions, placements } from '../../e2e/ocm/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
-import { type KubeClient, namespaces, resourceType } from '../../lib/kube/index.ts';
+import { clusterRoleBindings, type KubeClient, namespaces, resourceType, serviceAccounts } from '../../lib/kube/index.ts';
 import { inParallel } from '../scale/in-parallel.ts';
 
 /** Namespace of the GitOpsCluster. */
 export const namespace = 'argocd';
 /** Name of the Placement. */
 const placement = 'fleet';
+/** Whom the controller speaks as. */
+export const controllerAccount = { namespace, name: 'gitops-controller' } as const;
 /** As many requests as a small API server works on without queueing. */
 const width = 32;
 /** OCM's placement controller writes no more into one decision. */
@@ -40,6 +42,12 @@ export async function startHub(argoCd: string | undefined): Promise<Cluster> {
     const theirs = argoCd === undefined ? await argoCdCrds() : await readCrds(argoCd);
     await installCrds(cluster.client, [...own, ...(await ocmCrds('hub')), ...theirs]);
     await cluster.client.create(namespaces, { metadata: { name: namespace } });
+    await cluster.client.create(serviceAccounts, { metadata: { ...controllerAccount } });
+    await cluster.client.create(clusterRoleBindings, {
+      metadata: { name: controllerAccount.name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
+      subjects: [{ kind: 'ServiceAccount', ...controllerAccount }],
+    });
     // It would make accounts and certificates in hundreds of namespaces, and nothing here needs it.
     await cluster.controllerManager.kill();
   } catch (error) {

@@ -4,6 +4,7 @@ import type { KubeClient } from '../../lib/kube/index.ts';
 import { scaleOptions } from '../scale/options.ts';
 import { megabytes, print, seconds, table } from '../scale/table.ts';
 import { clusterNames, enroll, gitOpsClusters, namespace, register, select, startHub } from './hub.ts';
+import { meterOf } from './meter.ts';
 import { type ControllerProcess, startController } from './process.ts';
 import { startWorkAgents, type WorkAgents } from './work-agents.ts';
 import { countWrites, difference, total, type WriteCounter, type Writes } from './writes.ts';
@@ -54,8 +55,10 @@ export async function benchController(args: string[]): Promise<void> {
     });
     const before = await counter.served();
     const changesBefore = counter.changes();
+    const meter = await meterOf(hub);
     await enroll(client);
     await settled(bench, names.length);
+    const spent = await meter();
     const writes = difference(before, await counter.served());
     delete writes['POST gitopsclusters'];
     const usage = await controller.usage();
@@ -67,6 +70,9 @@ export async function benchController(args: string[]): Promise<void> {
           ['from the GitOpsCluster to the last of all works', seconds((lastAddedAt - began) / 1000)],
           ['ManifestWorks', String(agents.works)],
           ['CPU of the controller', seconds(usage.cpuSeconds)],
+          ["CPU of the hub's API server", seconds(spent.apiServer)],
+          ['CPU of etcd', seconds(spent.etcd)],
+          ['CPU of this process: stand-ins, counting', seconds(spent.own)],
           ['peak RSS', megabytes(usage.peakRssBytes)],
           ['reconciles of clusters', String(await controller.reconciles())],
           ['writes per cluster', (total(writes) / names.length).toFixed(2)],

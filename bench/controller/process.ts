@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../e2e/pair/index.ts';
 import { type Cluster, spawnSupervised } from '../../e2e/testbed/index.ts';
 import { type Usage, usageOf } from '../scale/process-meter.ts';
+import { controllerAccount } from './hub.ts';
 
 const entry = new URL('../../bin/gitops-controller.ts', import.meta.url).pathname;
 
@@ -33,7 +34,8 @@ export async function startController(hub: Cluster, args: readonly string[] = []
     process.execPath,
     [
       entry,
-      `--kubeconfig=${hub.kubeconfig}`,
+      // As a pod does, with a token: the client certificate of an administrator would be checked anew for each request.
+      `--kubeconfig=${await hub.kubeconfigFor({ serviceAccount: controllerAccount })}`,
       '--agent-image=quay.io/open-cluster-management/argocd-fleet:bench',
       `--health-probe-bind-address=127.0.0.1:${health}`,
       `--metrics-bind-address=127.0.0.1:${metrics}`,

@@ -14,7 +14,7 @@ export type Flavour = (typeof flavours)[number];
 
 type Template = (context: object) => string;
 
-/** Parsed files that are kept, the oldest goes first. */
+/** Parsed files that are kept; what was not used for longest goes first: what every cluster has stays. */
 const cacheSize = 64;
 
 /** Renders a folder of templates to objects, in the order of the file names. */
@@ -72,7 +72,11 @@ export class Templates {
   /** Most files come out the same for every cluster; reading YAML is the costly part. */
   #parse(file: string, text: string): readonly KubeObject[] {
     const known = this.#parsed.get(text);
-    if (known) return known;
+    if (known) {
+      this.#parsed.delete(text);
+      this.#parsed.set(text, known);
+      return known;
+    }
     const objects = parseAllDocuments(text).map((document) => {
       const [error] = document.errors;
       if (error) throw new Error(`template ${file} does not yield YAML: ${error.message}`);
