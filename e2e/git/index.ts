@@ -53,7 +53,8 @@ export async function startGitServer(folder: string, host = '127.0.0.1'): Promis
 }
 
 async function listening(host: string, port: number): Promise<void> {
-  for (let attempt = 0; attempt < 100; attempt++) {
+  const deadline = Date.now() + 120_000;
+  while (Date.now() < deadline) {
     const connected = await new Promise<boolean>((resolve) => {
       const socket = connect(port, host, () => resolve(true)).once('error', () => resolve(false));
       socket.unref();

@@ -8,7 +8,7 @@ import {
 } from '../../lib/kube/index.ts';
 
 /** No outage that the suites make is longer, on a machine that takes its time to start a control plane. */
-const patienceMs = 240_000;
+const patienceMs = 400_000;
 
 /**
  * Tries until the API server answers something that another try would not change.

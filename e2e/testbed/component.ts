@@ -43,8 +43,8 @@ export class Component {
     this.#process = await spawnSupervised(command, args, { logFile });
   }
 
-  /** Resolves when it does its work; fails when it ends instead, or after `timeoutMs` (120,000). */
-  async ready(signal?: AbortSignal, timeoutMs = 120_000): Promise<void> {
+  /** Resolves when it does its work; fails when it ends instead, or after `timeoutMs` (300,000: a busy machine took 110 s). */
+  async ready(signal?: AbortSignal, timeoutMs = 300_000): Promise<void> {
     const started = this.#process;
     if (!started) throw new Error(`${this.name} was never started`);
     const deadline = AbortSignal.timeout(timeoutMs);
