@@ -37,7 +37,8 @@ export function createKubeletServer(
     }
     const stop = new AbortController();
     response.on('close', () => stop.abort());
-    void send(response, log.read(queryOf(url.searchParams), stop.signal));
+    // The pod may go, and its log with it, before it is read.
+    send(response, log.read(queryOf(url.searchParams), stop.signal)).catch(() => response.destroy());
   });
   server.on('upgrade', (request, socket, head) => {
     const url = new URL(request.url ?? '/', 'https://kubelet');
@@ -66,14 +67,22 @@ function queryOf(parameters: URLSearchParams): LogQuery {
   };
 }
 
-async function send(response: ServerResponse, lines: AsyncIterable<string>): Promise<void> {
+async function send(response: ServerResponse, texts: AsyncIterable<string>): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' });
   response.flushHeaders();
-  for await (const line of lines) {
+  for await (const text of texts) {
     if (response.destroyed) return;
-    if (!response.write(line)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
+    if (!response.write(text)) await drained(response);
   }
   response.end();
+}
+
+/** Resolves when the response can take more, or nobody wants more. */
+async function drained(response: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  response.once('drain', resolve).once('close', resolve);
+  await promise;
+  response.off('drain', resolve).off('close', resolve);
 }
 
 function fail(response: ServerResponse, status: number, message: string): void {
