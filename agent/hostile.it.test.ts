@@ -131,13 +131,26 @@ function take(event: WireEvent): void {
 async function sendAll(events: readonly WireEvent[]): Promise<void> {
   for (let wave = 0; wave < events.length; wave += 200) {
     const some = events.slice(wave, wave + 200);
-    for (const event of some) stream?.send(event);
+    const send = onEachStream(() => some.filter(({ eventId }) => !acknowledged.has(eventId)));
     await until(
       'the agent has acknowledged everything',
-      async () => some.every(({ eventId }) => acknowledged.has(eventId)) || undefined,
+      async () => {
+        send();
+        return some.every(({ eventId }) => acknowledged.has(eventId)) || undefined;
+      },
       { details },
     );
   }
+}
+
+/** Says things on the stream that there is, and again on one that takes its place: a busy agent may have to come again. */
+function onEachStream(what: () => readonly WireEvent[]): () => void {
+  let said: EventStream | undefined;
+  return () => {
+    if (stream === undefined || stream === said || stream.ended) return;
+    said = stream;
+    for (const event of what()) stream.send(event);
+  };
 }
 
 /** What an honest principal asks for is done. */
@@ -147,11 +160,15 @@ async function obeys(): Promise<void> {
     ...application({ name, namespace }),
     metadata: { name, namespace, uid: randomUUID(), resourceVersion: '1' },
   };
-  await until('the agent is connected', async () => (stream !== undefined && !stream.ended) || undefined, { details });
-  stream?.send(objectEvent(targets.application, eventTypes.create, object, origin));
-  await until('the agent does what is right', () => stand.hub.client.get(applications, { name, namespace }), {
-    details,
-  });
+  const send = onEachStream(() => [objectEvent(targets.application, eventTypes.create, object, origin)]);
+  await until(
+    'the agent does what is right',
+    () => {
+      send();
+      return stand.hub.client.get(applications, { name, namespace });
+    },
+    { details },
+  );
 }
 
 /** Versions of everything that is none of a principal's business. */

@@ -9,7 +9,7 @@ export type Until = <T>(check: () => T | Promise<T>) => Promise<T>;
 /** A way to wait, whose complaints end with `details`. */
 export function untilWith(details: () => string): Until {
   return (check) =>
-    vi.waitFor(check, { timeout: 15_000, interval: 10 }).catch((error) => {
+    vi.waitFor(check, { timeout: 120_000, interval: 10 }).catch((error) => {
       throw new Error(`${error instanceof Error ? error.message : error}\n${details()}`, { cause: error });
     });
 }

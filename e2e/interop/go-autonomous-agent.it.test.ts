@@ -53,7 +53,7 @@ describe.skipIf(!hasRecordings)('our principal and an autonomous Go agent (only 
     await Promise.all([go?.stop(), hub?.stop()]);
   });
 
-  const connect = () => vi.waitFor(() => agent.connect(), { timeout: 25_000, interval: 50 });
+  const connect = () => vi.waitFor(() => agent.connect(), { timeout: 120_000, interval: 50 });
   const now = () => agent.stream.received.length;
   const about = (name: string, from = 0) => eventsAbout(agent.stream, name, from);
   const acknowledged = () => allAcknowledged(agent.stream, '', until);

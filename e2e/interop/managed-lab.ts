@@ -41,7 +41,7 @@ export async function startManagedLab(options: { destinationMapping?: boolean } 
   const tls = await (await makeMaterial(hub.authority)).client(agentName);
   const address = `127.0.0.1:${hub.principalPort}`;
   const agent = new GoManagedAgent({ go, address, tls, name: agentName, pace: fastPace, random, ...options });
-  const connect = () => vi.waitFor(() => agent.connect(), { timeout: 25_000, interval: 50 });
+  const connect = () => vi.waitFor(() => agent.connect(), { timeout: 120_000, interval: 50 });
   hub.principal.start();
   await connect();
   const ref = (name: string) => ({ name, namespace: agentName });

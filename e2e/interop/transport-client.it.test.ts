@@ -11,7 +11,7 @@ import * as schemas from './schemas.ts';
 
 // Our client against a server of grpc-go with the recorded messages of the originals; the programs are not involved.
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 120_000, interval: 5 });
 const { methods } = schemas;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 

@@ -21,7 +21,7 @@ import { readToken, type Token } from './tokens.ts';
 
 // Our server against a client of grpc-go with the recorded messages of the originals; the programs are not involved.
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 120_000, interval: 5 });
 const { methods } = schemas;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
