@@ -43,7 +43,7 @@ export async function serveAgents(options: {
   called(call: ObservedCall): void;
   /** Hears that an agent came in a mode that it may not have. */
   refusedMode(error: AuthError): void;
-  /** Hears that an agent has proved who it is. */
+  /** Hears that an agent has proved who it is: when it logs in, and when it opens its stream. */
   loggedIn(agent: string): void;
   sessions: Sessions;
   live: LiveStreamService;
@@ -95,7 +95,11 @@ export async function serveAgents(options: {
     // As in the original, only where certificates are required.
     matchCertificateSubject:
       flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,
-    subscribe: (session) => sessions.subscribe(session),
+    subscribe: (session) => {
+      // Its cluster Secret may have been deleted since it logged in, which has ended no stream of it then.
+      options.loggedIn(session.agent);
+      return sessions.subscribe(session);
+    },
     live,
     maxMessageBytes: flags['grpc-max-message-size'],
     webSocket: flags['enable-websocket'],
