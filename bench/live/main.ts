@@ -1,12 +1,14 @@
 import { parseArgs } from 'node:util';
 import { configMaps } from '../../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from '../figures.ts';
+import type { Usage } from '../scale/process-meter.ts';
 import { configMap, type Setting, shop, startSetting, talker, type Way } from './setting.ts';
 
 const help = `Usage: npm run bench -- live [--samples N] [--objects N] [--lists N] [--watches N] [--log-megabytes N]
 
-One hub, one cluster with its agent. The API server of the cluster is asked directly and through principal and agent, in
-turns within the same run: an object, a list, a log, watches, and an object while large lists are under way.
+One hub, one cluster with its agent. The API server of the cluster is asked directly, through principal and agent, and through
+two processes that only copy (what any such way costs at least), in turns within the same run: an object, a list, a log, watches,
+and an object while large lists are under way.
 
   --samples N         requests for an object each way (500)
   --objects N         objects of the list (5000)
@@ -52,7 +54,7 @@ export async function benchLive(args: string[]): Promise<void> {
 /** Asks for a path; the length of the answer. */
 const read = (path: string) => async (way: Way) => (await (await way.client.request(path)).body.text()).length;
 
-/** Measures both ways in turns, and what principal and agent spend on it. */
+/** Measures the ways in turns, and what the processes on them spend. */
 async function compare(
   setting: Setting,
   what: string,
@@ -61,34 +63,37 @@ async function compare(
   as: 'ms more' | 'times',
 ): Promise<void> {
   const samples = new Map<string, number[]>();
-  let [principal, agent, length] = [0, 0, 0];
+  const spent = { principal: 0, agent: 0, copiers: 0 };
+  let length = 0;
   for (let round = -5; round < count; round++) {
     for (const way of setting.ways) {
-      const before = round < 0 || way.name === 'direct' ? undefined : await setting.usage();
+      const before = await setting.usage();
       const begin = performance.now();
       length = await ask(way);
       const ms = performance.now() - begin;
-      if (round >= 0) samples.set(way.name, [...(samples.get(way.name) ?? []), ms]);
-      if (before === undefined) continue;
+      if (round < 0) continue;
+      samples.set(way.name, [...(samples.get(way.name) ?? []), ms]);
       const after = await setting.usage();
-      principal += after.principal.cpuSeconds - before.principal.cpuSeconds;
-      agent += after.agent.cpuSeconds - before.agent.cpuSeconds;
+      if (way.name === 'copied') spent.copiers += seconds(after.copiers) - seconds(before.copiers);
+      if (way.name !== 'proxied') continue;
+      spent.principal += seconds([after.principal]) - seconds([before.principal]);
+      spent.agent += seconds([after.agent]) - seconds([before.agent]);
     }
   }
   for (const [name, times] of samples) print(latencies(`${what}, ${name}`, times));
-  const [direct, proxied] = ['direct', 'proxied'].map((name) => percentile(samples.get(name) ?? [], 50)) as [
-    number,
-    number,
-  ];
-  const figure =
+  const median = (name: Way['name']) => percentile(samples.get(name) ?? [], 50);
+  const against = (name: Way['name']) =>
     as === 'times'
-      ? `${(proxied / direct).toFixed(2)} times direct`
-      : `${(proxied - direct).toFixed(1)} ms more than direct`;
-  const spent = (seconds: number) => `${((seconds * 1000) / count).toFixed(1)} ms`;
+      ? `${(median(name) / median('direct')).toFixed(2)} times direct`
+      : `${(median(name) - median('direct')).toFixed(1)} ms more than direct`;
+  const each = (total: number) => `${((total * 1000) / count).toFixed(1)} ms`;
   print(
-    ` ${what}: p50 is ${figure}; CPU of the principal ${spent(principal)}, of the agent ${spent(agent)}; ${length} characters`,
+    ` ${what}: p50 is ${against('proxied')}; CPU of the principal ${each(spent.principal)}, of the agent ${each(spent.agent)}; ${length} characters`,
   );
+  print(` only copied: p50 is ${against('copied')}; CPU of both processes ${each(spent.copiers)}`);
 }
+
+const seconds = (usages: readonly Usage[]) => usages.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0);
 
 async function compareLogs(setting: Setting): Promise<void> {
   const rates = new Map<string, number[]>();

@@ -1,3 +1,5 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startNode } from '../../e2e/node/index.ts';
@@ -14,9 +16,9 @@ export const shop = 'shop';
 /** The pod with the long log. */
 export const talker = 'talker';
 
-/** One of the two ways to the same API server. */
+/** One of the ways to the same API server. */
 export interface Way {
-  readonly name: 'direct' | 'proxied';
+  readonly name: 'direct' | 'proxied' | 'copied';
   readonly client: KubeClient;
 }
 
@@ -24,9 +26,9 @@ export interface Way {
 export interface Setting {
   readonly pair: Pair;
   /** In turns, so that the machine's noise falls on both alike. */
-  readonly ways: readonly [direct: Way, proxied: Way];
-  /** What principal and agent have used so far. */
-  usage(): Promise<{ readonly principal: Usage; readonly agent: Usage }>;
+  readonly ways: readonly [direct: Way, proxied: Way, copied: Way];
+  /** What the processes between client and API server have used so far; `copiers` are the two that only copy. */
+  usage(): Promise<{ readonly principal: Usage; readonly agent: Usage; readonly copiers: readonly Usage[] }>;
   stop(): Promise<void>;
 }
 
@@ -78,8 +80,14 @@ export async function startSetting(options: { objects: number; logBytes: number 
       name,
       client: KubeClient.load({ kubeconfig: file, maxConnections: 512 }),
     });
-    const ways = [way('direct', pair.managed.kubeconfig), way('proxied', kubeconfig)] as const;
-    const usageOfProgram = ({ pid }: { readonly pid: number | undefined }) => {
+    const near = await startHop(pair, pair.managed.kubeconfig, 'near');
+    const far = await startHop(pair, near.kubeconfig, 'far');
+    const ways = [
+      way('direct', pair.managed.kubeconfig),
+      way('proxied', kubeconfig),
+      way('copied', far.kubeconfig),
+    ] as const;
+    const usageOfProgram = ({ pid }: { readonly pid?: number | undefined }) => {
       if (pid === undefined) throw new Error('a program has ended');
       return usageOf(pid);
     };
@@ -87,11 +95,15 @@ export async function startSetting(options: { objects: number; logBytes: number 
       pair,
       ways,
       async usage() {
-        const [principal, agent] = await Promise.all([usageOfProgram(pair.principal), usageOfProgram(pair.agent)]);
-        return { principal, agent };
+        const [principal, agent, ...copiers] = await Promise.all(
+          [pair.principal, pair.agent, near.process, far.process].map(usageOfProgram),
+        );
+        if (principal === undefined || agent === undefined) throw new Error('a program has ended');
+        return { principal, agent, copiers };
       },
       async stop() {
         await Promise.all(ways.map(({ client }) => client.close()));
+        for (const hop of [near, far]) hop.process.kill();
         await node.stop();
         await pair.stop();
       },
@@ -100,6 +112,33 @@ export async function startSetting(options: { objects: number; logBytes: number 
     await pair.stop();
     throw error;
   }
+}
+
+interface Hop {
+  readonly process: ChildProcess;
+  /** Leads to it. */
+  readonly kubeconfig: string;
+}
+
+/** Starts a process that copies what the server of a kubeconfig answers. */
+async function startHop({ authority, managed }: Pair, kubeconfig: string, name: string): Promise<Hop> {
+  const { certificate, key } = await issueCertificate({
+    authority,
+    commonName: name,
+    usages: ['server', 'client'],
+    hosts: ['127.0.0.1'],
+  });
+  const material = join(managed.dir, `${name}.pem`);
+  await writeFile(material, `${certificate}${key}`, { mode: 0o600 });
+  const script = new URL('hop.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [script, kubeconfig, material], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  const file = join(managed.dir, `${name}.kubeconfig`);
+  const server = `https://127.0.0.1:${Number(port.toString())}`;
+  await writeFile(file, kubeconfigText({ name, server, ca: authority.certificate }, { certificate, key }), {
+    mode: 0o600,
+  });
+  return { process: child, kubeconfig: file };
 }
 
 function talkingPod(bytes: number): Pod {
