@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { ApiRequest } from './audit.ts';
-import { allows, describeGrant, type Grant, grantsOf, impliedBy, onlyWidely, superfluous } from './grants.ts';
+import {
+  allows,
+  comesLate,
+  describeGrant,
+  type Grant,
+  grantsOf,
+  impliedBy,
+  onlyWidely,
+  superfluous,
+} from './grants.ts';
 
 const asked = (verb: string, resource: string, where: Partial<ApiRequest> = {}): ApiRequest => ({
   user: 'system:serviceaccount:a:b',
@@ -10,6 +19,7 @@ const asked = (verb: string, resource: string, where: Partial<ApiRequest> = {}):
   namespace: 'argocd',
   name: '',
   allowed: true,
+  at: 0,
   ...where,
 });
 const texts = (grants: Grant[]) => grants.map(describeGrant);
@@ -90,4 +100,18 @@ describe('grants', () => {
     ]);
     expect(onlyWidely(grants, requests)).toEqual(wide);
   });
+});
+
+it('a request that is refused after its rights were taken away is late, and no other', () => {
+  const rules = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
+  const given = grantsOf('Role x', 'argocd', rules).map((grant) => ({
+    ...grant,
+    by: ['roles argocd/x', 'rolebindings argocd/x'],
+  }));
+  const taken = new Map([['rolebindings argocd/x', 100]]);
+  const refused = (verb: string, at: number) => asked(verb, 'secrets', { allowed: false, at });
+  expect(comesLate(refused('get', 100), given, taken)).toBe(true);
+  expect(comesLate(refused('get', 99), given, taken)).toBe(false);
+  expect(comesLate(refused('delete', 100), given, taken)).toBe(false);
+  expect(comesLate(refused('get', 100), given, new Map())).toBe(false);
 });

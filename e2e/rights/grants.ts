@@ -21,6 +21,11 @@ export interface Grant {
   names?: readonly string[];
 }
 
+/** A grant, and the role and the binding that it takes, by their ids. */
+export interface Given extends Grant {
+  readonly by: readonly string[];
+}
+
 /** The grants of a role's rules. */
 export function grantsOf(role: string, namespace: string, rules: readonly PolicyRule[]): Grant[] {
   return rules.flatMap(({ apiGroups = [], resources = [], verbs, resourceNames: names }) =>
@@ -47,6 +52,17 @@ export function allows(grant: Grant, request: ApiRequest): boolean {
     is(grant.resource, request.resource) &&
     is(grant.verb, request.verb) &&
     (grant.names === undefined || grant.names.includes(request.name))
+  );
+}
+
+/**
+ * Whether a request could be refused only because rights were taken away before: who uninstalls a program takes its roles
+ * before it hears of its end.
+ * @param taken when roles and bindings were deleted, by their ids
+ */
+export function comesLate(request: ApiRequest, given: readonly Given[], taken: ReadonlyMap<string, number>): boolean {
+  return given.some(
+    (grant) => allows(grant, request) && grant.by.some((id) => (taken.get(id) ?? Infinity) <= request.at),
   );
 }
 

@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
-import { type ApiRequest, requestsOf } from './audit.ts';
-import { describeGrant, type Grant, impliedBy, onlyWidely, superfluous } from './grants.ts';
+import { type ApiRequest, requestsOf, takenAway } from './audit.ts';
+import { comesLate, describeGrant, type Grant, impliedBy, onlyWidely, superfluous } from './grants.ts';
 import { RightsWitness } from './witness.ts';
 
 /** Where programs run under a service account. */
@@ -12,7 +12,7 @@ export interface Workplace {
 /** What one program was given and what it asked for, wherever it ran. */
 export interface Conduct {
   program: string;
-  /** What it was refused: `patch secrets in argocd`. */
+  /** What it was refused, other than by having lost its rights before it ended: `patch secrets in argocd`. */
   refused: string[];
   /** What it was given and did not need. */
   superfluous: string[];
@@ -43,20 +43,25 @@ export class RightsReview {
     interface Entry {
       grants: Map<string, Grant>;
       requests: ApiRequest[];
+      refused: ApiRequest[];
     }
     const all = new Map<string, Entry>();
     for (const { program, place, witness } of this.#places) {
-      const entry: Entry = all.get(program) ?? { grants: new Map(), requests: [] };
+      const entry: Entry = all.get(program) ?? { grants: new Map(), requests: [], refused: [] };
       all.set(program, entry);
-      for (const grant of witness.grantsTo(place.account)) entry.grants.set(describeGrant(grant), grant);
+      const given = witness.grantsTo(place.account);
+      for (const grant of given) entry.grants.set(describeGrant(grant), grant);
       const { namespace, name } = place.account;
-      entry.requests.push(...(await requestsOf(place.cluster.auditLog, `system:serviceaccount:${namespace}:${name}`)));
+      const requests = await requestsOf(place.cluster.auditLog, `system:serviceaccount:${namespace}:${name}`);
+      entry.requests.push(...requests);
+      const taken = await takenAway(place.cluster.auditLog);
+      entry.refused.push(...requests.filter((request) => !request.allowed && !comesLate(request, given, taken)));
     }
-    return [...all].map(([program, { grants, requests }]) => {
+    return [...all].map(([program, { grants, requests, refused }]) => {
       const given = [...grants.values()];
       return {
         program,
-        refused: requests.filter(({ allowed }) => !allowed).map(describeRequest),
+        refused: refused.map(describeRequest),
         superfluous: superfluous(given, [...requests, ...impliedBy(requests, given)]).map(describeGrant),
         widely: onlyWidely(given, requests),
       };

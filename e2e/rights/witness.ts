@@ -1,5 +1,6 @@
 import { Informer, type KubeClient, type KubeObject, resourceType } from '../../lib/kube/index.ts';
-import { type Grant, grantsOf, type PolicyRule } from './grants.ts';
+import { idOfRights } from './audit.ts';
+import { type Given, grantsOf, type PolicyRule } from './grants.ts';
 
 interface RoleObject extends KubeObject {
   rules?: PolicyRule[];
@@ -19,12 +20,10 @@ const bindingTypes = [
   resourceType<Binding>({ ...rbac, kind: 'ClusterRoleBinding', plural: 'clusterrolebindings', namespaced: false }),
 ];
 
-const idOf = (kind: string, namespace: string | undefined, name: string) => `${kind} ${namespace ?? ''}/${name}`;
-
 /** Remembers every role and binding that a cluster ever had, also those that are gone when somebody asks. */
 export class RightsWitness {
   readonly #roles = new Map<string, RoleObject>();
-  readonly #bindings = new Map<string, { type: string; binding: Binding }>();
+  readonly #bindings = new Map<string, Binding>();
   readonly #ended = new AbortController();
   readonly #running: Promise<unknown>[] = [];
 
@@ -36,15 +35,12 @@ export class RightsWitness {
     await Promise.all([
       ...roleTypes.map((type) =>
         witness.#follow(client, type, (role) =>
-          witness.#roles.set(idOf(type.kind, role.metadata.namespace, role.metadata.name), role),
+          witness.#roles.set(idOfRights(type.plural, role.metadata.namespace, role.metadata.name), role),
         ),
       ),
       ...bindingTypes.map((type) =>
         witness.#follow(client, type, (binding) =>
-          witness.#bindings.set(idOf(type.kind, binding.metadata.namespace, binding.metadata.name), {
-            type: type.kind,
-            binding,
-          }),
+          witness.#bindings.set(idOfRights(type.plural, binding.metadata.namespace, binding.metadata.name), binding),
         ),
       ),
     ]);
@@ -52,16 +48,18 @@ export class RightsWitness {
   }
 
   /** What a service account was ever given by name. */
-  grantsTo(account: { namespace: string; name: string }): Grant[] {
-    return [...this.#bindings.values()].flatMap(({ binding: { metadata, roleRef, subjects = [] } }) => {
+  grantsTo(account: { namespace: string; name: string }): Given[] {
+    return [...this.#bindings].flatMap(([binding, { metadata, roleRef, subjects = [] }]) => {
       const isSubject = subjects.some(
         ({ kind, namespace, name }) =>
           kind === 'ServiceAccount' && name === account.name && namespace === account.namespace,
       );
       if (!isSubject) return [];
       const namespace = metadata.namespace ?? '';
-      const role = this.#roles.get(idOf(roleRef.kind, roleRef.kind === 'Role' ? namespace : '', roleRef.name));
-      return grantsOf(`${roleRef.kind} ${roleRef.name}`, namespace, role?.rules ?? []);
+      const isRole = roleRef.kind === 'Role';
+      const role = idOfRights(isRole ? 'roles' : 'clusterroles', isRole ? namespace : '', roleRef.name);
+      const grants = grantsOf(`${roleRef.kind} ${roleRef.name}`, namespace, this.#roles.get(role)?.rules ?? []);
+      return grants.map((grant) => ({ ...grant, by: [role, binding] }));
     });
   }
 

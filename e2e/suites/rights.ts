@@ -56,14 +56,6 @@ const reserves: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** What may be refused, by program, with the reason why nothing is missing. */
-const refusals: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  controller: {
-    [`update leases.coordination.k8s.io 7310a56a.open-cluster-management.io in ${releaseNamespace}`]:
-      'it gives its lease back when Helm has removed its Role already',
-  },
-};
-
 /** The namespaces of the Applications that users look at through live access: the agents' wide rights are for these alone. */
 export const liveNamespaces = ['ticker'] as const;
 
@@ -71,7 +63,7 @@ export const liveNamespaces = ['ticker'] as const;
 export function unexplained(conduct: readonly Conduct[]): string[] {
   const isLive = (namespace: string) => (liveNamespaces as readonly string[]).includes(namespace);
   return conduct.flatMap(({ program, refused, superfluous, widely }) => [
-    ...refused.filter((what) => !refusals[program]?.[what]).map((what) => `${program} may not ${what}`),
+    ...refused.map((what) => `${program} may not ${what}`),
     ...superfluous.filter((what) => !reserves[program]?.[what]).map((what) => `${program} does not need ${what}`),
     ...widely
       .filter(({ namespace }) => program !== 'agent' || !isLive(namespace))

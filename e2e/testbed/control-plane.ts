@@ -20,13 +20,17 @@ export interface ControlPlaneLayout {
 /** Where the API server finds its audit policy. */
 export const auditPolicy = (layout: { dir: string }) => join(layout.dir, 'audit-policy.json');
 
-/** Every request of a service account outside Kubernetes itself, without bodies; a watch when it begins. */
+/**
+ * Every request of a service account outside Kubernetes itself, without bodies; a watch when it begins. And whoever takes
+ * rights away.
+ */
 export const auditPolicyText = JSON.stringify({
   apiVersion: 'audit.k8s.io/v1',
   kind: 'Policy',
   omitStages: ['RequestReceived'],
   rules: [
     { level: 'None', nonResourceURLs: ['*'] },
+    { level: 'Metadata', verbs: ['delete'], resources: [{ group: 'rbac.authorization.k8s.io' }] },
     { level: 'None', userGroups: ['system:serviceaccounts:kube-system'] },
     { level: 'Metadata', userGroups: ['system:serviceaccounts'] },
     { level: 'None' },
