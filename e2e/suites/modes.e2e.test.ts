@@ -348,7 +348,7 @@ describe('when the fleet is given up', () => {
     const second = { namespace: argocd, name: 'autonomous' };
     await hub.delete(gitOpsClusters, second);
     await waitForObject(hub, gitOpsClusters, second, (g) => g === undefined, generous);
-    await fleet.helm('uninstall', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '4m');
+    await fleet.helm('uninstall', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '9m');
     const conduct = await stage.review?.conduct();
     if (conduct === undefined) return skip('the API servers of this provider do not record who asks for what');
     expect(unexplained(conduct)).toEqual([]);
