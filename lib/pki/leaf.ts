@@ -95,6 +95,7 @@ const attributes = { commonName: '2.5.4.3', organization: '2.5.4.10' };
  * the classes for whole certificates it takes six times as long, and a fleet needs hundreds at once.
  */
 export async function signLeaf(leaf: Leaf, issuer: Issuer): Promise<Uint8Array> {
+  const subjectPublicKeyInfo = AsnConvert.parse(leaf.publicKey, SubjectPublicKeyInfo);
   const tbsCertificate = new TBSCertificate({
     version: Version.v3,
     serialNumber: new Uint8Array([1, ...randomBytes(15)]).buffer,
@@ -105,8 +106,8 @@ export async function signLeaf(leaf: Leaf, issuer: Issuer): Promise<Uint8Array> 
       ...leaf.organizations.map((organization) => attribute(attributes.organization, organization)),
       attribute(attributes.commonName, leaf.commonName),
     ]),
-    subjectPublicKeyInfo: AsnConvert.parse(leaf.publicKey, SubjectPublicKeyInfo),
-    extensions: new Extensions(extensionsOf(leaf, issuer)),
+    subjectPublicKeyInfo,
+    extensions: new Extensions(extensionsOf(leaf, keyIdOf(subjectPublicKeyInfo), issuer)),
   });
   const signature = await signBytes('sha256', new Uint8Array(AsnConvert.serialize(tbsCertificate)), issuer.key);
   const { algorithm: signatureAlgorithm } = issuer;
@@ -114,9 +115,8 @@ export async function signLeaf(leaf: Leaf, issuer: Issuer): Promise<Uint8Array> 
   return new Uint8Array(AsnConvert.serialize(new Certificate({ tbsCertificate, signatureAlgorithm, signatureValue })));
 }
 
-function extensionsOf({ usages, hosts, publicKey }: Leaf, { keyId }: Issuer): Extension[] {
+function extensionsOf({ usages, hosts }: Leaf, ownKeyId: Uint8Array<ArrayBuffer>, { keyId }: Issuer): Extension[] {
   const names = hosts.map((host) => new GeneralName(isIP(host) ? { iPAddress: host } : { dNSName: host }));
-  const ownKeyId = keyIdOf(AsnConvert.parse(publicKey, SubjectPublicKeyInfo));
   return [
     extension(id_ce_basicConstraints, new BasicConstraints({ cA: false }), { critical: true }),
     extension(id_ce_keyUsage, new KeyUsage(KeyUsageFlags.digitalSignature | KeyUsageFlags.keyEncipherment), {
