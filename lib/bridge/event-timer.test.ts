@@ -29,7 +29,7 @@ test('the way of an event is measured when its sender says when it began, the wo
     ['done', 'heartbeat'],
   ]);
   expect(heard[0]?.[2]).toBeGreaterThan(1.9);
-  expect(heard[0]?.[2]).toBeLessThan(10);
+  expect(heard[0]?.[2]).toBeLessThan(60);
 });
 
 test('no or a senseless time of sending is not measured; a clock ahead of ours counts as no way at all', () => {
