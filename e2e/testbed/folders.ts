@@ -24,7 +24,8 @@ export async function workFolder(name: string): Promise<string> {
  * their owner made unreadable, as Argo CD's repo server does (root removes those anyway).
  */
 export async function removeFolder(path: string): Promise<void> {
-  const remove = () => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  // Each wait is longer than the one before: 20 s in all, in which what has been killed is gone on any machine.
+  const remove = () => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   try {
     await remove();
   } catch (error) {
