@@ -270,7 +270,7 @@ function busy(
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
-      if (name !== 'apply') return value.bind(target);
+      if (name !== 'create' && name !== 'apply') return value.bind(target);
       return async (type: ResourceType, ...rest: unknown[]) => {
         const error = type.plural === plural ? await next(rest[0] as KubeObject) : undefined;
         if (error) throw error;

@@ -56,7 +56,7 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
     ? { annotations: { ...base.annotations, [keys.retain]: 'true' } }
     : { finalizers: [finalizer] };
   const desired: ManagedClusterAddOn = { metadata: { ...key, ...base, ...held }, spec: {} };
-  await applier.ensure(managedClusterAddOns, desired, cached, { signal });
+  await applier.change(managedClusterAddOns, desired, live, { signal });
 }
 
 /**

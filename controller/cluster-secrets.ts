@@ -61,7 +61,7 @@ export async function ensureDelivered(context: ClusterContext): Promise<Delivere
       'server.secretkey': encode(serverSecretKey),
     },
   };
-  await context.applier.ensure(secrets, desired, cached, { exact: ['data'], signal: context.signal });
+  await context.applier.change(secrets, desired, live, { exact: ['data'], signal: context.signal });
   return { clientCertificate: certificate, authority, redisPassword, serverSecretKey };
 }
 
@@ -78,7 +78,7 @@ export async function ensureImported(context: ClusterContext): Promise<void> {
     type: 'kubernetes.io/tls',
     data: tlsSecretData(certificate),
   };
-  await applier.ensure(secrets, client, cached, { exact: ['data'], signal });
+  await applier.change(secrets, client, live, { exact: ['data'], signal });
   const encode = (text: string) => Buffer.from(text).toString('base64');
   const metadata = metadataOf(context, clusterSecretName(cluster), 'cluster');
   const secret: Secret = {

@@ -151,6 +151,7 @@ export async function ensureWorks(
     try {
       const { changed } = await applier.ensure(manifestWorks, work, live, {
         exact: ['spec.workload'],
+        alone: ownPlaces,
         signal,
       });
       isWritten ||= changed;
@@ -168,6 +169,14 @@ export async function ensureWorks(
   }
   return isWritten;
 }
+
+/** What a work of ours may have had and lose. */
+const ownPlaces = [
+  ['metadata', 'annotations', versionKeys.updatedAt],
+  ['spec', 'workload'],
+  ['spec', 'manifestConfigs'],
+  ['spec', 'deleteOption'],
+] as const;
 
 /** Whether a cluster has applied this content, not only an earlier one of the same work. */
 export function isApplied(work: ManifestWork | undefined, spec: ManifestWork['spec']): boolean {

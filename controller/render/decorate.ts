@@ -34,36 +34,47 @@ const direct = [
   'argocd-repo-server',
 ];
 
+/** Workloads as they were decorated last. Most clusters have the same settings: hundreds of copies would take time and room. */
+const known = new WeakMap<KubeObject, { readonly settings: string; readonly workload: Workload }>();
+
 /**
  * Applies an AddOnDeploymentConfig to rendered objects as OCM's add-on manager does it to a template's: node placement,
- * image registries, proxy settings and resources of containers. Objects that are no workloads come back as they are.
+ * image registries, proxy settings and resources of containers. Objects that are no workloads come back as they are. What
+ * comes back is shared between calls: do not change it.
  */
 export function decorate(objects: readonly KubeObject[], config: AddOnConfig): KubeObject[] {
+  const settings = JSON.stringify(config);
   const namespaces = new Set<string>();
   const decorated = objects.map((object) => {
     const plural = plurals[object.kind ?? ''];
     if (plural === undefined) return object;
-    const workload = structuredClone(object) as Workload;
-    const pod = workload.spec.template.spec;
-    if (Object.keys(config.nodeSelector).length > 0) {
-      pod.nodeSelector = { ...(pod.nodeSelector as Record<string, string>), ...config.nodeSelector };
-    }
-    if (config.tolerations) pod.tolerations = [...config.tolerations];
-    const containers = [...(pod.initContainers ?? []), ...pod.containers];
-    for (const container of containers) {
-      if (container.image) container.image = mirrored(container.image, config.registries);
-      const proxy = proxyEnvironment(config);
-      if (proxy.length > 0) container.env = [...(container.env ?? []), ...proxy];
-      const resources = resourcesOf(config, plural, object.metadata.name, container.name);
-      if (resources) container.resources = resources;
-    }
-    if (config.proxy.caBundle) {
-      mountProxyCa(pod, containers);
-      namespaces.add(object.metadata.namespace ?? '');
-    }
+    if (config.proxy.caBundle) namespaces.add(object.metadata.namespace ?? '');
+    const before = known.get(object);
+    if (before?.settings === settings) return before.workload;
+    const workload = decorateWorkload(object, plural, config);
+    known.set(object, { settings, workload });
     return workload;
   });
   return [...decorated, ...[...namespaces].map((namespace) => proxyCaMap(namespace, config.proxy.caBundle))];
+}
+
+function decorateWorkload(object: KubeObject, plural: string, config: AddOnConfig): Workload {
+  const workload = structuredClone(object) as Workload;
+  const pod = workload.spec.template.spec;
+  if (Object.keys(config.nodeSelector).length > 0) {
+    pod.nodeSelector = { ...(pod.nodeSelector as Record<string, string>), ...config.nodeSelector };
+  }
+  if (config.tolerations) pod.tolerations = [...config.tolerations];
+  const containers = [...(pod.initContainers ?? []), ...pod.containers];
+  for (const container of containers) {
+    if (container.image) container.image = mirrored(container.image, config.registries);
+    const proxy = proxyEnvironment(config);
+    if (proxy.length > 0) container.env = [...(container.env ?? []), ...proxy];
+    const resources = resourcesOf(config, plural, object.metadata.name, container.name);
+    if (resources) container.resources = resources;
+  }
+  if (config.proxy.caBundle) mountProxyCa(pod, containers);
+  return workload;
 }
 
 /**

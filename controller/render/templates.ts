@@ -14,8 +14,8 @@ export type Flavour = (typeof flavours)[number];
 
 type Template = (context: object) => string;
 
-/** Parsed files that are kept; what was not used for longest goes first: what every cluster has stays. */
-const cacheSize = 64;
+/** Parsed objects that are kept; what was not used for longest goes first: what every cluster has stays. */
+const cacheSize = 128;
 
 /** Renders a folder of templates to objects, in the order of the file names. */
 export class Templates {
@@ -66,10 +66,14 @@ export class Templates {
   render(flavour: Flavour, context: object, only?: readonly string[]): KubeObject[] {
     return (this.#flavours.get(flavour) ?? [])
       .filter(({ file }) => only === undefined || only.includes(file))
-      .flatMap(({ file, template }) => this.#parse(file, template(context)));
+      .flatMap(({ file, template }) =>
+        template(context)
+          .split(/^---$/m)
+          .flatMap((text) => this.#parse(file, text)),
+      );
   }
 
-  /** Most files come out the same for every cluster; reading YAML is the costly part. */
+  /** Most objects come out the same for every cluster; reading YAML is the costly part. */
   #parse(file: string, text: string): readonly KubeObject[] {
     const known = this.#parsed.get(text);
     if (known) {

@@ -42,6 +42,15 @@ function answerWith(...answers: [code: number, body: string, headers?: Record<st
 
 const seen = () => server.requests.map(({ method, url }) => `${method} ${url}`);
 
+test('whoever knows an object asks for nothing but its metadata', async () => {
+  answerWith([200, JSON.stringify({ metadata: { ...key, resourceVersion: '2' } })]);
+  const made = await client.create(configMaps, { metadata: { ...key } }, { metadataOnly: true });
+  await client.mergePatch(configMaps, key, { data: null }, { metadataOnly: true });
+  expect(made.metadata.resourceVersion).toBe('2');
+  const accept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+  expect(server.requests.map(({ headers }) => headers.accept)).toEqual([accept, accept]);
+});
+
 test('each method sends what the API asks for', async () => {
   answerWith([200, JSON.stringify(object)]);
   await client.get(configMaps, key);
@@ -55,14 +64,15 @@ test('each method sends what the API asks for', async () => {
   await client.mergePatch(configMaps, key, { data: null }, { subresource: 'status' });
   await client.jsonPatch(configMaps, key, [{ op: 'remove', path: '/data' }], { dryRun: true });
   await client.delete(configMaps, key, { uid: 'u', propagationPolicy: 'Foreground', gracePeriodSeconds: 0 });
+  expect(server.requests.map(({ headers }) => headers.accept)).toEqual(Array(7).fill('application/json'));
   const base = '/api/v1/namespaces/ns/configmaps';
   expect(seen()).toEqual([
     `GET ${base}/a`,
-    `POST ${base}?fieldManager=me`,
-    `PUT ${base}/a/status`,
-    `PATCH ${base}/a?fieldManager=me&force=true`,
-    `PATCH ${base}/a/status`,
-    `PATCH ${base}/a?dryRun=All`,
+    `POST ${base}?fieldManager=me&fieldValidation=Ignore`,
+    `PUT ${base}/a/status?fieldValidation=Ignore`,
+    `PATCH ${base}/a?fieldManager=me&fieldValidation=Ignore&force=true`,
+    `PATCH ${base}/a/status?fieldValidation=Ignore`,
+    `PATCH ${base}/a?fieldValidation=Ignore&dryRun=All`,
     `DELETE ${base}/a`,
   ]);
   expect(server.requests.map(({ headers }) => headers['content-type'])).toEqual([
@@ -150,7 +160,7 @@ test('500 is not repeated', async () => {
   expect(seen()).toHaveLength(2);
 });
 
-test('a connection that breaks under a request: reads and applies are repeated once, other writes never', async () => {
+test('a connection that breaks under a request: reads, applies and what may be repeated are repeated once, other writes never', async () => {
   server.answer((_, response) => void response.stream?.destroy());
   const cutOnce = () => {
     let isCut = false;
@@ -168,10 +178,13 @@ test('a connection that breaks under a request: reads and applies are repeated o
   await client.apply(configMaps, { metadata: key }, { fieldManager: 'me' });
   expect(seen()).toHaveLength(4);
   cutOnce();
+  await client.create(configMaps, { metadata: key }, { repeatable: true });
+  expect(seen()).toHaveLength(6);
+  cutOnce();
   const error = await client.create(configMaps, { metadata: key }).catch((e: unknown) => e);
   expect(error).toBeInstanceOf(ConnectionError);
   expect((error as ConnectionError).sent).toBe(true);
-  expect(seen()).toHaveLength(5);
+  expect(seen()).toHaveLength(7);
 });
 
 test('a server that is not there is reported at once as such', async () => {

@@ -39,6 +39,13 @@ export interface WriteOptions extends RequestOptions {
   subresource?: 'status' | 'scale' | 'approval' | undefined;
   /** Validate and admit, but store nothing. */
   dryRun?: boolean | undefined;
+  /** It may be sent again when the connection breaks: that it has been carried out already does no harm, or is noticed. */
+  repeatable?: boolean | undefined;
+}
+
+/** For writes of large objects that the caller knows: the answer is nothing but the metadata. */
+export interface MetadataOnly {
+  metadataOnly: true;
 }
 
 /** Options of a deletion. `uid` and `resourceVersion` are preconditions: a mismatch is a Conflict. */
@@ -94,6 +101,7 @@ export interface ObservedRequest {
 
 const silentWatchMs = 75_000;
 const jsonType = 'application/json';
+const metadataType = `${jsonType};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
 
 /**
  * A client of one API server. Methods throw ApiError when the server refuses, ConnectionError when no answer comes,
@@ -245,7 +253,17 @@ export class KubeClient {
   }
 
   /** Creates an object. Throws AlreadyExists when the name is taken. */
-  async create<T extends KubeObject>(type: ResourceType<T>, object: T, options: WriteOptions = {}): Promise<T> {
+  create<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: T,
+    options: WriteOptions & MetadataOnly,
+  ): Promise<KubeObject>;
+  create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: WriteOptions): Promise<T>;
+  async create<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: T,
+    options: WriteOptions & Partial<MetadataOnly> = {},
+  ): Promise<KubeObject> {
     const path = collectionPath(type, type.namespaced ? requiredNamespace(type, object) : undefined);
     return this.#write({ method: 'POST', path, body: withKind(type, object) }, options);
   }
@@ -283,12 +301,24 @@ export class KubeClient {
   }
 
   /** JSON merge patch (RFC 7386): null removes a field, lists are replaced whole. */
+  mergePatch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    patch: object,
+    options: WriteOptions & MetadataOnly,
+  ): Promise<KubeObject>;
+  mergePatch<T extends KubeObject>(
+    type: ResourceType<T>,
+    key: ObjectKey,
+    patch: object,
+    options?: WriteOptions,
+  ): Promise<T>;
   async mergePatch<T extends KubeObject>(
     type: ResourceType<T>,
     key: ObjectKey,
     patch: object,
-    options: WriteOptions = {},
-  ): Promise<T> {
+    options: WriteOptions & Partial<MetadataOnly> = {},
+  ): Promise<KubeObject> {
     const path = objectPath(type, key, options.subresource);
     return this.#write({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body: patch }, options);
   }
@@ -374,22 +404,34 @@ export class KubeClient {
 
   async #write<T>(
     request: Omit<JsonRequest, 'signal'>,
-    options: WriteOptions,
+    options: WriteOptions & Partial<MetadataOnly>,
     parameters: Record<string, boolean | undefined> = {},
   ): Promise<T> {
     const path = withQuery(request.path, {
       fieldManager: options.fieldManager,
+      // Otherwise the server looks for fields it does not know, to warn of them: it reads a body twice for that, and nobody
+      // here reads warnings. What becomes of such fields is the same.
+      fieldValidation: 'Ignore',
       dryRun: options.dryRun ? 'All' : undefined,
       ...parameters,
     });
-    return this.#json<T>({ ...request, path, signal: options.signal });
+    return this.#json<T>({
+      ...request,
+      path,
+      signal: options.signal,
+      idempotent: request.idempotent || options.repeatable === true,
+      ...(options.metadataOnly ? { accept: metadataType } : {}),
+    });
   }
 
   async #json<T>(request: JsonRequest): Promise<T> {
     const response = await this.#exchange({
       method: request.method,
       path: request.path,
-      headers: request.body === undefined ? {} : { 'content-type': request.contentType ?? jsonType },
+      headers: {
+        ...(request.accept === undefined ? {} : { accept: request.accept }),
+        ...(request.body === undefined ? {} : { 'content-type': request.contentType ?? jsonType }),
+      },
       body: request.body === undefined ? undefined : JSON.stringify(request.body),
       signal: request.signal,
       timeoutMs: this.#timeoutMs,
@@ -429,6 +471,7 @@ interface JsonRequest {
   method: HttpRequest['method'];
   path: string;
   contentType?: string;
+  accept?: string;
   body?: unknown;
   signal?: AbortSignal | undefined;
   idempotent?: boolean;

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest';
+import { patched, patchTo } from './merge-patch.ts';
+
+const whole = [
+  ['spec', 'options'],
+  ['spec', 'list'],
+  ['annotations', 'ours'],
+];
+const live = {
+  annotations: { theirs: 'yes', ours: 'old', kept: 'a' },
+  spec: { options: { kind: 'A', more: { rules: [1], deep: { a: 1 } } }, list: [1, 2, { x: 1 }], theirs: { a: 1 } },
+  status: 'fine',
+};
+
+test.each([
+  ['nothing new', live, live],
+  [
+    'values change, what others added stays',
+    { annotations: { kept: 'b', ours: 'new' }, spec: { options: live.spec.options, list: [3] } },
+    { ...live, annotations: { theirs: 'yes', ours: 'new', kept: 'b' }, spec: { ...live.spec, list: [3] } },
+  ],
+  [
+    'what is ours and no longer desired goes, with all that is in it',
+    { annotations: { kept: 'a' }, spec: { options: { kind: 'B', more: { deep: {} } } } },
+    {
+      annotations: { theirs: 'yes', kept: 'a' },
+      spec: { options: { kind: 'B', more: { deep: {} } }, theirs: { a: 1 } },
+      status: 'fine',
+    },
+  ],
+  [
+    'even when the desired state does not mention where it was',
+    { status: 'bad' },
+    { annotations: { theirs: 'yes', kept: 'a' }, spec: { theirs: { a: 1 } }, status: 'bad' },
+  ],
+  [
+    'another type takes the place',
+    { annotations: { ours: 'old' }, spec: { options: 'none', list: { a: 1 }, theirs: { a: [1] } } },
+    {
+      annotations: { theirs: 'yes', ours: 'old', kept: 'a' },
+      spec: { options: 'none', list: { a: 1 }, theirs: { a: [1] } },
+      status: 'fine',
+    },
+  ],
+])('%s', (_, desired, result) => {
+  expect(patched(live, patchTo(desired, live, whole))).toEqual(result);
+});
+
+test('what is not there is not taken out', () => {
+  expect(patchTo({ spec: { list: [1] } }, {}, whole)).toEqual({ spec: { list: [1] } });
+  expect(patchTo({}, { spec: {} }, whole)).toEqual({});
+});
+
+test('the object itself stays as it was', () => {
+  const before = structuredClone(live);
+  patched(live, { spec: { list: null, options: { more: null } }, annotations: null });
+  expect(live).toEqual(before);
+});
