@@ -18,7 +18,9 @@ export default defineConfig({
           setupFiles,
           include: files('test'),
           exclude: [...files('it.test'), ...files('e2e.test')],
-          testTimeout: 60_000,
+          // Of a test that takes a second: other suites and other programs may have most of the machine.
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
       {
