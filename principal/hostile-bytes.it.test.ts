@@ -233,15 +233,18 @@ test(`10,000 spoilt messages (SEED=${seed})`, async () => {
   expect(messages.length).toBeGreaterThan(10);
   const refused = await stage.metric('argocd_principal_refused_events_total');
   let call = await stage.agent();
-  for (let count = 0; count < 10_000; count++) {
-    if (call.isOver) call = await stage.agent();
-    const bytes = mutated(messages, words, random);
-    const lie = random.chance(0.005) ? random.integer(0, bytes.length + 10) : bytes.length;
-    await call.write(frame(bytes, random.chance(0.002) ? random.integer(0, 255) : 0, lie));
-  }
-  await Promise.race([call.end, call.settle()]);
-  // How many of them come before a call is ended, and the next is opened, is up to the machine: mostly above 1,000.
-  expect(await stage.metric('argocd_principal_refused_events_total')).toBeGreaterThan(refused + 100);
+  const send = async (many: number) => {
+    for (let count = 0; count < many; count++) {
+      if (call.isOver) call = await stage.agent();
+      const bytes = mutated(messages, words, random);
+      const lie = random.chance(0.005) ? random.integer(0, bytes.length + 10) : bytes.length;
+      await call.write(frame(bytes, random.chance(0.002) ? random.integer(0, 255) : 0, lie));
+    }
+    await Promise.race([call.end, call.settle()]);
+  };
+  await send(10_000);
+  // What follows a lie on the same call is lost: how many messages are read at all is up to the machine.
+  while ((await stage.metric('argocd_principal_refused_events_total')) <= refused + 1_000) await send(1_000);
 });
 
 /** What a Go agent sent, where recordings are at hand; they are no part of the project. */
