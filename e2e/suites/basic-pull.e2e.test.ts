@@ -17,6 +17,7 @@ import {
 import { pullChart, restrictedRefusals } from '../hub/index.ts';
 import { manifestWorks } from '../ocm/index.ts';
 import { RightsReview } from '../rights/index.ts';
+import { endlessHook, terminateHangingSync } from './hanging-sync.ts';
 
 const argocd = 'argocd';
 const release = 'argocd-pull-integration';
@@ -158,6 +159,32 @@ test('a sync that is asked for on the hub runs once on the cluster', async () =>
     syncResult: { revision: expect.stringMatching(/^[0-9a-f]{40}$/) },
   });
   expect(await deployed()).toBe(before + 1);
+});
+
+test('a sync that hangs on the cluster is terminated from the hub', async () => {
+  const { hub, git } = fleet;
+  const key = { namespace: argocd, name: 'stuck' };
+  await git.commit('stuck', { 'app/hook.yaml': endlessHook }, 'A hook without end');
+  await hub.client.create(applications, {
+    metadata: {
+      ...key,
+      labels: { [`${group}/pull-to-ocm-managed-cluster`]: 'true' },
+      annotations: {
+        [`${group}/ocm-managed-cluster`]: 'cluster1',
+        [`${group}/ocm-managed-cluster-app-namespace`]: argocd,
+        'argocd.argoproj.io/skip-reconcile': 'true',
+      },
+      finalizers: ['resources-finalizer.argocd.argoproj.io'],
+    },
+    spec: {
+      project: 'default',
+      source: { repoURL: git.url('stuck'), path: 'app', targetRevision: 'main' },
+      destination: { server: 'https://kubernetes.default.svc', namespace: 'stuck' },
+    },
+  });
+  await terminateHangingSync({ from: hub.client, key, on: member.cluster.client, copy: key });
+  await hub.client.delete(applications, key);
+  await waitForObject(hub.client, applications, key, (now) => now === undefined, generous);
 });
 
 test('with the ApplicationSet everything goes, and rights are what is used', async () => {

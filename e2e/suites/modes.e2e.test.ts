@@ -4,8 +4,6 @@ import {
   type KubeClient,
   type KubeObject,
   namespaces,
-  type Pod,
-  pods,
   resourceType,
   secrets,
 } from '../../lib/kube/index.ts';
@@ -20,6 +18,7 @@ import {
   waitForObjects,
 } from '../fleet/index.ts';
 import type { Network } from '../network/index.ts';
+import { endlessHook, operationOf, terminateHangingSync } from './hanging-sync.ts';
 import { describeLive } from './live.ts';
 import { unexplained } from './rights.ts';
 import { variantFiles } from './traffic.ts';
@@ -31,6 +30,8 @@ const argocd = 'argocd';
 /** An Argo CD that did not reach its repo server for a moment tries again after three minutes. */
 const generous = { timeoutMs: 300_000 };
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
+const stuck = { namespace: argocd, name: 'stuck' };
+const isOutOfSync = (found: Application | undefined) => found?.status?.sync?.status === 'OutOfSync';
 const automated = { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] };
 
 interface AppProject extends KubeObject {
@@ -84,16 +85,11 @@ describe('a managed cluster: the hub owns its Applications', () => {
   });
 
   test('a sync that hangs is terminated from the hub', async () => {
-    await terminates({
-      name: 'stuck',
-      create: (name) =>
-        hub.create(applications, app({ namespace: argocd, name }, { name: 'cluster1' }, undefined, 'stuck')),
-      from: hub,
-      mirror: (name) => ({ namespace: argocd, name }),
-      on: managed,
-    });
-    await hub.delete(applications, { namespace: argocd, name: 'stuck' });
-    await becomes(managed, { namespace: argocd, name: 'stuck' }, (found) => found === undefined);
+    await hub.create(applications, app(stuck, { name: 'cluster1' }, undefined, 'stuck'));
+    await becomes(hub, stuck, isOutOfSync);
+    await terminateHangingSync({ from: hub, key: stuck, on: managed, copy: stuck });
+    await hub.delete(applications, stuck);
+    await becomes(managed, stuck, (found) => found === undefined);
   });
 
   test('an edit on the cluster is undone, a deletion there too, and Argo CD goes on', async () => {
@@ -219,16 +215,12 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
   });
 
   test('a sync that hangs is terminated from the hub', async () => {
-    await terminates({
-      name: 'stuck',
-      create: (name) =>
-        autonomous.create(applications, app({ namespace: argocd, name }, { name: 'in-cluster' }, undefined, 'stuck')),
-      from: hub,
-      mirror: (name) => ({ namespace: 'cluster2', name }),
-      on: autonomous,
-    });
-    await autonomous.delete(applications, { namespace: argocd, name: 'stuck' });
-    await becomes(hub, { namespace: 'cluster2', name: 'stuck' }, (found) => found === undefined);
+    const mirror = { namespace: 'cluster2', name: 'stuck' };
+    await autonomous.create(applications, app(stuck, { name: 'in-cluster' }, undefined, 'stuck'));
+    await becomes(hub, mirror, isOutOfSync);
+    await terminateHangingSync({ from: hub, key: mirror, on: autonomous, copy: stuck });
+    await autonomous.delete(applications, stuck);
+    await becomes(hub, mirror, (found) => found === undefined);
   });
 
   test('an edit on the hub is undone, a deletion there too, and the cluster is not touched', async () => {
@@ -356,14 +348,6 @@ describe('when the fleet is given up', () => {
 });
 
 /** A hook that never ends. */
-const endlessHook = `apiVersion: v1
-kind: Pod
-metadata: { name: endless, annotations: { argocd.argoproj.io/hook: PreSync } }
-spec:
-  restartPolicy: Never
-  containers: [{ name: wait, image: "registry.k8s.io/pause:3.10" }]
-`;
-
 function app(
   key: { namespace: string; name: string },
   destination: { name?: string; server?: string },
@@ -388,12 +372,6 @@ const becomes = (client: KubeClient, key: Key, accept: (found: Application | und
 
 async function deployed(client: KubeClient, namespace: string): Promise<string | undefined> {
   return (await client.get(configMaps, { namespace, name: 'variant' }))?.data?.text;
-}
-
-function operationOf(application: Application | undefined) {
-  return application?.status?.operationState as
-    | { phase?: string; startedAt?: string; message?: string; operation?: { info?: { name: string; value: string }[] } }
-    | undefined;
 }
 
 /** Sets an operation as Argo CD's API server does, and follows it to its end. */
@@ -428,33 +406,6 @@ async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; 
   stop.abort();
   await watching;
   expect([...starts]).toHaveLength(1);
-}
-
-const isReady = (pod: Pod | undefined) =>
-  pod?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
-
-/** Starts a sync that hangs in a hook, and terminates it from the hub as Argo CD's API server does. */
-async function terminates(where: {
-  name: string;
-  create: (name: string) => Promise<unknown>;
-  from: KubeClient;
-  mirror: (name: string) => Key;
-  on: KubeClient;
-}): Promise<void> {
-  const key = where.mirror(where.name);
-  await where.create(where.name);
-  await becomes(where.from, key, (found) => found?.status?.sync?.status === 'OutOfSync');
-  const sync = { revision: 'main', syncOptions: ['CreateNamespace=true'] };
-  await where.from.mergePatch(applications, key, { operation: { sync } });
-  // Argo CD's controller loses what is written while it looks at an operation: now it waits for the hook alone.
-  await waitForObject(where.on, pods, { namespace: where.name, name: 'endless' }, isReady, generous);
-  await becomes(where.from, key, (found) => {
-    const { phase, message = '' } = operationOf(found) ?? {};
-    return phase === 'Running' && /waiting for completion of hook/.test(message);
-  });
-  await where.from.mergePatch(applications, key, { status: { operationState: { phase: 'Terminating' } } });
-  const ended = await becomes(where.from, key, (found) => operationOf(found)?.phase === 'Failed');
-  expect(operationOf(ended)?.message).toContain('terminated');
 }
 
 function text(data: string | undefined): string {

@@ -227,7 +227,7 @@ test('leadership passes at once when it is released, and after the lease when th
   await b.done;
   expect(errors).toMatchObject([{ name: 'LeadershipLostError', code: 'LEADERSHIP_LOST' }]);
   const lease = await client.get(leases, { namespace, name: 'lease' });
-  expect(lease?.spec).toMatchObject({ holderIdentity: 'c', leaseTransitions: 2, leaseDurationSeconds: 6 });
+  expect(lease?.spec).toMatchObject({ holderIdentity: 'c', leaseTransitions: 2, leaseDurationSeconds: termMs / 1000 });
   c.stop.abort();
   await c.done;
 });
