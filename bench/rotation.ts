@@ -29,10 +29,10 @@ const help = `Usage: npm run bench -- rotation [--changes N] [--clusters N] [--r
 
 A hub with controller and principal, managed clusters with their agents, all as processes on real API servers, enrolled
 as a user would. Changes of Applications flow from the hub to all clusters while the certificate authority is replaced.
-Beside them,
-this process copies as many changes of its own from the hub to the clusters: what the machine and the API servers alone make
-of it. Prints how late the changes arrive, the longest time without any, and how often an agent had to connect anew. Then the programs are started anew, one after the
-other, to see that what they have now is of the new authority and works.
+Beside them, this process copies as many changes of its own from the hub to the clusters: what the machine and the API
+servers alone make of it. Prints how late the changes arrive, the longest time without any, and how often an agent had to
+connect anew. Then the programs are started anew, one after the other, to see that what they have now is of the new
+authority and works.
 
   --changes N   changes in all (2000)
   --clusters N  managed clusters (3)

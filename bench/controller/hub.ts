@@ -2,7 +2,13 @@ import { join } from 'node:path';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
 import { managedClusters, type PlacementDecision, placementDecisions, placements } from '../../e2e/ocm/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
-import { clusterRoleBindings, type KubeClient, namespaces, resourceType, serviceAccounts } from '../../lib/kube/index.ts';
+import {
+  clusterRoleBindings,
+  type KubeClient,
+  namespaces,
+  resourceType,
+  serviceAccounts,
+} from '../../lib/kube/index.ts';
 import { inParallel } from '../scale/in-parallel.ts';
 
 /** Namespace of the GitOpsCluster. */

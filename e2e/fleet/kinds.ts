@@ -18,6 +18,17 @@ export interface Application extends KubeObject {
   operation?: Record<string, unknown>;
 }
 
+/** argoproj.io/v1alpha1 AppProject, the fields that the suites look at. */
+export interface AppProject extends KubeObject {
+  spec: {
+    description?: string;
+    sourceRepos?: string[];
+    destinations?: { name?: string; server?: string; namespace: string }[];
+    clusterResourceWhitelist?: { group: string; kind: string }[];
+    sourceNamespaces?: string[];
+  };
+}
+
 /** open-cluster-management.io GitOpsCluster, the fields that the suites look at. */
 export interface GitOpsCluster extends KubeObject {
   spec?: Record<string, unknown>;
@@ -34,6 +45,15 @@ export const applications = resourceType<Application>({
   version: 'v1alpha1',
   kind: 'Application',
   plural: 'applications',
+  namespaced: true,
+});
+
+/** Argo CD's AppProject. */
+export const appProjects = resourceType<AppProject>({
+  group: 'argoproj.io',
+  version: 'v1alpha1',
+  kind: 'AppProject',
+  plural: 'appprojects',
   namespaced: true,
 });
 

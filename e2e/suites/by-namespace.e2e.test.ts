@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
-import { resourceType } from '../../lib/kube/index.ts';
 import {
   applications,
+  appProjects,
   gitOpsClusters,
   guestbookValues,
   isSyncedAndHealthy,
@@ -17,14 +17,6 @@ import { describeTickers, ticker, tickerFiles, tickerSpec } from './ticker.ts';
 
 const onHub = { namespace: 'cluster1', name: ticker };
 const onCluster = { namespace: 'argocd', name: ticker };
-
-const appProjects = resourceType({
-  group: 'argoproj.io',
-  version: 'v1alpha1',
-  kind: 'AppProject',
-  plural: 'appprojects',
-  namespaced: true,
-});
 
 let fleet: SharedFleet;
 let argoCd: HubArgoCd;

@@ -1,18 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { configMaps, resourceType } from '../../lib/kube/index.ts';
+import { configMaps } from '../../lib/kube/index.ts';
 import { ArgoCdApi, ArgoCdTerminal } from '../argocd/index.ts';
-import { applications, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
+import { applications, appProjects, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
 import { at, generous, HubArgoCd, pathOf, type ResourceNode, type Tree, where } from './hub-argocd.ts';
 import { deployment, describeTickers, podType, ticker, tickerFiles, tickerSpec, type Way } from './ticker.ts';
 import type { TwoModes } from './two-modes.ts';
 
-const appProjects = resourceType({
-  group: 'argoproj.io',
-  version: 'v1alpha1',
-  kind: 'AppProject',
-  plural: 'appprojects',
-  namespaced: true,
-});
 const everythingAllowed = {
   metadata: { namespace: 'argocd', name: 'default' },
   spec: {

@@ -1,15 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test, vi } from 'vitest';
-import {
-  configMaps,
-  type KubeClient,
-  type KubeObject,
-  namespaces,
-  resourceType,
-  secrets,
-} from '../../lib/kube/index.ts';
+import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
 import {
   type Application,
+  type AppProject,
   applications,
+  appProjects,
   gitOpsClusters,
   isSyncedAndHealthy,
   releaseNamespace,
@@ -33,21 +28,6 @@ const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'norm
 const stuck = { namespace: argocd, name: 'stuck' };
 const isOutOfSync = (found: Application | undefined) => found?.status?.sync?.status === 'OutOfSync';
 const automated = { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] };
-
-interface AppProject extends KubeObject {
-  spec: {
-    description?: string;
-    destinations?: { name?: string; server?: string; namespace: string }[];
-    sourceNamespaces?: string[];
-  };
-}
-const appProjects = resourceType<AppProject>({
-  group: 'argoproj.io',
-  version: 'v1alpha1',
-  kind: 'AppProject',
-  plural: 'appprojects',
-  namespaced: true,
-});
 
 let stage: TwoModes;
 let fleet: SharedFleet;
