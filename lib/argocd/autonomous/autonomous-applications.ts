@@ -21,6 +21,7 @@ import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from 
 import type { AgentKind, Listed, ObjectMessage, PrincipalPeerInfo, SourcePart } from '../parts/part.ts';
 import type { SyncStats } from '../parts/stats.ts';
 import { isSkipped } from '../routing.ts';
+import { Terminations } from '../terminations.ts';
 import { CopyWriter } from '../writing/copy-writer.ts';
 import type { Plan } from '../writing/plan.ts';
 import { planOperation, planTermination, planTriggers } from './intent-plan.ts';
@@ -45,8 +46,8 @@ export interface AutonomousApplicationsOptions {
 interface Intent {
   readonly ref: ObjectRef;
   readonly message: ApplicationMessage;
-  /** It is taken up again after another operation has ended. */
-  readonly deferred?: string;
+  /** Not as it came: it is taken up again. */
+  readonly again?: string;
 }
 
 /**
@@ -77,6 +78,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
    * a restart loses none.
    */
   readonly #deferred = new Map<string, ApplicationMessage>();
+  readonly #terminations = new Terminations<ApplicationMessage>();
   /** Applications whose deletion the principal was told a moment ago. */
   readonly #justDeleted = new Set<string>();
   #inbox: Inbox<Intent> | undefined;
@@ -121,7 +123,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
         apply: (intent, aborted) => this.#apply(intent, aborted),
         acknowledge: (intent) => this.#acknowledge(intent),
         laneOf: ({ ref }) => ref.name,
-        idOf: ({ message, deferred }) => deferred ?? `${message.type}/${message.resourceId}/${message.eventId}`,
+        idOf: ({ message, again }) => again ?? `${message.type}/${message.resourceId}/${message.eventId}`,
         supersedes: () => false,
         once: () => true,
         onError: (error, { ref }, attempt) =>
@@ -268,7 +270,11 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     const local = this.#view.get(ref);
     if (deferred !== undefined && local?.operation === undefined) {
       this.#deferred.delete(ref.name);
-      this.#inbox?.receive({ ref, message: deferred, deferred: this.#newId() });
+      this.#inbox?.receive({ ref, message: deferred, again: this.#newId() });
+    }
+    const overruled = this.#terminations.overruled(ref.name, local);
+    if (overruled !== undefined) {
+      this.#inbox?.receive({ ref, message: overruled, again: this.#newId() });
     }
   }
 
@@ -303,8 +309,22 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
       case 'set-operation':
         return this.#operate(intent, signal);
       default:
-        return this.#run(ref, (local) => planTermination(message.object, local), signal);
+        return this.#terminate(intent, signal);
     }
+  }
+
+  #terminate({ ref, message }: Intent, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#run(
+      ref,
+      (local) => {
+        const plan = planTermination(message.object, local);
+        if (plan.action === 'update' && local !== undefined) {
+          this.#terminations.carriedOut(ref.name, local, message);
+        }
+        return plan;
+      },
+      signal,
+    );
   }
 
   async #operate({ ref, message }: Intent, signal: AbortSignal): Promise<InboxOutcome> {
@@ -345,7 +365,9 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
   }
 
-  #acknowledge({ ref, message }: Intent): void {
+  #acknowledge({ ref, message, again }: Intent): void {
+    // It was acknowledged when it was carried out first.
+    if (message.type === 'terminate-operation' && again !== undefined) return;
     if (this.#deferred.get(ref.name)?.eventId !== message.eventId) {
       this.#connection?.acknowledge(message);
       // What is told after this is the answer, also when nothing came of it.

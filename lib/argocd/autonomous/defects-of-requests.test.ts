@@ -95,6 +95,30 @@ describe('requests', () => {
     expect(agent.application()?.operation).toEqual({ sync: { revision: 'two' } });
   });
 
+  test('an operation that Argo CD goes on with, as its controller may, is ended again, and no other one', async () => {
+    const { lab, agent } = joined();
+    const operation = { sync: { revision: 'one' } };
+    agent.cluster.objects.create(ownApplication());
+    await lab.run(5_000);
+    const run = { phase: 'Running', operation, startedAt: 't' };
+    agent.cluster.objects.patch(local, { operation, status: { operationState: run } });
+    await lab.run(5_000);
+    lab.hub.objects.patch(hubRef, { status: { operationState: { phase: 'Terminating' } } });
+    await lab.run();
+    const phase = () => agent.application()?.status?.operationState?.phase;
+    for (let round = 0; round < 3; round++) {
+      expect(phase()).toBe('Terminating');
+      agent.cluster.objects.patch(local, { status: { operationState: { phase: 'Running' } } });
+      await lab.run();
+    }
+    expect(phase()).toBe('Terminating');
+    agent.cluster.objects.patch(local, { operation: null, status: { operationState: { phase: 'Failed' } } });
+    await lab.run();
+    agent.cluster.objects.patch(local, { operation, status: { operationState: { ...run, startedAt: 'u' } } });
+    await lab.run(5_000);
+    expect(phase()).toBe('Running');
+  });
+
   test('an operation that is set while the hub sees another run is sent after that', async () => {
     const { lab, principal, agent } = joined();
     agent.cluster.objects.create(ownApplication());

@@ -268,6 +268,9 @@ export class AgentSync implements AgentKind<MirrorPart> {
     if (work.is === 'operation') {
       return this.#operations.resume(ref, message, signal);
     }
+    if (work.is === 'termination') {
+      return this.#oneShots.terminate(ref, message, signal);
+    }
     const place = placeOf(ref);
     switch (message.type) {
       case 'create':
@@ -412,6 +415,10 @@ export class AgentSync implements AgentKind<MirrorPart> {
       this.#wanted.set(place, { ...wanted, ownRefresh: false });
     }
     this.#operations.localChange(ref, now);
+    const message = this.#oneShots.overruled(ref, now);
+    if (message !== undefined) {
+      this.#inbox?.receive({ is: 'termination', ref, id: this.#newId(), message });
+    }
     this.#nudges.follow(ref, isManaged(now) ? now : undefined);
     this.#reporter.changed(ref);
     const leaver = this.#leavers.get(place);

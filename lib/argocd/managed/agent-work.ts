@@ -7,6 +7,8 @@ export type Work =
   | { readonly is: 'message'; readonly ref: ObjectRef; readonly message: ApplicationMessage }
   /** An operation that waited gets its turn. */
   | { readonly is: 'operation'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
+  /** Argo CD went on with an operation that was to end. */
+  | { readonly is: 'termination'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
   | { readonly is: 'doubt'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'nudge'; readonly ref: ObjectRef; readonly id: string }
   | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };

@@ -2,6 +2,8 @@ import type { InboxOutcome, ObjectRef, View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { displayName, type SyncLog } from '../log.ts';
 import type { ApplicationMessage } from '../parts/messages.ts';
+import { placeOf } from '../place.ts';
+import { Terminations } from '../terminations.ts';
 import type { CopyWriter } from '../writing/copy-writer.ts';
 import type { Plan } from '../writing/plan.ts';
 import { planNote, planOperation, planTermination, planUnnoted } from './operation-plan.ts';
@@ -18,6 +20,8 @@ export class OneShots {
   readonly #log: SyncLog;
   /** What had started last when an operation was first tried. */
   readonly #operations = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
+
+  readonly #terminations = new Terminations<ApplicationMessage>();
 
   constructor(options: { writer: CopyWriter; view: View<Application>; log: SyncLog }) {
     this.#writer = options.writer;
@@ -52,7 +56,17 @@ export class OneShots {
 
   /** Ends the operation that runs. */
   terminate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
-    return this.#run(ref, (local) => planTermination(message.object, local), signal);
+    const plan = (local: Application | undefined): Plan => {
+      const next = planTermination(message.object, local);
+      if (next.action === 'update' && local !== undefined) this.#terminations.carriedOut(placeOf(ref), local, message);
+      return next;
+    };
+    return this.#run(ref, plan, signal);
+  }
+
+  /** The termination that has to be carried out again, now that a copy is like this. */
+  overruled(ref: ObjectRef, local: Application | undefined): ApplicationMessage | undefined {
+    return this.#terminations.overruled(placeOf(ref), local);
   }
 
   /** Deletes the copy of a source. `last` is what the source was, if that is known. */

@@ -120,6 +120,24 @@ test('the first can be ended while the second waits; what was seen to run is end
   expect(agent.copy()?.status?.operationState?.phase, 'the wish was about the first').toBe('Running');
 });
 
+test('an operation that Argo CD goes on with, as its controller may, is ended again, and no other one', async () => {
+  const { lab, agent } = await askedTwice();
+  const phase = () => agent.copy()?.status?.operationState?.phase;
+  lab.hub.objects.patch(hubRef, { status: { operationState: { phase: 'Terminating' } } });
+  await lab.run(100);
+  for (let round = 0; round < 3; round++) {
+    expect(phase()).toBe('Terminating');
+    agent.cluster.objects.patch(ref, { status: { operationState: { phase: 'Running' } } });
+    await lab.run(100);
+  }
+  expect(phase()).toBe('Terminating');
+  ends(agent);
+  await lab.run(100);
+  begins(agent, 't2');
+  await lab.run(3_000);
+  expect(phase()).toBe('Running');
+});
+
 test('an operation waits while its copy is being deleted here, and is done to the next one', async () => {
   const lab = new Lab();
   lab.hub.objects.create(hubApplication({ finalizers: [resources] }));
