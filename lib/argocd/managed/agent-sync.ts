@@ -75,8 +75,8 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #view: View<Application>;
   readonly #wanted = new Map<string, Wanted>();
   readonly #troubles: Troubles;
-  /** Copies that go with their source: the principal is told when they are gone. Place → source UID. */
-  readonly #leavers = new Map<string, string>();
+  /** Copies that go with their source, by place: the principal is told when they are gone, whatever becomes of their marks. */
+  readonly #leavers = new Map<string, { readonly uid: string | undefined; readonly source: string }>();
   readonly #fights: Fights;
   readonly #nudges: Nudges;
   readonly #reporter: Reporter;
@@ -170,7 +170,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         this.#wanted.set(place, wantedAsFound(application));
         this.#operations.found(application);
       } else if (isManaged(application)) {
-        this.#leavers.set(place, copiedFrom(application));
+        this.#leavers.set(place, { uid: application.metadata.uid, source: copiedFrom(application) });
       }
     }
     signal.addEventListener('abort', () => {
@@ -276,7 +276,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       case 'create':
       case 'spec-update': {
         this.#wanted.set(place, wantedAfter(message, this.#wanted.get(place)));
-        if (this.#leavers.get(place) === sourceUidOf(message.object)) {
+        if (this.#leavers.get(place)?.source === sourceUidOf(message.object)) {
           this.#leavers.delete(place);
         }
         const outcome = await this.#bringInStep(ref, {}, signal);
@@ -377,8 +377,9 @@ export class AgentSync implements AgentKind<MirrorPart> {
     const wanted = this.#wanted.get(place);
     const last = wanted !== undefined && sourceUidOf(wanted.object) === sourceUid ? wanted.object : undefined;
     this.#operations.forget(ref, sourceUid);
-    if (copiedFrom(this.#view.get(ref)) === sourceUid) {
-      this.#leavers.set(place, sourceUid);
+    const copy = this.#view.get(ref);
+    if (copiedFrom(copy) === sourceUid) {
+      this.#leavers.set(place, { uid: copy?.metadata.uid, source: sourceUid });
     } else {
       this.#reporter.gone(ref, sourceUid);
     }
@@ -422,10 +423,10 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#nudges.follow(ref, isManaged(now) ? now : undefined);
     this.#reporter.changed(ref);
     const leaver = this.#leavers.get(place);
-    if (now === undefined && leaver !== undefined && copiedFrom(old) === leaver) {
+    if (now === undefined && leaver !== undefined && old?.metadata.uid === leaver.uid) {
       this.#leavers.delete(place);
       if (old?.metadata.deletionTimestamp !== undefined) {
-        this.#reporter.gone(ref, leaver);
+        this.#reporter.gone(ref, leaver.source);
       }
     }
     if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {

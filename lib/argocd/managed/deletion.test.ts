@@ -172,6 +172,17 @@ test('F.2 50: what the old cluster is still removing is told on the Application 
   expect(lab.log.map(({ message }) => message)).toContain('the agent has removed what the Application deployed there');
 });
 
+test('a removal on the old cluster is told of to its end, though somebody takes the marks off the copy meanwhile', async () => {
+  const lab = new Lab();
+  const { one } = await moved(lab);
+  one.cluster.objects.patch(ref, { metadata: { annotations: { [annotations.sourceUid]: null } } });
+  await lab.run(1_000);
+  expect(notices(lab)).toHaveLength(1);
+  finish(one.cluster.objects, ref);
+  await lab.run(5_000);
+  expect(notices(lab)).toEqual([]);
+});
+
 test.each(['while the connection is broken', 'while the agent is down', 'after the agent was down', 'for good'])(
   'a removal on the old cluster that ends %s is told of to its end',
   async (when) => {
