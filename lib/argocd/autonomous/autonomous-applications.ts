@@ -209,7 +209,8 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
       // What a Go principal has besides the spec is not known.
       this.#outbox.peerHolds(key, { uid });
     }
-    return local === undefined ? undefined : name;
+    // What is not here now may be here by the time it has told everything.
+    return local === undefined && !this.#outbox.knows(key) ? undefined : name;
   }
 
   lacks(id: string): void {

@@ -320,6 +320,35 @@ test('nothing is remembered of an agent that says it has what it should not have
   expect(principal.parts.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
 });
 
+test('what an agent said to have is known to be there, also when it was selected only after that, and then deleted', async () => {
+  const lab = new Lab();
+  lab.hub.objects.create(hubApplication());
+  // A label selector leaves it out.
+  lab.hub.isHidden = () => true;
+  const principal = lab.principal();
+  const send = (message: Message) => principal.said.push(message) > 0;
+  principal.parts.connected('a', 'managed', { send, acknowledge: () => undefined });
+  const uid = lab.hub.objects.get(ref)?.metadata.uid ?? '';
+  const says = (type: 'request-update' | 'request-synced-resource-list', payload: object) =>
+    principal.parts.receive('a', {
+      target: 'resourceResync',
+      type,
+      resourceId: type,
+      eventId: type,
+      payload,
+    } as Message);
+  says('request-update', { kind: 'Application', name: 'shop', namespace: 'argocd', uid, checksum: null, digest: 'x' });
+  lab.hub.isHidden = () => false;
+  lab.hub.objects.patch(ref, { metadata: { labels: { team: 'a' } } });
+  await lab.run(10);
+  says('request-synced-resource-list', { checksum: 'another', complete: true });
+  lab.hub.objects.delete(ref, { propagation: 'Background' });
+  const question = principal.said.find(({ type }) => type === 'request-resource-resync');
+  if (question !== undefined) principal.parts.acknowledged('a', question);
+  await lab.run(3_000);
+  expect(told(principal, 'delete')).toHaveLength(1);
+});
+
 test('an agent that names things without end, and deletes none, is remembered with a bounded part of them', async () => {
   const lab = new Lab();
   const principal = lab.principal();

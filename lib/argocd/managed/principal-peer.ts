@@ -222,7 +222,8 @@ export class PrincipalPeer implements SourcePart {
     } else if (this.#outbox.held(key)?.uid !== uid || !this.#hasSpec(key, checksum)) {
       this.peerHolds(key, { uid, digest: this.#digestAt(key, uid, checksum) });
     }
-    return this.#options.read(key) === undefined ? undefined : idOf(key);
+    // What it should not have now it may be meant to have by the time it has told everything.
+    return this.#options.read(key) === undefined && !this.#outbox.knows(key) ? undefined : idOf(key);
   }
 
   lacks(id: string): void {

@@ -55,7 +55,7 @@ export interface SourcePart extends Part {
   open(): void;
   /**
    * The peer said what it holds of an object (protocol: `request-update`); an empty uid: nothing. Gives the id of the object
-   * that it means, undefined when it should not have any such.
+   * that it means, undefined when it should not have any such and nothing is remembered of that.
    */
   holds(update: RequestUpdate): string | undefined;
   /** The peer, having told of everything that it holds, did not tell of this one. */

@@ -17,6 +17,8 @@ const shuffleMs = 250;
  */
 const busyMs = 500;
 const mostExtensions = 5;
+/** Of so much that a peer says to hold is kept that it said so; it is told again of the rest. */
+const mostReported = 100_000;
 
 /**
  * The resync conversation of the side that owns the objects. A peer that is new to this process is asked what it holds
@@ -95,7 +97,7 @@ export class SourceResync implements Resync {
       this.#waitForIntroduction();
     }
     const id = this.#context.parts.find(({ kind }) => kind === update.kind)?.holds(update);
-    if (id !== undefined) {
+    if (id !== undefined && this.#reported.size < mostReported) {
       this.#reported.add(across(update.kind, id));
     }
   }

@@ -234,7 +234,8 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
     } else {
       outbox.peerHolds(key, { uid });
     }
-    return now === undefined ? undefined : key.name;
+    // What it should not have now it may be meant to have by the time it has told everything.
+    return now === undefined && !outbox.knows(key) ? undefined : key.name;
   }
 
   #isChecksumOf(checksum: string | null, sent: T, agent: string): boolean {
