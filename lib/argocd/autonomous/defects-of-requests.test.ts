@@ -95,6 +95,22 @@ describe('requests', () => {
     expect(agent.application()?.operation).toEqual({ sync: { revision: 'two' } });
   });
 
+  test('a refresh after Argo CD has answered the one before is not taken for that one, however late the news of it', async () => {
+    const { lab, principal, agent } = joined();
+    agent.cluster.objects.create(ownApplication());
+    await lab.run(5_000);
+    const refresh = () => agent.application()?.metadata.annotations?.[annotations.refresh];
+    lab.hub.objects.patch(hubRef, { metadata: { annotations: { [annotations.refresh]: 'normal' } } });
+    await lab.run();
+    expect(refresh()).toBe('normal');
+    agent.cluster.lagMs = 1_000;
+    agent.cluster.objects.patch(local, { metadata: { annotations: { [annotations.refresh]: null } } });
+    const [wish] = told(principal, 'spec-update');
+    if (wish !== undefined) agent.parts.receive({ ...wish, eventId: 'again' });
+    await lab.run(100);
+    expect(refresh()).toBe('normal');
+  });
+
   test('an operation that Argo CD goes on with, as its controller may, is ended again, and no other one', async () => {
     const { lab, agent } = joined();
     const operation = { sync: { revision: 'one' } };

@@ -2,7 +2,7 @@ import type { MergePatch } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
 import { applyMergePatch, isEqual } from '../merge-patch.ts';
 import { isInProgress, withoutStaleState } from '../operation-state.ts';
-import { newTriggers } from '../triggers.ts';
+import { triggersOf } from '../triggers.ts';
 import type { Plan } from '../writing/plan.ts';
 import { mirroredUid } from './mirror.ts';
 
@@ -18,7 +18,8 @@ export function planTriggers(mirror: Application, local: Application | undefined
   if (objection !== undefined || local === undefined) {
     return { action: 'refuse', message: `not refreshed: ${objection}` };
   }
-  const wanted = newTriggers(mirror, local);
+  // Also one that is there already: what is known of the object may be old, and Argo CD may have answered that one.
+  const wanted = triggersOf(mirror);
   return Object.keys(wanted).length === 0 ? { action: 'none' } : update(local, { metadata: { annotations: wanted } });
 }
 
