@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { mergePatchBetween } from '../lib/argocd/index.ts';
 import {
   isAlreadyExists,
   isNotFound,
@@ -8,8 +9,8 @@ import {
   keyOf,
   type ResourceType,
 } from '../lib/kube/index.ts';
-import { patched, patchTo } from './merge-patch.ts';
 import { fieldManager, keys, managedBy } from './names.ts';
+import { overlay } from './overlay.ts';
 
 /** An object of a name that the controller needs belongs to someone else. */
 export class ForeignObjectError extends Error {
@@ -157,11 +158,12 @@ export class Applier {
       }
     }
     try {
-      const patch = patchTo(desired, live, alone);
+      const wanted = overlay(live, desired, alone);
+      const patch = mergePatchBetween(live, wanted) ?? {};
       const { metadata } = await this.#client.mergePatch(type, desired.metadata, patch, how);
       // The server has made of it what there was already.
       if (metadata.resourceVersion === live.metadata.resourceVersion) this.#settle(id, desired, live, options);
-      return this.#remember(id, patched(live, patch), metadata);
+      return this.#remember(id, wanted, metadata);
     } catch (error) {
       if (!isNotFound(error)) throw error;
       return this.#writeAlone(type, desired, undefined, options);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { patched, patchTo } from './merge-patch.ts';
+import { overlay } from './overlay.ts';
 
 const whole = [
   ['spec', 'options'],
@@ -43,16 +43,16 @@ test.each([
     },
   ],
 ])('%s', (_, desired, result) => {
-  expect(patched(live, patchTo(desired, live, whole))).toEqual(result);
+  expect(overlay(live, desired, whole)).toEqual(result);
 });
 
 test('what is not there is not taken out', () => {
-  expect(patchTo({ spec: { list: [1] } }, {}, whole)).toEqual({ spec: { list: [1] } });
-  expect(patchTo({}, { spec: {} }, whole)).toEqual({});
+  expect(overlay({}, { spec: { list: [1] } }, whole)).toEqual({ spec: { list: [1] } });
+  expect(overlay({ spec: {} }, {}, whole)).toEqual({ spec: {} });
 });
 
 test('the object itself stays as it was', () => {
   const before = structuredClone(live);
-  patched(live, { spec: { list: null, options: { more: null } }, annotations: null });
+  overlay(live, { spec: { list: [3], theirs: { a: 2 } }, annotations: { kept: 'b' } }, whole);
   expect(live).toEqual(before);
 });
