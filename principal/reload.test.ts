@@ -42,44 +42,43 @@ function slowProxy(meanwhile: () => void) {
   return { served, start };
 }
 
+/** Starts a proxy whose certificate changes while its port is being taken; resolves when it serves with the newest one. */
+async function servesWith(
+  newest: string,
+  served: readonly unknown[],
+  run: (common: { logger: typeof logger; signal: AbortSignal }) => Promise<void>,
+): Promise<void> {
+  const stop = new AbortController();
+  const running = run({ logger, signal: stop.signal });
+  await vi.waitFor(() => expect(served.at(-1)).toBe(newest));
+  stop.abort();
+  await running;
+}
+
 test('the resource proxy serves with the newest certificate', async () => {
   const { authority, before, after } = await pairs();
   const resourceProxy = live<KeyPair>(parseKeyPair, before);
   const resourceProxyTrust = live<string>((fields) => parseTrust(fields), { 'ca.crt': authority.certificate });
   const { served, start } = slowProxy(() => resourceProxy.offer(after));
-  const stop = new AbortController();
-  const running = proxyResources({
-    settings: { flags: { 'resource-proxy-listen': ':0', 'terminal-idle-timeout': 0 }, tls: { settings: {} } },
-    credentials: { resourceProxy, resourceProxyTrust },
-    live: { serveResources: start },
-    logger,
-    signal: stop.signal,
-  } as never);
-  await vi.waitFor(() => expect(served.at(-1)).toBe(after['tls.crt']));
-  stop.abort();
-  await running;
+  const settings = { flags: { 'resource-proxy-listen': ':0', 'terminal-idle-timeout': 0 }, tls: { settings: {} } };
+  const credentials = { resourceProxy, resourceProxyTrust };
+  await servesWith(after['tls.crt'], served, (common) =>
+    proxyResources({ settings, credentials, live: { serveResources: start }, ...common } as never),
+  );
 });
 
 test('the Redis proxy serves with the newest certificate', async () => {
   const { before, after } = await pairs();
   const redisProxy = live<KeyPair>(parseKeyPair, before);
   const { served, start } = slowProxy(() => redisProxy.offer(after));
-  const stop = new AbortController();
-  const running = proxyRedis({
-    settings: {
-      flags: { 'redis-proxy-listen': ':0', namespace: 'argocd' },
-      tls: { settings: {} },
-      redis: { address: '127.0.0.1:1', tls: 'off' },
-    },
-    credentials: { redisProxy },
-    caches: {},
-    live: { serveRedis: start },
-    logger,
-    signal: stop.signal,
-  } as never);
-  await vi.waitFor(() => expect(served.at(-1)).toBe(after['tls.crt']));
-  stop.abort();
-  await running;
+  const settings = {
+    flags: { 'redis-proxy-listen': ':0', namespace: 'argocd' },
+    tls: { settings: {} },
+    redis: { address: '127.0.0.1:1', tls: 'off' },
+  };
+  await servesWith(after['tls.crt'], served, (common) =>
+    proxyRedis({ settings, credentials: { redisProxy }, caches: {}, live: { serveRedis: start }, ...common } as never),
+  );
 });
 
 test('agents are served with the newest certificate, and tokens are signed with the newest key', async () => {
