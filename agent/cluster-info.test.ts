@@ -6,7 +6,9 @@ import { ClusterStatistics } from './cluster-info.ts';
 
 const stops: AbortController[] = [];
 afterEach(() => {
-  for (const stop of stops.splice(0)) stop.abort();
+  for (const stop of stops.splice(0)) {
+    stop.abort();
+  }
 });
 
 const info = (applicationsCount: number): ClusterInfo => ({
@@ -28,7 +30,9 @@ function start(options: { notified: boolean; intervalMs?: number }) {
       isNotified: options.notified,
       get: async (key) => {
         state.reads++;
-        if (state.failure) throw state.failure;
+        if (state.failure) {
+          throw state.failure;
+        }
         return redis.get(key);
       },
       onReady: (listener) => listeners.push(listener),
@@ -46,7 +50,9 @@ function start(options: { notified: boolean; intervalMs?: number }) {
     redis.clear();
     const key = `cluster|info|https://kubernetes.default.svc|1.8.3${compression === 'gzip' ? '.gz' : ''}`;
     redis.set(key, encodeClusterInfo(value, compression));
-    for (const listener of listeners) listener();
+    for (const listener of listeners) {
+      listener();
+    }
   };
   return { statistics, state, sent, send, put };
 }

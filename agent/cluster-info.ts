@@ -65,7 +65,9 @@ export class ClusterStatistics {
     signal.addEventListener('abort', () => this.#wake());
     while (!signal.aborted) {
       await this.#due(signal);
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        return;
+      }
       this.#isDue = false;
       await this.#read();
       await delay(this.#intervalMs, undefined, { signal }).catch(() => undefined);
@@ -74,24 +76,32 @@ export class ClusterStatistics {
 
   /** Waits for a notification, or its absence to have lasted long; without notifications it is always time to look. */
   async #due(signal: AbortSignal): Promise<void> {
-    if (this.#isDue || (this.#link.problem === undefined && !this.#link.isNotified)) return;
+    if (this.#isDue || (this.#link.problem === undefined && !this.#link.isNotified)) {
+      return;
+    }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     const timer = setTimeout(resolve, longestMs);
-    if (signal.aborted) resolve();
+    if (signal.aborted) {
+      resolve();
+    }
     await promise;
     clearTimeout(timer);
   }
 
   async #read(): Promise<void> {
-    if (this.#link.problem !== undefined) return;
+    if (this.#link.problem !== undefined) {
+      return;
+    }
     try {
       const info =
         (await this.#decoded('gzip')) ??
         // Argo CD may have been told not to compress.
         (await this.#decoded('none'));
       this.#problem = undefined;
-      if (info === undefined) return;
+      if (info === undefined) {
+        return;
+      }
       const { cacheInfo, serverVersion, applicationsCount } = info;
       this.#current = {
         applicationsCount,
@@ -105,7 +115,9 @@ export class ClusterStatistics {
       // Of what was not read no change would be told.
       this.#isDue = true;
       const { message } = error as Error;
-      if (message === this.#problem) return;
+      if (message === this.#problem) {
+        return;
+      }
       this.#problem = message;
       this.#logger.warn({ error }, "the cluster's statistics cannot be read from Redis; retried");
     }
@@ -117,9 +129,13 @@ export class ClusterStatistics {
   }
 
   #tell(): void {
-    if (this.#current === undefined || this.#send === undefined) return;
+    if (this.#current === undefined || this.#send === undefined) {
+      return;
+    }
     const text = JSON.stringify(this.#current);
-    if (text === this.#sent) return;
+    if (text === this.#sent) {
+      return;
+    }
     this.#sent = text;
     const { clusterCacheInfoUpdate } = eventTypes;
     const origin = { source: agentSource };

@@ -63,7 +63,9 @@ export function keepConnected(context: ConnectionContext): Promise<void> {
     onConnected: (stream, principal, calls) => onConnected(context, stream, principal, calls),
     onDisconnected: (error) => {
       context.state(`not connected to the principal: ${error.message}`);
-      if (error.code === 'unauthenticated' || error.code === 'certificate-rejected') metrics.authFailed();
+      if (error.code === 'unauthenticated' || error.code === 'certificate-rejected') {
+        metrics.authFailed();
+      }
     },
   });
 }
@@ -115,10 +117,14 @@ function onConnected(
       logDetail?.('sent', message);
     },
     other: (event) => {
-      if (live.take(event)) return;
+      if (live.take(event)) {
+        return;
+      }
       unserved.met(event);
       const answer = refusalOf(event, agentSource);
-      if (answer !== undefined) stream.send(answer);
+      if (answer !== undefined) {
+        stream.send(answer);
+      }
       useless(event);
     },
     unreadable: (event) => useless(event),
@@ -153,12 +159,16 @@ function onConnected(
 
 /** Signs of life on the stream, the first after one interval. */
 function startHeartbeat(stream: EventStream, intervalMs: number): NodeJS.Timeout | undefined {
-  if (intervalMs <= 0) return undefined;
+  if (intervalMs <= 0) {
+    return undefined;
+  }
   return setInterval(() => stream.send(heartbeatEvent({ source: agentSource })), Math.max(intervalMs, 1));
 }
 
 function detailLog({ detail, logger }: ConnectionContext) {
-  if (!detail.has('events')) return undefined;
+  if (!detail.has('events')) {
+    return undefined;
+  }
   return (direction: 'sent' | 'received', message: Message) => {
     const { target, type } = message;
     const content = 'object' in message ? message.object : message;
@@ -177,9 +187,13 @@ function detailLog({ detail, logger }: ConnectionContext) {
 }
 
 function clientTls({ tls }: AgentOptions, credentials: AgentCredentials): ClientTls | 'plaintext' {
-  if (tls === 'plaintext') return 'plaintext';
+  if (tls === 'plaintext') {
+    return 'plaintext';
+  }
   const pair = credentials.clientCertificate?.value;
-  if (pair === undefined) throw new FatalError('the client certificate is gone');
+  if (pair === undefined) {
+    throw new FatalError('the client certificate is gone');
+  }
   const ca = credentials.trust?.value;
   return {
     ...pair,

@@ -24,7 +24,9 @@ export function agentCredentials(
   { flags, tls }: AgentOptions,
   context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
 ): AgentCredentials {
-  if (tls === 'plaintext') return { clientCertificate: undefined, trust: undefined };
+  if (tls === 'plaintext') {
+    return { clientCertificate: undefined, trust: undefined };
+  }
   const { secrets, logger, signal } = context;
   const secretOrigin = (name: string) => `Secret ${flags.namespace}/${name}`;
 
@@ -41,7 +43,9 @@ export function agentCredentials(
   } else {
     followSecret(secrets, flags['tls-secret-name'], clientCertificate);
   }
-  if (!tls.verify) return { clientCertificate, trust: undefined };
+  if (!tls.verify) {
+    return { clientCertificate, trust: undefined };
+  }
 
   const caFile = flags['root-ca-path'];
   const trust = new Live({
@@ -54,7 +58,10 @@ export function agentCredentials(
       ),
     logger,
   });
-  if (caFile === '') followSecret(secrets, flags['root-ca-secret-name'], trust);
-  else followFiles({ 'ca.crt': caFile }, trust, signal);
+  if (caFile === '') {
+    followSecret(secrets, flags['root-ca-secret-name'], trust);
+  } else {
+    followFiles({ 'ca.crt': caFile }, trust, signal);
+  }
   return { clientCertificate, trust };
 }

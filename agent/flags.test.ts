@@ -70,13 +70,17 @@ const rows = original
   });
 
 const show = (type: string, value: unknown): string => {
-  if (type === 'strings') return (value as string[]).join(',');
+  if (type === 'strings') {
+    return (value as string[]).join(',');
+  }
   return type === 'duration' ? formatDuration(value as number).replace(/^0s$/, '0') : String(value);
 };
 
 test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => {
   const ours = Object.entries(agentFlags).find(([name]) => name === flag)?.[1];
-  if (ours === undefined) throw new Error('it is missing');
+  if (ours === undefined) {
+    throw new Error('it is missing');
+  }
   expect(ours.type).toBe(type === 'slice' ? 'strings' : type);
   expect(show(ours.type, ours.default)).toBe(fallback);
   expect(ours.env).toBe(env);

@@ -123,8 +123,11 @@ afterEach(async () => {
 });
 
 function take(event: WireEvent): void {
-  if (isAcknowledgement(event)) acknowledged.add(event.eventId);
-  else stream?.send(acknowledgement(event, ''));
+  if (isAcknowledgement(event)) {
+    acknowledged.add(event.eventId);
+  } else {
+    stream?.send(acknowledgement(event, ''));
+  }
 }
 
 /** Sends events, on whatever stream there is, until each is acknowledged. */
@@ -147,9 +150,13 @@ async function sendAll(events: readonly WireEvent[]): Promise<void> {
 function onEachStream(what: () => readonly WireEvent[]): () => void {
   let said: EventStream | undefined;
   return () => {
-    if (stream === undefined || stream === said || stream.ended) return;
+    if (stream === undefined || stream === said || stream.ended) {
+      return;
+    }
     said = stream;
-    for (const event of what()) stream.send(event);
+    for (const event of what()) {
+      stream.send(event);
+    }
   };
 }
 

@@ -74,7 +74,9 @@ test('a deletion that waits for an agent that is away says so, and is released',
   await deployed('kept', [resources]);
   await deployed('released', [resources]);
   await pair.agent.stop('SIGKILL');
-  for (const name of ['kept', 'released']) await pair.hub.client.delete(applications, hubKey(name));
+  for (const name of ['kept', 'released']) {
+    await pair.hub.client.delete(applications, hubKey(name));
+  }
   for (const name of ['kept', 'released']) {
     await until(
       `${name} says what it waits for`,

@@ -125,7 +125,9 @@ export function agentMetrics(
     called: grpcMetrics(registry, 'client'),
     arrived: (type, seconds) => latency.observe({ resource_type: type }, seconds),
     processed: (type, status, seconds) => {
-      if (status === 'failure') errors.inc({ resource_type: type });
+      if (status === 'failure') {
+        errors.inc({ resource_type: type });
+      }
       processing.observe({ status, agent_mode: state.mode, resource_type: type }, seconds);
     },
   };

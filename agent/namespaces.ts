@@ -7,12 +7,16 @@ export function namespaceCreator(
   logger: Logger,
 ): (namespace: string, signal: AbortSignal) => Promise<void> {
   return async (name, signal) => {
-    if ((await client.get(namespaces, { name }, signal)) !== undefined) return;
+    if ((await client.get(namespaces, { name }, signal)) !== undefined) {
+      return;
+    }
     try {
       await client.create(namespaces, { metadata: { name } }, { fieldManager: 'argocd-agent', signal });
       logger.info({ namespace: name }, 'namespace created for an Application');
     } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
+      if (!isAlreadyExists(error)) {
+        throw error;
+      }
     }
   };
 }

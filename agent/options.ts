@@ -82,7 +82,9 @@ function tlsSettings(flags: AgentFlags): TlsSettings {
       cipherSuites: flags['tls-ciphersuites'],
     });
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
+    if (!(error instanceof RangeError)) {
+      throw error;
+    }
     throw new FatalError(`--tls-min-version, --tls-max-version, --tls-ciphersuites: ${error.message}`, {
       cause: error,
     });
@@ -91,7 +93,9 @@ function tlsSettings(flags: AgentFlags): TlsSettings {
 
 /** `userpass:<file>`, `mtls:<anything>`, `header:<anything>`, or nothing for no method, as the original reads `--creds`. */
 function readCredentials(creds: string): Credentials {
-  if (creds === '') return { method: '', credentials: {} };
+  if (creds === '') {
+    return { method: '', credentials: {} };
+  }
   const colon = creds.indexOf(':');
   const method = creds.slice(0, Math.max(colon, 0));
   if (!['mtls', 'userpass', 'header'].includes(method)) {
@@ -99,7 +103,9 @@ function readCredentials(creds: string): Credentials {
       '--creds (ARGOCD_AGENT_CREDS) is an invalid cred string: it must be mtls:any, userpass:<file> or header:any',
     );
   }
-  if (method !== 'userpass') return { method, credentials: {} };
+  if (method !== 'userpass') {
+    return { method, credentials: {} };
+  }
   const file = creds.slice(colon + 1);
   let line: string;
   try {
@@ -108,6 +114,8 @@ function readCredentials(creds: string): Credentials {
     throw new FatalError(`--creds: the credential file cannot be read: ${(error as Error).message}`, { cause: error });
   }
   const split = line.indexOf(':');
-  if (split < 0) throw new FatalError(`--creds: the first line of ${file} is not <name>:<password>`);
+  if (split < 0) {
+    throw new FatalError(`--creds: the first line of ${file} is not <name>:<password>`);
+  }
   return { method, credentials: { clientid: line.slice(0, split), clientsecret: line.slice(split + 1) } };
 }

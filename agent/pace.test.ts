@@ -44,7 +44,9 @@ test('a slow acknowledgement is not held back, nor one of something else', () =>
   ]) {
     send(sent);
   }
-  for (const id of ['2', '3', '4', 'unknown']) acknowledge(message(id));
+  for (const id of ['2', '3', '4', 'unknown']) {
+    acknowledge(message(id));
+  }
   expect(passed).toEqual(['2', '3', '4', 'unknown']);
   vi.advanceTimersByTime(1_000);
   acknowledge(message('1'));

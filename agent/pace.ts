@@ -26,10 +26,16 @@ export class ReportPace {
 
   /** A message was sent, or sent again. */
   sent(message: Message): void {
-    if (this.#intervalMs <= 0 || message.target !== 'application') return;
-    if (message.type !== 'status-update' && message.type !== 'spec-update') return;
+    if (this.#intervalMs <= 0 || message.target !== 'application') {
+      return;
+    }
+    if (message.type !== 'status-update' && message.type !== 'spec-update') {
+      return;
+    }
     const { resourceId, eventId } = message;
-    if (this.#last.get(resourceId)?.eventId === eventId) return;
+    if (this.#last.get(resourceId)?.eventId === eventId) {
+      return;
+    }
     this.#last.set(resourceId, { eventId, at: performance.now() });
   }
 
@@ -37,7 +43,9 @@ export class ReportPace {
   acknowledged(ids: Ids, pass: () => void): void {
     const last = this.#last.get(ids.resourceId);
     const waitMs = last?.eventId === ids.eventId ? last.at + this.#intervalMs - performance.now() : 0;
-    if (last?.eventId === ids.eventId) this.#last.delete(ids.resourceId);
+    if (last?.eventId === ids.eventId) {
+      this.#last.delete(ids.resourceId);
+    }
     if (waitMs <= 0) {
       pass();
       return;
@@ -52,7 +60,9 @@ export class ReportPace {
 
   /** The connection is gone: what was not passed on is unsaid. */
   close(): void {
-    for (const timer of this.#waiting) clearTimeout(timer);
+    for (const timer of this.#waiting) {
+      clearTimeout(timer);
+    }
     this.#waiting.clear();
     this.#last.clear();
   }

@@ -34,7 +34,9 @@ const mostLiveConnections = 1_000;
  * @throws FatalError when it cannot start, with what to do
  */
 export async function runAgent(flags: AgentFlags, context: CommandContext<typeof agentFlags>): Promise<void> {
-  if (asksForCipherSuites(flags['tls-ciphersuites'])) return context.stdout(cipherSuiteCatalogue());
+  if (asksForCipherSuites(flags['tls-ciphersuites'])) {
+    return context.stdout(cipherSuiteCatalogue());
+  }
   const settings = agentOptions(flags, context.parsed.given);
   const loggers = commandLoggers('agent', flags, context);
   const logger = loggers.root;
@@ -64,7 +66,9 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
       healthz: () => ({ ok: unwell === undefined, text: unwell ?? '' }),
     }),
   ];
-  if (flags['pprof-port'] > 0) endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
+  if (flags['pprof-port'] > 0) {
+    endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
+  }
 
   const caches = agentCaches(flags, shared);
   const credentials = agentCredentials(settings, { secrets: caches.Secrets, logger, signal });
@@ -78,7 +82,9 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     outOfStep: () => parts.stats().pending,
     isRedisConnected: () => link.problem === undefined,
   });
-  if (flags['metrics-port'] > 0) endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
+  if (flags['metrics-port'] > 0) {
+    endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
+  }
   const statistics = new ClusterStatistics({ link, intervalMs: flags['cache-refresh-interval'], logger });
   const informing = Promise.all([link.run(signal), statistics.run(signal)]).catch(shared.failed);
 
@@ -115,7 +121,9 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   }).catch(shared.failed);
   logger.info('agent stops');
   await Promise.all([informing, tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
-  if (failure.signal.aborted) throw failure.signal.reason;
+  if (failure.signal.aborted) {
+    throw failure.signal.reason;
+  }
 }
 
 async function readyToConnect(credentials: AgentCredentials, signal: AbortSignal): Promise<void> {

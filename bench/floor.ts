@@ -34,13 +34,17 @@ sources.subscribe({
     managed.create(applications, { metadata: { namespace, name }, spec }).catch(fail);
   },
   updated: (old, { metadata: { name }, spec }) => {
-    if (JSON.stringify(old.spec) === JSON.stringify(spec)) return;
+    if (JSON.stringify(old.spec) === JSON.stringify(spec)) {
+      return;
+    }
     managed.mergePatch(applications, { namespace, name }, { spec }).catch(fail);
   },
 });
 copies.subscribe({
   updated: (old, { metadata: { name }, status }) => {
-    if (JSON.stringify(old.status) === JSON.stringify(status)) return;
+    if (JSON.stringify(old.status) === JSON.stringify(status)) {
+      return;
+    }
     hub.mergePatch(applications, { namespace, name }, { status }).catch(fail);
   },
 });

@@ -44,8 +44,9 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
 
 const [name = '', ...args] = process.argv.slice(2);
 const benchmark = benchmarks[name];
-if (benchmark) await benchmark.run(args);
-else {
+if (benchmark) {
+  await benchmark.run(args);
+} else {
   const list = Object.entries(benchmarks).map(([key, { summary }]) => `  ${key.padEnd(14)}${summary}`);
   process.stdout.write(
     `Usage: npm run bench -- NAME [--help]\n\nFigures, never a pass or a fail:\n${list.join('\n')}\n`,

@@ -50,22 +50,26 @@ export async function benchPropagation(args: string[]): Promise<void> {
       ['spec: hub to managed cluster', down],
       ['status: managed cluster to hub', up],
     ] as const) {
-      for (const [name, times] of samples) process.stdout.write(`${latencies(`${what}, ${name}`, times)}\n`);
+      for (const [name, times] of samples) {
+        process.stdout.write(`${latencies(`${what}, ${name}`, times)}\n`);
+      }
       const ratio = percentile(samples.get('product') ?? [], 50) / percentile(samples.get('floor') ?? [], 50);
       process.stdout.write(` ${what}: p50 is ${ratio.toFixed(2)} times the floor\n`);
     }
     const count = Number(values.burst);
     const bursts = new Map<string, number[]>();
-    for (let round = 0; round < 3; round++)
+    for (let round = 0; round < 3; round++) {
       for (const which of ways) {
         const ms = await burst(which, count, `burst${round}`);
         bursts.set(which.name, [...(bursts.get(which.name) ?? []), ms]);
       }
+    }
     process.stdout.write(
       `\n${count} Applications created at once, until all are on the managed cluster (3 rounds in turns):\n`,
     );
-    for (const [name, times] of bursts)
+    for (const [name, times] of bursts) {
       process.stdout.write(` ${name.padEnd(10)}${times.map((ms) => `${(ms / 1000).toFixed(2)} s`).join('  ')}\n`);
+    }
     const ratio = percentile(bursts.get('product') ?? [], 50) / percentile(bursts.get('floor') ?? [], 50);
     process.stdout.write(` median is ${ratio.toFixed(2)} times the floor\n`);
     await stopFloor();
@@ -116,16 +120,20 @@ async function sample(
   measure: (way: Way, name: string, round: number) => Promise<number>,
 ): Promise<Map<string, number[]>> {
   for (const { hub, managed } of ways) {
-    if (!hub.informer.get({ namespace: hub.namespace, name }))
+    if (!hub.informer.get({ namespace: hub.namespace, name })) {
       await hub.client.create(applications, application({ name, namespace: hub.namespace }));
+    }
     await seen(managed.informer, (a) => a.metadata.name === name);
   }
   const samples = new Map<string, number[]>();
-  for (let round = -10; round < count; round++)
+  for (let round = -10; round < count; round++) {
     for (const which of ways) {
       const ms = await measure(which, name, round);
-      if (round >= 0) samples.set(which.name, [...(samples.get(which.name) ?? []), ms]);
+      if (round >= 0) {
+        samples.set(which.name, [...(samples.get(which.name) ?? []), ms]);
+      }
     }
+  }
   return samples;
 }
 
@@ -163,8 +171,9 @@ async function burst({ hub, managed }: Way, count: number, prefix: string): Prom
   const begin = performance.now();
   const queue = [...names];
   const worker = async () => {
-    for (let name = queue.pop(); name !== undefined; name = queue.pop())
+    for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
       await hub.client.create(applications, application({ name, namespace: hub.namespace }));
+    }
   };
   await Promise.all(Array.from({ length: 50 }, worker));
   const ms = (await complete) - begin;
@@ -182,13 +191,17 @@ function seen(informer: Informer<ArgoObject>, accept: (object: ArgoObject) => bo
     let unsubscribe: (() => void) | undefined;
     let isDone = false;
     const look = (object: ArgoObject) => {
-      if (isDone || !accept(object)) return;
+      if (isDone || !accept(object)) {
+        return;
+      }
       isDone = true;
       resolve(performance.now());
       unsubscribe?.();
     };
     unsubscribe = informer.subscribe({ added: look, updated: (_, now) => look(now) });
-    if (isDone) unsubscribe();
+    if (isDone) {
+      unsubscribe();
+    }
   });
 }
 

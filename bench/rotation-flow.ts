@@ -74,7 +74,9 @@ export class Flow<T extends KubeObject> {
       lanes.map(async ({ cluster, i }) => {
         for (let turn = next++; turn < count; turn = next++) {
           const due = begin + (turn * 1_000) / rate - performance.now();
-          if (due > 0) await new Promise((resolve) => setTimeout(resolve, due));
+          if (due > 0) {
+            await new Promise((resolve) => setTimeout(resolve, due));
+          }
           await this.change(cluster, i, `r${turn}`);
         }
       }),
@@ -82,7 +84,9 @@ export class Flow<T extends KubeObject> {
   }
 
   async reached(count: number): Promise<void> {
-    while (this.sent < count) await new Promise((resolve) => setTimeout(resolve, 20));
+    while (this.sent < count) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
   }
 
   /** Makes one change; resolves when it is on the cluster. */
@@ -111,7 +115,9 @@ export class Flow<T extends KubeObject> {
   #arrived(cluster: string, object: T): void {
     const { name } = object.metadata;
     const found = this.#waiting.get(name);
-    if (found === undefined || this.#way.revisionOf(object) !== found.revision) return;
+    if (found === undefined || this.#way.revisionOf(object) !== found.revision) {
+      return;
+    }
     const now = performance.now();
     this.#waiting.delete(name);
     const delay = now - found.begin;

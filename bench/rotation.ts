@@ -73,7 +73,9 @@ export async function benchRotation(args: string[]): Promise<void> {
     const flowing = Promise.all(flows.map((one) => one.run(changes, rate)));
     await flow.reached(changes / 4);
     const enter = (phase: string) => {
-      for (const one of flows) one.phase = phase;
+      for (const one of flows) {
+        one.phase = phase;
+      }
     };
     enter('while the authority is replaced');
     const before = connections();
@@ -92,7 +94,9 @@ export async function benchRotation(args: string[]): Promise<void> {
 }
 
 async function enroll(fleet: Fleet, clientCertificate: string): Promise<void> {
-  for (const { cluster } of fleet.members.values()) await installCrds(cluster.client, await argoCdCrds());
+  for (const { cluster } of fleet.members.values()) {
+    await installCrds(cluster.client, await argoCdCrds());
+  }
   const argoCDAgentAddon = { argoCD: 'Existing', clientCertificate };
   await fleet.install({
     ...guestbookValues,
@@ -134,7 +138,9 @@ async function rotate(fleet: Fleet, isAsked: boolean): Promise<Omit<Rotation, 'r
   );
   const switchedMs = performance.now() - begin;
   // Certificates that clusters have asked for live on to their renewal, and the former authority with them.
-  if (isAsked) return { switchedMs, doneMs: undefined };
+  if (isAsked) {
+    return { switchedMs, doneMs: undefined };
+  }
   await waitForObject(
     client,
     secrets,
@@ -178,7 +184,9 @@ async function copyDirectly({ hub, members }: Fleet, signal: AbortSignal): Promi
     const member = members.get(labels?.[directLabel] ?? '');
     const made = { metadata: { namespace, name, labels: { [directLabel]: 'copy' } }, data };
     member?.cluster.client.apply(configMaps, made, { fieldManager: 'bench', force: true }).catch((error) => {
-      if (!signal.aborted) process.stderr.write(`the direct copy of ${name}: ${error}\n`);
+      if (!signal.aborted) {
+        process.stderr.write(`the direct copy of ${name}: ${error}\n`);
+      }
     });
   };
   informer.subscribe({ added: copy, updated: (_, now) => copy(now) });
@@ -196,7 +204,9 @@ async function countConnections({ hub }: Fleet, signal: AbortSignal): Promise<()
   });
   const seen = new Set<string>();
   const look = ({ metadata, spec }: Lease) => {
-    if (spec?.acquireTime) seen.add(`${metadata.name} ${spec.acquireTime}`);
+    if (spec?.acquireTime) {
+      seen.add(`${metadata.name} ${spec.acquireTime}`);
+    }
   };
   informer.subscribe({ added: look, updated: (_, now) => look(now) });
   void informer.run(signal);
@@ -209,7 +219,9 @@ function print(flows: readonly Pick<Flow<KubeObject>, 'what' | 'figures' | 'sent
   const out = (text: string) => process.stdout.write(text);
   for (const { what, figures } of flows) {
     out(`\nChanges, hub to managed cluster, ${what}:\n${latencyHeading}\n`);
-    for (const { phase, delays } of figures) out(`${latencies(phase, delays)}\n`);
+    for (const { phase, delays } of figures) {
+      out(`${latencies(phase, delays)}\n`);
+    }
   }
   out(`\n${' Longest time without a change on a cluster, ms:'.padEnd(42)}`);
   out(`${flows.map(({ what }) => what.padStart(30)).join('')}\n`);
@@ -231,7 +243,9 @@ async function startAnew(fleet: Fleet, flow: Flow<Application>): Promise<void> {
   await Promise.all([...fleet.members.keys()].map((cluster) => flow.change(cluster, 0, 'principal anew')));
   process.stdout.write(` principal started anew: a change arrives on every cluster after ${since(begin)}\n`);
   const again = performance.now();
-  for (const { cluster } of fleet.members.values()) await removePods(cluster.client, 'argocd-agent-agent');
+  for (const { cluster } of fleet.members.values()) {
+    await removePods(cluster.client, 'argocd-agent-agent');
+  }
   await Promise.all([...fleet.members.keys()].map((cluster) => flow.change(cluster, 0, 'agents anew')));
   process.stdout.write(` agents started anew: a change arrives on every cluster after ${since(again)}\n`);
   const issuer = textOf((await fleet.hub.client.get(secrets, { namespace, name: 'argocd-agent-ca' }))?.data, 'tls.crt');
@@ -242,6 +256,8 @@ const since = (begin: number) => `${((performance.now() - begin) / 1000).toFixed
 
 async function removePods(client: Fleet['hub']['client'], program: string): Promise<void> {
   for (const { metadata } of await client.list(pods, { namespace })) {
-    if (metadata.name.startsWith(program)) await client.delete(pods, metadata);
+    if (metadata.name.startsWith(program)) {
+      await client.delete(pods, metadata);
+    }
   }
 }

@@ -15,7 +15,9 @@ beforeAll(async () => {
   client = new Proxy(cluster.client, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
+      if (typeof value !== 'function') {
+        return value;
+      }
       return (...args: unknown[]) => {
         writes.push(String(name));
         return value.apply(target, args);
@@ -50,7 +52,9 @@ function work(name: string, spec: Partial<ManifestWork['spec']>, metadata: Parti
 
 async function live(name: string): Promise<ManifestWork> {
   const found = await cluster.client.get(manifestWorks, { namespace: 'default', name });
-  if (found === undefined) throw new Error(`there is no work ${name}`);
+  if (found === undefined) {
+    throw new Error(`there is no work ${name}`);
+  }
   delete found.metadata.managedFields;
   return found;
 }

@@ -84,9 +84,13 @@ export class Applier {
       this.#written.delete(id);
       return cached;
     }
-    if (cached && written) return written;
+    if (cached && written) {
+      return written;
+    }
     const live = await this.#client.get(type, key, signal);
-    if (live === undefined) this.#written.delete(id);
+    if (live === undefined) {
+      this.#written.delete(id);
+    }
     return live;
   }
 
@@ -116,15 +120,21 @@ export class Applier {
   ): Promise<{ object: T; changed: boolean }> {
     const id = idOf(type, desired);
     if (live) {
-      if (!this.#owns(live)) throw new ForeignObjectError(type, live);
+      if (!this.#owns(live)) {
+        throw new ForeignObjectError(type, live);
+      }
       const exact = options.exact ?? [];
-      if (covers(live, desired, exact)) return { object: live, changed: false };
+      if (covers(live, desired, exact)) {
+        return { object: live, changed: false };
+      }
       const settled = this.#settled.get(id);
       if (settled && settled.desired === digest(desired) && settled.live === digest(contentOf(live))) {
         return { object: live, changed: false };
       }
     }
-    if (options.alone) return this.#writeAlone(type, desired, live, { ...options, alone: options.alone });
+    if (options.alone) {
+      return this.#writeAlone(type, desired, live, { ...options, alone: options.alone });
+    }
     this.#writes += 1;
     const resourceVersion = options.guarded ? live?.metadata.resourceVersion : undefined;
     const written = resourceVersion ? { ...desired, metadata: { ...desired.metadata, resourceVersion } } : desired;
@@ -151,9 +161,13 @@ export class Applier {
         const { metadata } = await this.#client.create(type, desired, how);
         return this.#remember(id, desired, metadata);
       } catch (error) {
-        if (!isAlreadyExists(error)) throw error;
+        if (!isAlreadyExists(error)) {
+          throw error;
+        }
         const found = await this.#client.get(type, desired.metadata, signal);
-        if (found === undefined) throw error; // gone again by now
+        if (found === undefined) {
+          throw error; // gone again by now
+        }
         return this.change(type, desired, found, options);
       }
     }
@@ -162,10 +176,14 @@ export class Applier {
       const patch = mergePatchBetween(live, wanted) ?? {};
       const { metadata } = await this.#client.mergePatch(type, desired.metadata, patch, how);
       // The server has made of it what there was already.
-      if (metadata.resourceVersion === live.metadata.resourceVersion) this.#settle(id, desired, live, options);
+      if (metadata.resourceVersion === live.metadata.resourceVersion) {
+        this.#settle(id, desired, live, options);
+      }
       return this.#remember(id, wanted, metadata);
     } catch (error) {
-      if (!isNotFound(error)) throw error;
+      if (!isNotFound(error)) {
+        throw error;
+      }
       return this.#writeAlone(type, desired, undefined, options);
     }
   }
@@ -179,8 +197,11 @@ export class Applier {
 
   /** Notes what the server makes of a desired state when that is not the same. */
   #settle(id: string, desired: KubeObject, live: KubeObject, { exact = [] }: EnsureOptions): void {
-    if (covers(live, desired, exact)) this.#settled.delete(id);
-    else this.#settled.set(id, { desired: digest(desired), live: digest(contentOf(live)) });
+    if (covers(live, desired, exact)) {
+      this.#settled.delete(id);
+    } else {
+      this.#settled.set(id, { desired: digest(desired), live: digest(contentOf(live)) });
+    }
   }
 
   /** Deletes an object if it is ours and not on its way out already. */
@@ -188,7 +209,9 @@ export class Applier {
     const id = idOf(type, object);
     this.#written.delete(id);
     this.#settled.delete(id);
-    if (object.metadata.deletionTimestamp) return;
+    if (object.metadata.deletionTimestamp) {
+      return;
+    }
     this.#writes += 1;
     await this.#client.delete(type, object.metadata, { uid: object.metadata.uid, signal });
   }
@@ -209,21 +232,29 @@ function isNewer(a: KubeObject, b: KubeObject): boolean {
  * such as defaults that the server fills in.
  */
 function covers(live: unknown, desired: unknown, exact: readonly string[], path = ''): boolean {
-  if (exact.includes(path)) return isDeepStrictEqual(live, desired);
+  if (exact.includes(path)) {
+    return isDeepStrictEqual(live, desired);
+  }
   // A set: others hold the object too.
   if (path === 'metadata.finalizers') {
     return (desired as string[]).every((one) => (live as string[] | undefined)?.includes(one) ?? false);
   }
   if (Array.isArray(desired)) {
-    if (!Array.isArray(live) || live.length !== desired.length) return false;
+    if (!Array.isArray(live) || live.length !== desired.length) {
+      return false;
+    }
     return desired.every((one, index) => covers(live[index], one, exact, `${path}.${index}`));
   }
   if (typeof desired === 'object' && desired !== null) {
-    if (typeof live !== 'object' || live === null) return Object.keys(desired).length === 0;
+    if (typeof live !== 'object' || live === null) {
+      return Object.keys(desired).length === 0;
+    }
     return Object.entries(desired).every(([key, value]) => {
       const inner = path === '' ? key : `${path}.${key}`;
       // Objects from lists lack these two in some places; the type says them.
-      if (inner === 'apiVersion' || inner === 'kind') return true;
+      if (inner === 'apiVersion' || inner === 'kind') {
+        return true;
+      }
       return covers((live as Record<string, unknown>)[key], value, exact, inner);
     });
   }

@@ -54,8 +54,9 @@ async function readDefinitions(folder: string): Promise<CustomResourceDefinition
       .filter((document) => document.contents !== null)
       .map((document) => {
         const { success, data } = definition.safeParse(document.toJS());
-        if (!success)
+        if (!success) {
           throw new FatalError(`${join(folder, files[index] ?? '')} does not hold CustomResourceDefinitions`);
+        }
         return data as unknown as CustomResourceDefinition;
       }),
   );
@@ -65,7 +66,9 @@ async function apply(client: KubeClient, desired: CustomResourceDefinition, sign
   try {
     return await client.apply(crds, desired, { fieldManager, force: true, signal });
   } catch (error) {
-    if (!isForbidden(error)) throw error;
+    if (!isForbidden(error)) {
+      throw error;
+    }
     throw new FatalError(
       `CustomResourceDefinition ${desired.metadata.name} may not be changed: ${(error as Error).message}. Apply it by hand (kubectl apply --server-side --force-conflicts -f crds) and set crds.upgrade to false`,
       { cause: error },

@@ -41,10 +41,16 @@ async function ensureAuthority(context: StepContext): Promise<StepResult> {
     live = await makeAuthority(context, live, reason);
   }
   const authority = tlsOfSecret(live?.data, what);
-  if (!authority || !live) return failed(`${what} must hold tls.crt and tls.key`);
+  if (!authority || !live) {
+    return failed(`${what} must hold tls.crt and tls.key`);
+  }
   const info = inspectCertificate(authority.certificate, what);
-  if (!info.isAuthority) return failed(`${what}: tls.crt is not the certificate of an authority`);
-  if (info.notAfter <= now) return failed(`${what}: tls.crt expired at ${info.notAfter.toISOString()}`);
+  if (!info.isAuthority) {
+    return failed(`${what}: tls.crt is not the certificate of an authority`);
+  }
+  if (info.notAfter <= now) {
+    return failed(`${what}: tls.crt expired at ${info.notAfter.toISOString()}`);
+  }
   const { record, rotation } = planTrust({
     authority: authority.certificate,
     wanted: authoritiesOfSecret(live.data, 'principal', what),
@@ -57,21 +63,33 @@ async function ensureAuthority(context: StepContext): Promise<StepResult> {
   context.authority = authority;
   context.authorities = record.authorities;
   context.rotation = rotation;
-  if (isOurs(live)) context.renewAt = Math.min(context.renewAt, renewalTime(info).getTime());
-  if (rotation) context.renewAt = Math.min(context.renewAt, rotation.until.getTime());
+  if (isOurs(live)) {
+    context.renewAt = Math.min(context.renewAt, renewalTime(info).getTime());
+  }
+  if (rotation) {
+    context.renewAt = Math.min(context.renewAt, rotation.until.getTime());
+  }
   await ensureBundle(context, record.authorities);
   return succeeded(`CA certificate created successfully${rotation ? `; ${rotationText(rotation)}` : ''}`);
 }
 
 /** Why an authority of ours has to make room for another one. */
 function reasonToReplace(secret: Secret | undefined, now: Date): string | undefined {
-  if (secret === undefined) return 'there is none';
+  if (secret === undefined) {
+    return 'there is none';
+  }
   try {
     const authority = tlsOfSecret(secret.data);
-    if (authority === undefined) return 'it is incomplete';
+    if (authority === undefined) {
+      return 'it is incomplete';
+    }
     const info = inspectCertificate(authority.certificate);
-    if (info.notAfter <= now) return 'it has expired';
-    if (renewalTime(info) <= now) return 'two thirds of its life are over';
+    if (info.notAfter <= now) {
+      return 'it has expired';
+    }
+    if (renewalTime(info) <= now) {
+      return 'two thirds of its life are over';
+    }
   } catch {
     return 'it is damaged'; // nothing that it signed could be checked against it either
   }
@@ -91,7 +109,9 @@ async function rememberFormer(
     return known; // it is replaced because it cannot be used
   }
   const authorities = joinCertificates(known?.authorities ?? '', former);
-  if (authorities === known?.authorities) return known;
+  if (authorities === known?.authorities) {
+    return known;
+  }
   const record = { authority: fingerprintsOf(former)[0] ?? '', since: context.now, ...known, authorities };
   await writeTrust(context, record, known);
   return record;
@@ -102,7 +122,9 @@ async function makeAuthority(context: StepContext, live: Secret | undefined, rea
   const seconds = Math.floor(now.getTime() / 1000);
   const made = await createAuthority({ commonName: `argocd-agent-ca@${seconds}`, now });
   logger.info({ namespace, secret: hubNames.authority, reason }, 'made a certificate authority');
-  if (live) events.normal(gitOpsCluster, 'AuthorityReplaced', `${nameOf(context, hubNames.authority)}: ${reason}`);
+  if (live) {
+    events.normal(gitOpsCluster, 'AuthorityReplaced', `${nameOf(context, hubNames.authority)}: ${reason}`);
+  }
   const { annotations } = rotationRequest(live);
   return writeSecret(context, hubNames.authority, 'kubernetes.io/tls', tlsSecretData(made), annotations);
 }
@@ -119,7 +141,9 @@ function trustRecord(secret: Secret | undefined): TrustRecord | undefined {
   const authorities = textOf(secret?.data, 'ca.crt');
   const { [keys.authority]: authority = '', [keys.since]: since = '' } = secret?.metadata.annotations ?? {};
   const time = new Date(since);
-  if (!secret || !isOurs(secret) || authorities === undefined || Number.isNaN(time.getTime())) return undefined;
+  if (!secret || !isOurs(secret) || authorities === undefined || Number.isNaN(time.getTime())) {
+    return undefined;
+  }
   try {
     return { authorities: joinCertificates(authorities), authority, since: time };
   } catch {
@@ -134,7 +158,9 @@ async function writeTrust(context: StepContext, record: TrustRecord, known: Trus
   await writeSecret(context, hubNames.authorityTrust, 'Opaque', data, annotations);
   const { logger, namespace, events, gitOpsCluster } = context;
   const [before, after] = [countOf(known?.authorities), countOf(authorities)];
-  if (known === undefined || before === after) return;
+  if (known === undefined || before === after) {
+    return;
+  }
   const what = before > after ? 'former authorities are no longer trusted' : 'another authority is trusted, too';
   logger.info({ namespace, authorities: after }, what);
   events.normal(gitOpsCluster, before > after ? 'AuthorityRetired' : 'AuthorityAdded', what);
@@ -147,7 +173,9 @@ function rotationText({ untrusting, unswitched, until }: Rotation): string {
   if (untrusting.length > 0) {
     return `the former authority is in use until clusters ${namesText(untrusting)} report that they trust the new one`;
   }
-  if (unswitched.length === 0) return 'the former authority is given up next';
+  if (unswitched.length === 0) {
+    return 'the former authority is given up next';
+  }
   return `the former authority is trusted until clusters ${namesText(unswitched)} use certificates of the new one, ${limit}`;
 }
 

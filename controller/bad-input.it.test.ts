@@ -70,7 +70,9 @@ test('kubectl get shows what matters, in these columns', async () => {
     'Ready',
     'Age',
   ]);
-  for (const part of ['agent', 'argocd', 'crds']) await hub.fixture.reportWork(hub.a, `argocd-agent-addon-${part}`);
+  for (const part of ['agent', 'argocd', 'crds']) {
+    await hub.fixture.reportWork(hub.a, `argocd-agent-addon-${part}`);
+  }
   await hub.fixture.agentConnected(hub.ns, hub.a);
   await shows({ Selected: 2, Enrolled: 1, Connected: 1 });
   await tells(new RegExp(`Normal ClusterEnrolled: cluster ${hub.a} has applied everything`));
@@ -205,7 +207,9 @@ test('a work that the cluster refuses, and one that its work agent has no right 
     failing: 1,
     failingClusters: [{ name: a, step: 'ManifestApplied', reason: 'AddonManifestAppliedFailed', since }],
   });
-  for (const part of ['agent', 'argocd', 'crds']) await hub.fixture.reportWork(a, `argocd-agent-addon-${part}`);
+  for (const part of ['agent', 'argocd', 'crds']) {
+    await hub.fixture.reportWork(a, `argocd-agent-addon-${part}`);
+  }
   await eventually('nothing to fail', async () => (await fleetStatus())?.failing === 0);
   await tells(new RegExp(`Normal ClusterRecovered: cluster ${a} is well again`));
 });
@@ -244,7 +248,9 @@ test.each<[string, (one: KeyCertificate, other: KeyCertificate) => Record<string
   const { ns, a } = hub;
   const log = capturedLog();
   const [one, other] = await Promise.all(['own-1', 'own-2'].map((commonName) => createAuthority({ commonName })));
-  if (!one || !other) throw new Error('no authorities');
+  if (!one || !other) {
+    throw new Error('no authorities');
+  }
   const metadata = { namespace: ns, name: 'argocd-agent-ca' };
   await hub.fixture.put(secrets, { metadata, data: dataOf(one, other) });
   await hub.fixture.placement(ns, 'placement', [a]);
@@ -269,11 +275,17 @@ function busy(
   return new Proxy(client, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
-      if (name !== 'create' && name !== 'apply') return value.bind(target);
+      if (typeof value !== 'function') {
+        return value;
+      }
+      if (name !== 'create' && name !== 'apply') {
+        return value.bind(target);
+      }
       return async (type: ResourceType, ...rest: unknown[]) => {
         const error = type.plural === plural ? await next(rest[0] as KubeObject) : undefined;
-        if (error) throw error;
+        if (error) {
+          throw error;
+        }
         return (value as (...all: unknown[]) => Promise<KubeObject>).call(target, type, ...rest);
       };
     },
@@ -289,7 +301,9 @@ test.each([
   let isDown = true;
   let refused = 0;
   const client = busy(hub.client, 'manifestworks', () => {
-    if (!isDown) return undefined;
+    if (!isDown) {
+      return undefined;
+    }
     refused += 1;
     return new ApiError({ status, message });
   });
@@ -318,7 +332,9 @@ test('an API server that answers late holds no other cluster up, and the status 
   const { promise: late, resolve: answer } = Promise.withResolvers<undefined>();
   let asked = 0;
   const client = busy(hub.client, 'manifestworks', ({ metadata }) => {
-    if (metadata.namespace !== a) return undefined;
+    if (metadata.namespace !== a) {
+      return undefined;
+    }
     asked += 1;
     return late;
   });
@@ -405,7 +421,9 @@ test('250 clusters in three decisions of two groups; decisions that are made ane
     await hub.client.mergePatch(placementDecisions, decision, { status: { decisions } }, { subresource: 'status' });
   };
   await hub.fixture.put(placements, { metadata: { namespace: ns, name: 'placement' }, spec: {} });
-  for (const page of [0, 1, 2]) await write(page);
+  for (const page of [0, 1, 2]) {
+    await write(page);
+  }
   const status = { numberOfSelectedClusters: 250 };
   await hub.client.mergePatch(placements, { namespace: ns, name: 'placement' }, { status }, { subresource: 'status' });
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');

@@ -155,7 +155,9 @@ export class Caches {
     }
     this.#ways.subscribe((namespace) => {
       const all = this.gitOpsClusters.list().map(({ metadata }) => metadata.namespace ?? '');
-      for (const one of namespace === undefined ? new Set(all) : [namespace]) changed(one);
+      for (const one of namespace === undefined ? new Set(all) : [namespace]) {
+        changed(one);
+      }
     });
   }
 
@@ -165,7 +167,9 @@ export class Caches {
       informer.subscribe({
         added: changed,
         updated: (old, now) => {
-          if (JSON.stringify(old.spec) !== JSON.stringify(now.spec)) changed();
+          if (JSON.stringify(old.spec) !== JSON.stringify(now.spec)) {
+            changed();
+          }
         },
         deleted: changed,
       });
@@ -189,8 +193,12 @@ export class Caches {
     );
     signal.addEventListener('abort', () => resolve(), { once: true });
     await promise;
-    for (const stop of stops) stop();
-    if (!signal.aborted) await this.applications.run(signal);
+    for (const stop of stops) {
+      stop();
+    }
+    if (!signal.aborted) {
+      await this.applications.run(signal);
+    }
   }
 
   /** Resolves when every cache is complete. */

@@ -71,17 +71,25 @@ export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
     const isInto = ({ status }: ManagedApplication) =>
       status?.resources?.some(({ namespace }) => namespace === one.namespace) ?? false;
     const deployed = copies.find(isInto);
-    if (deployed) await disown(one, `Application ${keyOf(deployed)} deployed into it`);
+    if (deployed) {
+      await disown(one, `Application ${keyOf(deployed)} deployed into it`);
+    }
   }
   const projects = (await listed(client, appProjects, undefined, signal)).filter(isCopy);
   const [oldCopies, oldProjects] = [copies.filter(isLeftBy(options)), projects.filter(isLeftBy(options, true))];
-  for (const copy of oldCopies) await release(applications, copy, options);
-  for (const copy of oldProjects) await release(appProjects, copy, options);
+  for (const copy of oldCopies) {
+    await release(applications, copy, options);
+  }
+  for (const copy of oldProjects) {
+    await release(appProjects, copy, options);
+  }
   const removed = oldCopies.length + oldProjects.length;
   const counts = { applications: oldCopies.length, appProjects: oldProjects.length };
   logger.info(counts, 'removed the copies of hub objects');
   const result = await removeNamespace(options);
-  for (const one of others) await removeNamespace(one);
+  for (const one of others) {
+    await removeNamespace(one);
+  }
   return { removed, ...result };
 }
 
@@ -94,7 +102,9 @@ function isLeftBy(
   { namespace, otherNamespaces = [], principalNamespace }: CleanUpOptions,
   isProject = false,
 ): (copy: KubeObject) => boolean {
-  if (principalNamespace === undefined) return () => true;
+  if (principalNamespace === undefined) {
+    return () => true;
+  }
   const former = new Set([namespace, ...otherNamespaces]);
   return ({ metadata: { namespace: own = '', annotations } }) =>
     former.has(own) && (isProject || own === principalNamespace || annotations?.[remapped] === 'true');
@@ -123,7 +133,9 @@ async function release(type: ResourceType, copy: KubeObject, { client, logger, s
     logger.info({ kind: type.kind, object: keyOf(copy) }, 'removed a copy; what it deployed stays');
   } catch (error) {
     // A copy that was being deleted is gone with its last finalizer.
-    if (!isNotFound(error)) throw error;
+    if (!isNotFound(error)) {
+      throw error;
+    }
   }
 }
 
@@ -132,7 +144,9 @@ const fieldManager = 'gitops-controller';
 /** Remembers on the namespace that it must stay: what it is known by is gone when the clean-up runs again. */
 async function disown({ client, namespace, logger, signal }: CleanUpOptions, reason: string): Promise<void> {
   const found = await client.get(namespaces, { name: namespace }, signal);
-  if (!found || !isOwned(found)) return;
+  if (!found || !isOwned(found)) {
+    return;
+  }
   const patch = { metadata: { labels: { [ownership.label]: null } } };
   await client.mergePatch(namespaces, { name: namespace }, patch, { fieldManager, signal });
   logger.info({ namespace, reason }, 'the namespace is not ours alone');
@@ -145,11 +159,17 @@ async function removeNamespace(options: CleanUpOptions): Promise<Pick<CleanUpRes
     return { namespace: 'kept', reason } as const;
   };
   const found = await client.get(namespaces, { name: namespace }, signal);
-  if (found === undefined) return { namespace: 'absent' };
+  if (found === undefined) {
+    return { namespace: 'absent' };
+  }
   if (!found.metadata.deletionTimestamp) {
-    if (!isOwned(found)) return keep('it was not created by the add-on, or is used by others');
+    if (!isOwned(found)) {
+      return keep('it was not created by the add-on, or is used by others');
+    }
     const foreign = await foreignObject(options);
-    if (foreign !== undefined) return keep(`it holds ${foreign}`);
+    if (foreign !== undefined) {
+      return keep(`it holds ${foreign}`);
+    }
     await client.delete(namespaces, { name: namespace }, { uid: found.metadata.uid, signal });
   }
   while ((await client.get(namespaces, { name: namespace }, signal))?.metadata.uid === found.metadata.uid) {
@@ -190,9 +210,13 @@ async function foreignObject(options: CleanUpOptions): Promise<string | undefine
       const object = (await listed(client, type, namespace, signal)).find(
         (one) => one.metadata.deletionTimestamp === undefined && test(one),
       );
-      if (object === undefined) return undefined;
+      if (object === undefined) {
+        return undefined;
+      }
       const isGoing = object.metadata.labels?.[key] === value && Date.now() < deadline;
-      if (!isGoing) return `${type.kind} ${object.metadata.name}`;
+      if (!isGoing) {
+        return `${type.kind} ${object.metadata.name}`;
+      }
       await delay(500, undefined, { signal });
     }
   };
@@ -201,10 +225,14 @@ async function foreignObject(options: CleanUpOptions): Promise<string | undefine
     (await found(applications, () => true)) ??
     (await found(appProjects, ({ metadata }) => metadata.name !== 'default')) ??
     (await found(pods, ({ metadata }) => !metadata.ownerReferences?.length));
-  if (first !== undefined) return first;
+  if (first !== undefined) {
+    return first;
+  }
   for (const type of workloads) {
     const object = await found(type, () => true);
-    if (object !== undefined) return object;
+    if (object !== undefined) {
+      return object;
+    }
   }
   return undefined;
 }
@@ -219,7 +247,9 @@ async function listed<T extends KubeObject>(
   try {
     return await client.list(type, { namespace, signal });
   } catch (error) {
-    if (isNotFound(error)) return [];
+    if (isNotFound(error)) {
+      return [];
+    }
     throw error;
   }
 }

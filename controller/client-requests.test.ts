@@ -83,6 +83,8 @@ test('a request is looked at until it has a certificate, or none', () => {
     isDone({ ...csr(), status: status('Approved') }),
     isApproved({ ...csr(), status: status('Approved') }),
   ]).toEqual([false, true]);
-  for (const type of ['Denied', 'Failed']) expect(isDone({ ...csr(), status: status(type) })).toBe(true);
+  for (const type of ['Denied', 'Failed']) {
+    expect(isDone({ ...csr(), status: status(type) })).toBe(true);
+  }
   expect(isDone({ ...csr(), status: { ...status('Approved'), certificate: 'x' } })).toBe(true);
 });

@@ -16,9 +16,13 @@ const allowedUsages = ['client auth', 'digital signature', 'key encipherment'];
 export function reasonToDeny(csr: CertificateSigningRequest, request: SigningRequest, now: Date): string | undefined {
   const { username = '', groups = [], usages = [] } = csr.spec ?? {};
   const cluster = csr.metadata.labels?.[keys.requestCluster] ?? '';
-  if (cluster === '') return `it lacks the label ${keys.requestCluster}`;
+  if (cluster === '') {
+    return `it lacks the label ${keys.requestCluster}`;
+  }
   const addOn = csr.metadata.labels?.[keys.addOnName];
-  if (addOn !== addOnName) return `its label ${keys.addOnName} is ${quoted(addOn)}, not "${addOnName}"`;
+  if (addOn !== addOnName) {
+    return `its label ${keys.addOnName} is ${quoted(addOn)}, not "${addOnName}"`;
+  }
   const group = `system:open-cluster-management:${cluster}`;
   const [prefix, agent = ''] = [username.slice(0, group.length + 1), username.slice(group.length + 1)];
   if (prefix !== `${group}:` || agent === '' || agent.includes(':') || !groups.includes(group)) {
@@ -31,17 +35,28 @@ export function reasonToDeny(csr: CertificateSigningRequest, request: SigningReq
   if (!sameNames(request.organizations, subject.organizations)) {
     return `its organizations are ${quoted(request.organizations.join(', '))}, not "${subject.organizations.join(', ')}"`;
   }
-  if (request.otherAttributes.length > 0)
+  if (request.otherAttributes.length > 0) {
     return `its subject has more than it may: ${request.otherAttributes.join(', ')}`;
+  }
   const foreign = usages.filter((usage) => !allowedUsages.includes(usage));
-  if (foreign.length > 0) return `its usages are more than client authentication: ${foreign.join(', ')}`;
-  if (!usages.includes('client auth')) return 'its usages lack client auth';
+  if (foreign.length > 0) {
+    return `its usages are more than client authentication: ${foreign.join(', ')}`;
+  }
+  if (!usages.includes('client auth')) {
+    return 'its usages lack client auth';
+  }
   const ownName = `${addOnName}.addon.open-cluster-management.io`;
   const names = [...request.dnsNames.filter((name) => name !== ownName), ...request.otherNames];
-  if (names.length > 0) return `it asks for other names: ${names.join(', ')}`;
-  if (request.weakness !== undefined) return request.weakness;
+  if (names.length > 0) {
+    return `it asks for other names: ${names.join(', ')}`;
+  }
+  if (request.weakness !== undefined) {
+    return request.weakness;
+  }
   const age = now.getTime() - Date.parse(csr.metadata.creationTimestamp ?? '');
-  if (age > requestLifetimeMs) return 'it is older than an hour; the cluster makes a new one';
+  if (age > requestLifetimeMs) {
+    return 'it is older than an hour; the cluster makes a new one';
+  }
   return undefined;
 }
 

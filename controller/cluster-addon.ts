@@ -66,7 +66,9 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
  */
 async function letGo({ cluster, client, signal }: ClusterContext): Promise<void> {
   const [managed] = await client.list(managedClusters, { fieldSelector: `metadata.name=${cluster}`, signal });
-  if (managed && !managed.metadata.deletionTimestamp) await releaseAddOn(cluster, client, signal);
+  if (managed && !managed.metadata.deletionTimestamp) {
+    await releaseAddOn(cluster, client, signal);
+  }
 }
 
 /** Takes our finalizer off the add-on of a cluster, if it is there. */
@@ -78,7 +80,9 @@ export async function releaseAddOn(
   const key = { namespace: cluster, name: addOnName };
   const live = await client.get(managedClusterAddOns, key, signal);
   const patch = live && finalizerPatch(live, { remove: finalizer });
-  if (patch) await client.mergePatch(managedClusterAddOns, key, patch, { fieldManager, signal });
+  if (patch) {
+    await client.mergePatch(managedClusterAddOns, key, patch, { fieldManager, signal });
+  }
 }
 
 /**
@@ -113,9 +117,13 @@ export async function writeAddOnStatus(
   ];
   // Of an earlier departure.
   let conditions: Condition[] = (before ?? []).filter(({ type }) => type !== hookCondition);
-  for (const verdict of verdicts) conditions = setCondition(conditions, verdict, now);
+  for (const verdict of verdicts) {
+    conditions = setCondition(conditions, verdict, now);
+  }
   // Nothing is news before it is written.
-  if (addOn === undefined) return { before: conditions, conditions };
+  if (addOn === undefined) {
+    return { before: conditions, conditions };
+  }
   const completed = verdicts.some(({ type, reason }) => type === 'Progressing' && reason === 'Completed');
   const status: ManagedClusterAddOn['status'] = {
     ...addOn.status,
@@ -150,7 +158,8 @@ function namespaceOf(works: readonly ManifestWork[]): string {
 /** What OCM's registration agent of the cluster shall ask for. */
 function registrationsOf({ cluster, foundation }: ClusterContext, { status }: ManagedClusterAddOn) {
   const { commonName: user, organizations: groups } = agentSubject(cluster);
-  if (foundation.addOn.clientCertificate === 'CSR')
+  if (foundation.addOn.clientCertificate === 'CSR') {
     return { registrations: [{ signerName, subject: { user, groups } }] };
+  }
   return status?.registrations === undefined ? {} : { registrations: [] };
 }

@@ -21,6 +21,8 @@ export function clusterCertificates(
     .every(({ part, index, spec }) =>
       isApplied(caches.works.get({ namespace: cluster, name: workName(part, index) }), spec),
     );
-  if (!isThere) return { trusts: [], authority: undefined };
+  if (!isThere) {
+    return { trusts: [], authority: undefined };
+  }
   return { trusts: fingerprintsOf(foundation.authorities), authority: delivered.authority };
 }

@@ -15,7 +15,9 @@ export function configReferenceOf(
   addOn: ManagedClusterAddOn | undefined,
 ): ConfigReference | undefined {
   const own = addOn?.spec?.configs?.find(isConfig);
-  if (own) return own;
+  if (own) {
+    return own;
+  }
   const supported = context.caches.addOnRegistrations.list()[0]?.spec?.supportedConfigs ?? [];
   const found = supported.find(isConfig);
   return found?.defaultConfig
@@ -42,6 +44,8 @@ export function configOf(context: Pick<ClusterContext, 'caches' | 'cluster'>): A
     );
   }
   const { value, problem } = parseAddOnConfig(config, caches.managedClusters.get({ name: cluster }));
-  if (problem !== undefined) throw new NotDeliverableError(problem);
+  if (problem !== undefined) {
+    throw new NotDeliverableError(problem);
+  }
   return value;
 }

@@ -21,16 +21,23 @@ export function availability(
   const type = 'Available';
   if (cluster && !isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable')) {
     // OCM says Unknown itself then; two writers of one condition must not take turns.
-    if (before?.status === 'Unknown')
+    if (before?.status === 'Unknown') {
       return { type, status: 'Unknown', reason: before.reason, message: before.message };
+    }
     const message = `ManagedCluster ${cluster.metadata.name} does not report`;
     return { type, status: 'Unknown', reason: 'ManagedClusterNotAvailable', message };
   }
-  if (works.length === 0) return { type, status: 'Unknown', reason: 'WorkNotFound', message: 'no ManifestWork yet' };
+  if (works.length === 0) {
+    return { type, status: 'Unknown', reason: 'WorkNotFound', message: 'no ManifestWork yet' };
+  }
   const refused = works.map(refusal).find((text) => text !== undefined);
-  if (refused !== undefined) return { type, status: 'False', reason: 'WorkNotApplied', message: refused };
+  if (refused !== undefined) {
+    return { type, status: 'False', reason: 'WorkNotApplied', message: refused };
+  }
   const absent = works.map(absence).find((text) => text !== undefined);
-  if (absent !== undefined) return { type, status: 'False', reason: 'ResourceNotAvailable', message: absent };
+  if (absent !== undefined) {
+    return { type, status: 'False', reason: 'ResourceNotAvailable', message: absent };
+  }
   const pending = works.find((work) => !isConditionTrue(work.status?.conditions, 'Applied'));
   if (pending) {
     const message = `ManifestWork ${pending.metadata.name} is not applied yet`;
@@ -51,9 +58,12 @@ export function availability(
 /** Whether everything delivered has arrived. */
 export function progress(works: readonly ManifestWork[], problem: string | undefined): Verdict {
   const type = 'Progressing';
-  if (problem !== undefined) return { type, status: 'False', reason: 'Failed', message: problem };
-  if (works.length === 0)
+  if (problem !== undefined) {
+    return { type, status: 'False', reason: 'Failed', message: problem };
+  }
+  if (works.length === 0) {
     return { type, status: 'True', reason: 'Progressing', message: 'progressing... no addon works' };
+  }
   const behind = works.find(
     ({ metadata, status }) =>
       !['Applied', 'Available'].every((condition) =>
@@ -79,9 +89,13 @@ export function manifestApplied(
   before: Condition | undefined,
 ): Verdict {
   const type = 'ManifestApplied';
-  if (problem !== undefined) return { type, status: 'False', reason: 'ManifestWorkApplyFailed', message: problem };
+  if (problem !== undefined) {
+    return { type, status: 'False', reason: 'ManifestWorkApplyFailed', message: problem };
+  }
   const refused = works.map(refusal).find((text) => text !== undefined);
-  if (refused !== undefined) return { type, status: 'False', reason: 'AddonManifestAppliedFailed', message: refused };
+  if (refused !== undefined) {
+    return { type, status: 'False', reason: 'AddonManifestAppliedFailed', message: refused };
+  }
   const isApplied = works.length > 0 && works.every((work) => isConditionTrue(work.status?.conditions, 'Applied'));
   if (!isApplied) {
     const reason = before?.status === 'True' || before?.reason === 'Updating' ? 'Updating' : 'Progressing';
@@ -137,7 +151,9 @@ export function isDetaching(addOn: ManagedClusterAddOn): boolean {
 /** Why the cluster refused (a manifest of) a work; undefined when it did not. */
 function refusal(work: ManifestWork): string | undefined {
   const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
-  if (applied?.status !== 'False') return undefined;
+  if (applied?.status !== 'False') {
+    return undefined;
+  }
   const manifests = work.status?.resourceStatus?.manifests ?? [];
   for (const { resourceMeta, conditions } of manifests) {
     const found = conditions.find(({ type, status }) => type === 'Applied' && status === 'False');
@@ -155,7 +171,9 @@ function absence(work: ManifestWork): string | undefined {
   const found = work.status?.resourceStatus?.manifests?.find(({ conditions }) =>
     conditions.some(({ type, status }) => type === 'Available' && status === 'False'),
   );
-  if (found === undefined) return undefined;
+  if (found === undefined) {
+    return undefined;
+  }
   const { kind, namespace, name } = found.resourceMeta;
   return `ManifestWork ${work.metadata.name}: the cluster does not have ${kind} ${namespace ? `${namespace}/` : ''}${name}`;
 }
@@ -169,7 +187,9 @@ const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
  */
 function whatToGrant(message: string): string {
   const found = /cannot (\S+) resource "([^"]+)" in API group "([^"]*)"/.exec(message);
-  if (found === null) return '';
+  if (found === null) {
+    return '';
+  }
   const [, verb = '', resource = '', group = ''] = found;
   const kind = group === '' ? resource : `${resource}.${group}`;
   return `; grant it on the cluster: a ClusterRole that allows to ${verb} ${kind}, labelled open-cluster-management.io/aggregate-to-work: "true"`;

@@ -30,7 +30,9 @@ export class ClusterReconciler {
       return undefined;
     }
     if (!isSelected && currentOwnerOf(cluster, this.#world.caches) !== undefined) {
-      if (grace > 0 && !isGoing && !this.#isOwnerGoing(cluster)) return { requeueAfterMs: grace };
+      if (grace > 0 && !isGoing && !this.#isOwnerGoing(cluster)) {
+        return { requeueAfterMs: grace };
+      }
       return this.#leave(cluster, signal);
     }
     if (owner === undefined) {
@@ -45,7 +47,9 @@ export class ClusterReconciler {
       return undefined;
     }
     const foundation = this.#world.foundations.get(owner)?.foundation;
-    if (foundation === undefined) return undefined; // woken when it is there
+    if (foundation === undefined) {
+      return undefined; // woken when it is there
+    }
     const context: ClusterContext = {
       ...this.#world,
       cluster,
@@ -69,7 +73,9 @@ export class ClusterReconciler {
     const { trouble, lookAgainMs } = troubleOf({ problems, conditions, known, patience, now: context.now });
     this.#tell(owner, { cluster, before, conditions, known, trouble });
     this.#report(cluster, trouble ? { ...report, trouble } : report);
-    if (errors.length > 0) throw errors[0];
+    if (errors.length > 0) {
+      throw errors[0];
+    }
     const renewal = untilRenewal(context.renewAt, context.now);
     return { requeueAfterMs: Math.min(renewal, lookAgainMs ?? renewal) };
   }
@@ -77,7 +83,9 @@ export class ClusterReconciler {
   #tell(owner: string, news: Omit<ClusterNews, 'firstLook'> & { readonly trouble: Trouble | undefined }): void {
     const { caches, events, fleets, patience, startedAt } = this.#world;
     const gitOpsCluster = caches.gitOpsClusters.get(parseKey(owner));
-    if (gitOpsCluster === undefined) return;
+    if (gitOpsCluster === undefined) {
+      return;
+    }
     const firstLook = fleets.hasReport(news.cluster, owner) ? undefined : { startedAt, patience };
     tellOfCluster(events, gitOpsCluster, { ...news, firstLook });
   }
@@ -97,7 +105,9 @@ export class ClusterReconciler {
   /** Secrets of a cluster that moved to a GitOpsCluster in another namespace. */
   async #removeStrays(cluster: string, namespace: string, signal: AbortSignal): Promise<void> {
     for (const secret of this.#world.caches.ownSecrets.byIndex('cluster', labelValue(cluster))) {
-      if (secret.metadata.namespace !== namespace) await this.#world.applier.remove(secrets, secret, signal);
+      if (secret.metadata.namespace !== namespace) {
+        await this.#world.applier.remove(secrets, secret, signal);
+      }
     }
   }
 
@@ -121,7 +131,9 @@ export class ClusterReconciler {
     if (departure === undefined && gitOpsCluster) {
       events.normal(gitOpsCluster, 'ClusterLeft', `nothing is left of what was made for cluster ${cluster}`);
     }
-    if (gitOpsCluster?.metadata.deletionTimestamp) this.#world.statusChanged(owner);
+    if (gitOpsCluster?.metadata.deletionTimestamp) {
+      this.#world.statusChanged(owner);
+    }
     return departure?.lookAgainMs === undefined ? undefined : { requeueAfterMs: departure.lookAgainMs };
   }
 
@@ -130,6 +142,8 @@ export class ClusterReconciler {
     if (report === undefined && changed.length > 0) {
       this.#world.logger.info({ cluster, gitOpsClusters: changed }, 'nothing of ours is left of the cluster');
     }
-    for (const key of changed) this.#world.statusChanged(key);
+    for (const key of changed) {
+      this.#world.statusChanged(key);
+    }
   }
 }

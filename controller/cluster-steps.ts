@@ -3,7 +3,9 @@ import { type ClusterConcern, failed, type Step, type StepContext, type StepResu
 
 /** Up to three names in the original's form, more are counted. */
 export function namesText(names: readonly string[]): string {
-  if (names.length <= 3) return `[${names.join(' ')}]`;
+  if (names.length <= 3) {
+    return `[${names.join(' ')}]`;
+  }
   return `[${names.slice(0, 3).join(' ')}]... (${names.length} total)`;
 }
 
@@ -34,7 +36,9 @@ function summarise(
     return failed(`Failed to ${texts.failed} for clusters: ${namesText(names)}: ${bad[0]?.why ?? ''}`);
   }
   if (clusters.clusters.length === 0) {
-    if (!selection.known) return undefined;
+    if (!selection.known) {
+      return undefined;
+    }
     return succeeded('No managed clusters selected by placement', 'NoClusters');
   }
   if (authority === undefined || (endpoint === undefined && concern === 'works')) {
@@ -92,7 +96,9 @@ export const cleanUpStep: Step = {
       const message = `Cleaning up ${names.length} removed cluster(s) ${namesText(names)}: ${leaving[0]?.waitingFor ?? ''}`;
       return { status: 'False', reason: 'InProgress', message };
     }
-    if (unseenLeaving.length > 0) return undefined;
+    if (unseenLeaving.length > 0) {
+      return undefined;
+    }
     const before = findCondition(gitOpsCluster.status?.conditions, 'RemovedClustersCleanedUp');
     // A controller that was stopped meanwhile may have done the last of it.
     const begun = before?.status === 'False' ? Number(/\d+/.exec(before.message)?.[0] ?? 1) : 0;
@@ -106,14 +112,18 @@ export const healthStep: Step = {
   condition: 'ClustersReady',
   purpose: 'look at the clusters',
   run: ({ clusters: { clusters, available, connected, pending }, selection, gitOpsCluster }): StepResult => {
-    if (pending.length > 0 && findCondition(gitOpsCluster.status?.conditions, 'ClustersReady')) return undefined;
+    if (pending.length > 0 && findCondition(gitOpsCluster.status?.conditions, 'ClustersReady')) {
+      return undefined;
+    }
     const total = clusters.length;
     if (total === 0) {
       return selection.known ? succeeded('No managed clusters selected by placement', 'NoClusters') : undefined;
     }
     const message = `${available.length} of ${total} clusters available, ${connected.length} of ${total} agents connected`;
     const ready = available.length === total && connected.length === total;
-    if (ready) return succeeded(message);
+    if (ready) {
+      return succeeded(message);
+    }
     const healthy = new Set(available.filter((cluster) => connected.includes(cluster)));
     const waiting = clusters.filter((cluster) => !healthy.has(cluster));
     return { status: 'False', reason: 'InProgress', message: `${message}; waiting for ${namesText(waiting)}` };

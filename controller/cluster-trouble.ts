@@ -36,17 +36,23 @@ export function troubleOf(state: {
   const since = (step: string, time: string) => (known?.step === step ? known.since : time);
   for (const concern of ['import', 'works', 'addOn'] as const) {
     const message = problems[concern];
-    if (message === undefined) continue;
+    if (message === undefined) {
+      continue;
+    }
     const step = steps[concern];
     return { trouble: { step, reason: 'Failed', message, since: since(step, rfc3339(now)) } };
   }
   let lookAgainMs: number | undefined;
   for (const [type, ms] of limits(conditions, patience)) {
     const condition = findCondition(conditions, type);
-    if (condition === undefined || condition.status === 'True') continue;
+    if (condition === undefined || condition.status === 'True') {
+      continue;
+    }
     const { reason, message, lastTransitionTime } = condition;
     const left = Date.parse(lastTransitionTime) + ms - now.getTime();
-    if (left <= 0) return { trouble: { step: type, reason, message, since: since(type, lastTransitionTime) } };
+    if (left <= 0) {
+      return { trouble: { step: type, reason, message, since: since(type, lastTransitionTime) } };
+    }
     lookAgainMs = Math.min(lookAgainMs ?? Number.POSITIVE_INFINITY, left);
   }
   // Times in conditions are whole seconds, and timers may fire a little early.

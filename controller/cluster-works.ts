@@ -33,7 +33,9 @@ export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets)
   const { foundation, delivery, cluster, templates, config, release } = target;
   const { version } = release;
   const { addOn, endpoint } = foundation;
-  if (endpoint === undefined) throw new NotDeliverableError('the server is not discovered');
+  if (endpoint === undefined) {
+    throw new NotDeliverableError('the server is not discovered');
+  }
   if (addOn.payload?.problem !== undefined) {
     throw new NotDeliverableError(`Invalid ArgoCDCRManifestWork: ${addOn.payload.problem}`);
   }
@@ -57,7 +59,9 @@ export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets)
       operator: operatorOf(addOn, config, release, cluster),
     });
   }
-  if (addOn.argoCD === 'Existing') return renderWorks(templates, { ...shared, argoCD: undefined });
+  if (addOn.argoCD === 'Existing') {
+    return renderWorks(templates, { ...shared, argoCD: undefined });
+  }
   return renderWorks(templates, {
     ...shared,
     argoCD: {
@@ -157,13 +161,19 @@ export async function ensureWorks(
       isWritten ||= changed;
     } catch (error) {
       signal.throwIfAborted();
-      if (isConflict(error)) throw error;
+      if (isConflict(error)) {
+        throw error;
+      }
       errors.push(new Error(`ManifestWork ${cluster}/${name}: ${(error as Error).message}`, { cause: error }));
     }
   }
-  if (errors[0]) throw errors[0];
+  if (errors[0]) {
+    throw errors[0];
+  }
   for (const work of caches.works.list(cluster)) {
-    if (wanted.has(work.metadata.name) || work.metadata.labels?.[keys.part] === formerWork.part) continue;
+    if (wanted.has(work.metadata.name) || work.metadata.labels?.[keys.part] === formerWork.part) {
+      continue;
+    }
     await applier.remove(manifestWorks, work, signal);
     isWritten = true;
   }
@@ -180,7 +190,9 @@ const ownPlaces = [
 
 /** Whether a cluster has applied this content, not only an earlier one of the same work. */
 export function isApplied(work: ManifestWork | undefined, spec: ManifestWork['spec']): boolean {
-  if (!work || !isDeepStrictEqual(work.spec.workload, spec.workload)) return false;
+  if (!work || !isDeepStrictEqual(work.spec.workload, spec.workload)) {
+    return false;
+  }
   const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
   return applied?.status === 'True' && (applied.observedGeneration ?? 0) >= (work.metadata.generation ?? 0);
 }

@@ -31,7 +31,9 @@ export async function ensureCluster(context: ClusterContext): Promise<{
       context.signal.throwIfAborted();
       problems[concern] ??= (error as Error).message;
       // What only a change of some object can put right is not tried again before: that change leads here by itself.
-      if (!isLasting(error)) errors.push(error);
+      if (!isLasting(error)) {
+        errors.push(error);
+      }
       return undefined;
     }
   };
@@ -58,11 +60,15 @@ export async function ensureCluster(context: ClusterContext): Promise<{
     (await attempt('works', async () => {
       await noteFormerNamespaces(context, rendered);
       const isChanged = await ensureWorks(context, rendered, turn);
-      if (!isChanged) await cleanFormerNamespaces(context, rendered, configOf(context));
+      if (!isChanged) {
+        await cleanFormerNamespaces(context, rendered, configOf(context));
+      }
       return isChanged;
     }));
   const { phase, until } = rollouts.report(foundation, cluster, written !== false);
-  if (until !== undefined) context.renewAt = Math.min(context.renewAt, until);
+  if (until !== undefined) {
+    context.renewAt = Math.min(context.renewAt, until);
+  }
   const said = await attempt('addOn', () => writeAddOnStatus(context, problems.works, phase));
   const { before, conditions } = said ?? { before: [], conditions: [] };
   const isComplete = problems.import === undefined && problems.works === undefined;
@@ -94,8 +100,12 @@ function isLasting(error: unknown): boolean {
  */
 export function reasonToSkip(cluster: ManagedCluster, hubId: string | undefined): string | undefined {
   const { name, labels } = cluster.metadata;
-  if (name === 'local-cluster' || labels?.['local-cluster'] === 'true') return 'it is the hub itself';
+  if (name === 'local-cluster' || labels?.['local-cluster'] === 'true') {
+    return 'it is the hub itself';
+  }
   const id = cluster.status?.clusterClaims?.find((claim) => claim.name === 'id.k8s.io')?.value;
-  if (id !== undefined && id === hubId) return 'it is the hub itself (its claim id.k8s.io is that of the hub)';
+  if (id !== undefined && id === hubId) {
+    return 'it is the hub itself (its claim id.k8s.io is that of the hub)';
+  }
   return undefined;
 }

@@ -86,7 +86,9 @@ async function cleanedUp(cluster: string) {
 /** What the work agent does in the end: it lets works go that are being deleted. */
 async function letGo(cluster: string): Promise<void> {
   for (const { metadata } of await works(cluster)) {
-    if (!metadata.deletionTimestamp || !metadata.finalizers) continue;
+    if (!metadata.deletionTimestamp || !metadata.finalizers) {
+      continue;
+    }
     await hub.client.mergePatch(manifestWorks, metadata, { metadata: { finalizers: null } });
   }
 }
@@ -119,7 +121,9 @@ test.each(['goes on running', 'is another one by then'])(
     const names = Object.keys(stages);
     const clusters = names.map((_, index) => `${ns}-${index}`);
     const [first = ''] = clusters;
-    for (const cluster of clusters) await hub.fixture.managedCluster(cluster);
+    for (const cluster of clusters) {
+      await hub.fixture.managedCluster(cluster);
+    }
     await hub.fixture.placement(ns, 'placement', clusters);
     await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
     hub.start();
@@ -133,18 +137,26 @@ test.each(['goes on running', 'is another one by then'])(
 
     await hub.fixture.placement(ns, 'placement', []);
     await Promise.all(names.map((name, index) => stages[name]?.(clusters[index] ?? '')));
-    if (controller !== 'goes on running') await hub.stop();
+    if (controller !== 'goes on running') {
+      await hub.stop();
+    }
     await hub.fixture.placement(ns, 'placement', clusters);
-    if (controller !== 'goes on running') hub.start();
+    if (controller !== 'goes on running') {
+      hub.start();
+    }
     await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'False', /must first remove ManifestWork/);
     await hub.idle();
     for (const cluster of clusters) {
       const isWhole = (await works(cluster)).every(({ metadata }) => metadata.deletionTimestamp === undefined);
       const said = (await hub.addOn(cluster))?.status?.conditions;
-      if (!isWhole) expect(isConditionTrue(said, 'Available'), `${cluster} ${JSON.stringify(said)}`).toBe(false);
+      if (!isWhole) {
+        expect(isConditionTrue(said, 'Available'), `${cluster} ${JSON.stringify(said)}`).toBe(false);
+      }
     }
 
-    for (const cluster of clusters) await hub.fixture.clusterAvailable(cluster, 'True');
+    for (const cluster of clusters) {
+      await hub.fixture.clusterAvailable(cluster, 'True');
+    }
     const held = clusters[names.indexOf('the add-on is going')] ?? '';
     await hub.client.mergePatch(managedClusterAddOns, addOnKey(held), { metadata: { finalizers: null } });
     await eventually('the clusters to have everything', async () => {
@@ -160,7 +172,9 @@ test.each(['goes on running', 'is another one by then'])(
     await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
     await hub.fixture.agentConnected(ns, first);
     for (const cluster of clusters) {
-      for (const { metadata } of await works(cluster)) await hub.fixture.reportWork(cluster, metadata.name);
+      for (const { metadata } of await works(cluster)) {
+        await hub.fixture.reportWork(cluster, metadata.name);
+      }
       await hub.fixture.agentConnected(ns, cluster);
     }
     const all = new RegExp(`^${clusters.length} of ${clusters.length} clusters available, ${clusters.length} of`);
@@ -184,7 +198,9 @@ test.each(['goes on running', 'is another one by then'])(
       return (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' })) === undefined;
     });
     await Promise.all(ends);
-    for (const cluster of clusters) expect(await works(cluster)).toEqual([]);
+    for (const cluster of clusters) {
+      expect(await works(cluster)).toEqual([]);
+    }
   },
   300_000,
 );

@@ -36,7 +36,9 @@ export function configReferences(
   isCompleted: boolean,
 ): NonNullable<NonNullable<ManagedClusterAddOn['status']>['configReferences']> {
   const found = referencedConfig(context, addOn);
-  if (found === undefined) return [];
+  if (found === undefined) {
+    return [];
+  }
   const { reference, config } = found;
   const { group = '', resource, name, namespace } = reference;
   const named = { name, ...(namespace ? { namespace } : {}) };
@@ -52,7 +54,9 @@ export function configReferences(
 /** What is noted on works about the configuration that they are made with: `{"<resource>.<group>/<namespace>/<name>": "<hash>"}`. */
 export function configHashes(context: Context, addOn: ManagedClusterAddOn | undefined): string {
   const found = referencedConfig(context, addOn);
-  if (found === undefined) return '{}';
+  if (found === undefined) {
+    return '{}';
+  }
   const { group = '', resource, namespace = '', name } = found.reference;
   return JSON.stringify({ [`${resource}.${group}/${namespace}/${name}`]: configHash(found.config) });
 }

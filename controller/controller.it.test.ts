@@ -20,15 +20,21 @@ test('clusters that are selected while the certificate authority is being made a
   const { ns, a, b } = hub;
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   const selectFirst = async (key: { name: string }) => {
-    if (key.name !== 'argocd-agent-ca') return;
+    if (key.name !== 'argocd-agent-ca') {
+      return;
+    }
     await hub.fixture.placement(ns, 'placement', [a, b]);
     await eventually('a look at both clusters', async () => hub.controller.stats.clusters.done >= 4);
   };
   const client = new Proxy(hub.client, {
     get: (target, property) => {
       const value = Reflect.get(target, property, target);
-      if (typeof value !== 'function') return value;
-      if (property !== 'create' && property !== 'apply') return value.bind(target);
+      if (typeof value !== 'function') {
+        return value;
+      }
+      if (property !== 'create' && property !== 'apply') {
+        return value.bind(target);
+      }
       return async (...args: [unknown, { metadata: { name: string } }]) => {
         await selectFirst(args[1].metadata);
         return value.apply(target, args);
@@ -178,7 +184,9 @@ test('the health of a cluster comes from its works and its connection', async ()
   await hub.enroll();
   const verdict = async (type: string) => findCondition((await hub.addOn(a))?.status?.conditions, type);
   expect(await verdict('AgentConnected')).toMatchObject({ status: 'False', reason: 'NeverConnected' });
-  for (const name of workNames) await hub.fixture.reportWork(a, name);
+  for (const name of workNames) {
+    await hub.fixture.reportWork(a, name);
+  }
   await eventually('Available', async () => (await verdict('Available'))?.status === 'True');
   expect(await verdict('Progressing')).toMatchObject({ status: 'False', reason: 'Completed' });
   const lease = { namespace: ns, name: `argocd-agent-${a}` };
@@ -353,7 +361,9 @@ test('a work that cannot be below 500 KiB is a condition that names object and s
     await grow({});
     await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
   } finally {
-    if (live) await grow({});
+    if (live) {
+      await grow({});
+    }
   }
 });
 

@@ -166,7 +166,9 @@ export class Controller {
     };
     on(caches.gitOpsClusters, (now, old) => {
       // Our own status writes change nothing that the reconcile reads.
-      if (old && old.metadata.generation === now.metadata.generation && sameMetadata(old, now)) return;
+      if (old && old.metadata.generation === now.metadata.generation && sameMetadata(old, now)) {
+        return;
+      }
       this.#fleetQueue.add(keyOf(now));
       this.#selectionChanged(keyOf(now));
     });
@@ -176,7 +178,9 @@ export class Controller {
     );
     on(caches.managedClusters, ({ metadata }, old) => {
       this.#clusterQueue.add(metadata.name);
-      if (old === undefined) this.#statusChanged(this.#fleets.ownershipOf(metadata.name).owner);
+      if (old === undefined) {
+        this.#statusChanged(this.#fleets.ownershipOf(metadata.name).owner);
+      }
     });
     on(caches.addOns, (now, old) => {
       this.#clusterQueue.add(now.metadata.namespace ?? '');
@@ -192,39 +196,58 @@ export class Controller {
       const { metadata } = now;
       this.#ownerChanged(now, old);
       const cluster = metadata.labels?.[keys.clusterName];
-      if (cluster) this.#clusterQueue.add(cluster);
+      if (cluster) {
+        this.#clusterQueue.add(cluster);
+      }
       const owner = metadata.annotations?.[keys.owner];
-      if (owner) this.#leavingChanged(owner);
+      if (owner) {
+        this.#leavingChanged(owner);
+      }
     });
     on(caches.applications, (now, old) => {
       for (const cluster of new Set([...clustersOf(now), ...(old ? clustersOf(old) : [])])) {
         const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
-        if (addOn?.metadata.annotations?.[keys.drainUntil]) this.#clusterQueue.add(cluster);
+        if (addOn?.metadata.annotations?.[keys.drainUntil]) {
+          this.#clusterQueue.add(cluster);
+        }
       }
     });
     on(caches.configs, ({ metadata }) => {
       const isOfCluster = caches.managedClusters.get({ name: metadata.namespace ?? '' }) !== undefined;
-      if (isOfCluster) this.#clusterQueue.add(metadata.namespace ?? '');
-      else this.#allClusters();
+      if (isOfCluster) {
+        this.#clusterQueue.add(metadata.namespace ?? '');
+      } else {
+        this.#allClusters();
+      }
     });
     on(caches.addOnRegistrations, (now, old) => {
-      if (JSON.stringify(old?.spec) !== JSON.stringify(now.spec)) this.#allClusters();
+      if (JSON.stringify(old?.spec) !== JSON.stringify(now.spec)) {
+        this.#allClusters();
+      }
     });
     caches.onNamespaceChange((namespace) => {
-      for (const one of caches.gitOpsClusters.list(namespace)) this.#fleetQueue.add(keyOf(one));
+      for (const one of caches.gitOpsClusters.list(namespace)) {
+        this.#fleetQueue.add(keyOf(one));
+      }
     });
     caches.onCrdChange(() => {
-      for (const one of caches.gitOpsClusters.list()) this.#fleetQueue.add(keyOf(one));
+      for (const one of caches.gitOpsClusters.list()) {
+        this.#fleetQueue.add(keyOf(one));
+      }
     });
   }
 
   #allClusters(): void {
-    for (const cluster of this.#fleets.clusters()) this.#clusterQueue.add(cluster);
+    for (const cluster of this.#fleets.clusters()) {
+      this.#clusterQueue.add(cluster);
+    }
   }
 
   #placementChanged(namespace: string, placement: string): void {
     for (const one of this.#caches.gitOpsClusters.list(namespace)) {
-      if (parseGitOpsCluster(one).placement.value !== placement) continue;
+      if (parseGitOpsCluster(one).placement.value !== placement) {
+        continue;
+      }
       this.#fleetQueue.add(keyOf(one));
       this.#selectionChanged(keyOf(one));
     }
@@ -235,35 +258,52 @@ export class Controller {
     const gitOpsCluster = this.#caches.gitOpsClusters.get(parseKey(key));
     const isThere = gitOpsCluster !== undefined && gitOpsCluster.metadata.deletionTimestamp === undefined;
     const selection = isThere ? this.#fleets.selectionOf(gitOpsCluster) : undefined;
-    if (selection && !selection.known) return;
+    if (selection && !selection.known) {
+      return;
+    }
     const now = new Set(selection?.clusters ?? []);
     const before = this.#selections.get(key) ?? new Set<string>();
-    if (isThere) this.#selections.set(key, now);
-    else this.#selections.delete(key);
+    if (isThere) {
+      this.#selections.set(key, now);
+    } else {
+      this.#selections.delete(key);
+    }
     const changed = [...now, ...before].filter((cluster) => now.has(cluster) !== before.has(cluster));
-    for (const cluster of changed) this.#clusterQueue.add(cluster);
+    for (const cluster of changed) {
+      this.#clusterQueue.add(cluster);
+    }
     for (const { metadata } of this.#caches.addOns.byIndex('owner', key)) {
-      if (!now.has(metadata.namespace ?? '')) this.#clusterQueue.add(metadata.namespace ?? '');
+      if (!now.has(metadata.namespace ?? '')) {
+        this.#clusterQueue.add(metadata.namespace ?? '');
+      }
     }
     // Whoever else selects the same clusters says in its status who has them.
     for (const [other, clusters] of this.#selections) {
-      if (other !== key && changed.some((cluster) => clusters.has(cluster))) this.#statusChanged(other);
+      if (other !== key && changed.some((cluster) => clusters.has(cluster))) {
+        this.#statusChanged(other);
+      }
     }
   }
 
   /** Status is summed up a little later, so that the news of many clusters make one write; of a large fleet once a second. */
   #statusChanged(key: string | undefined): void {
-    if (key !== undefined) this.#fleetQueue.addAfter(key, Math.min(1_000, 100 + 2 * this.#caches.managedClusters.size));
+    if (key !== undefined) {
+      this.#fleetQueue.addAfter(key, Math.min(1_000, 100 + 2 * this.#caches.managedClusters.size));
+    }
   }
 
   /** What was another's until now: that one may be waiting for it. */
   #ownerChanged(now: KubeObject, old: KubeObject | undefined): void {
     const before = old?.metadata.annotations?.[keys.owner];
-    if (before !== undefined && before !== now.metadata.annotations?.[keys.owner]) this.#leavingChanged(before);
+    if (before !== undefined && before !== now.metadata.annotations?.[keys.owner]) {
+      this.#leavingChanged(before);
+    }
   }
 
   #leavingChanged(key: string): void {
-    if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp) this.#statusChanged(key);
+    if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp) {
+      this.#statusChanged(key);
+    }
   }
 }
 

@@ -67,13 +67,17 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       endpoints.push(await serveHealth({ ...health, healthz: () => ({ ok: true }), readyz }));
     }
     const metrics = addressOf(flags['metrics-bind-address'], 'metrics-bind-address');
-    if (metrics) endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => daemon?.stats() ?? {}) }));
+    if (metrics) {
+      endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => daemon?.stats() ?? {}) }));
+    }
     if (!flags['leader-elect']) {
       await run(client, signal);
       return;
     }
     const namespace = flags['leader-election-namespace'] || client.namespace;
-    if (!namespace) throw new FatalError('leader election needs --leader-election-namespace or POD_NAMESPACE');
+    if (!namespace) {
+      throw new FatalError('leader election needs --leader-election-namespace or POD_NAMESPACE');
+    }
     await runWithLease({
       client,
       namespace,
@@ -114,11 +118,14 @@ export function connectionOf(flags: { kubeconfig: string; kubecontext: string })
 
 /** A bind address as controller-runtime takes it: `:port`, `host:port`, `0` for none. */
 export function addressOf(text: string, flag: string): { port: number; host?: string } | undefined {
-  if (text === '0' || text === '') return undefined;
+  if (text === '0' || text === '') {
+    return undefined;
+  }
   const match = /^(?:\[([^\]]*)\]|([^:]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
-  if (!match || port > 65535)
+  if (!match || port > 65535) {
     throw new UsageError(`--${flag}: ${JSON.stringify(text)} is no address like :8081, or 0 for none`);
+  }
   const host = match[1] ?? match[2];
   return { port, ...(host ? { host } : {}) };
 }
@@ -137,7 +144,9 @@ function registryOf(stats: () => Readonly<Record<string, WorkQueueStats>>) {
       labelNames: ['queue'],
       registers: [registry],
       collect() {
-        for (const [queue, now] of Object.entries(stats())) this.set({ queue }, now[field]);
+        for (const [queue, now] of Object.entries(stats())) {
+          this.set({ queue }, now[field]);
+        }
       },
     });
   }

@@ -227,7 +227,9 @@ test('8.2 M: what others note on what the controller made stays, and leads to no
     await hub.client.get(secrets, secret),
   ];
   expect(now.map((one) => one?.metadata.resourceVersion)).toEqual(noted);
-  for (const one of now) expect(one?.metadata.labels?.['example.com/team']).toBe('red');
+  for (const one of now) {
+    expect(one?.metadata.labels?.['example.com/team']).toBe('red');
+  }
 });
 
 test('8.2 H: nothing that a departure leaves behind keeps the agent of a cluster that comes back from working', async () => {

@@ -103,7 +103,9 @@ test('a ManagedCluster that falls silent while it leaves is let go', async () =>
   expect(await isFree(a)).toBe(false);
   await hub.fixture.clusterAvailable(a, 'Unknown');
   await eventually('the add-on to be let go', () => isFree(a));
-  for (const part of ['agent', 'argocd', 'crds']) await hub.releaseWork(a, part);
+  for (const part of ['agent', 'argocd', 'crds']) {
+    await hub.releaseWork(a, part);
+  }
 });
 
 test('a ManagedCluster that is gone at once leaves nothing on the hub', async () => {
@@ -218,7 +220,9 @@ test('a page of decisions that is missing is no reason to leave', async () => {
   await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementEvaluated', 'Unknown', /announces 2 clusters.*name 1/);
   await hub.restart();
   await hub.idle();
-  for (const cluster of [a, b]) expect(await uidsOf(cluster)).toHaveLength(3);
+  for (const cluster of [a, b]) {
+    expect(await uidsOf(cluster)).toHaveLength(3);
+  }
   await hub.client.mergePatch(placements, key, { status: { numberOfSelectedClusters: 1 } }, { subresource: 'status' });
   await hub.fixture.endCleanUp(b);
   await eventually('the one to be left', async () => (await works(b)).length === 0);
@@ -230,7 +234,9 @@ test('a fleet without its Placement goes when its GitOpsCluster does', async () 
   await hub.enroll();
   await hub.client.delete(placements, { namespace: ns, name: 'placement' });
   await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementEvaluated', 'False', /does not exist/);
-  for (const cluster of [a, b]) expect(await uidsOf(cluster)).toHaveLength(3);
+  for (const cluster of [a, b]) {
+    expect(await uidsOf(cluster)).toHaveLength(3);
+  }
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
   await Promise.all([a, b].map((cluster) => hub.fixture.endCleanUp(cluster)));
   await eventually('the GitOpsCluster to go', () => isGone(ns, 'fleet'));

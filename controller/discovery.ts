@@ -19,7 +19,9 @@ export function discoverEndpoint(
   surroundings: Surroundings,
   namespace: string,
 ): Endpoint | { problem: string } {
-  if (written.address && written.port) return written;
+  if (written.address && written.port) {
+    return written;
+  }
   const { service } = surroundings;
   if (service === undefined) {
     return {
@@ -27,14 +29,20 @@ export function discoverEndpoint(
     };
   }
   const [best] = exposuresOf(surroundings);
-  if (best) return { address: written.address || best.address, port: written.port || best.port };
+  if (best) {
+    return { address: written.address || best.address, port: written.port || best.port };
+  }
   const who = `service ${namespace}/${service.metadata.name}`;
   if (service.spec?.type === 'NodePort') {
     const lack =
       surroundings.nodes.length > 0 ? 'no node has an InternalIP, or it has no node port' : 'no node is known';
-    if (!written.address) return { problem: `Server discovery failed: ${who} is a NodePort and ${lack}` };
+    if (!written.address) {
+      return { problem: `Server discovery failed: ${who} is a NodePort and ${lack}` };
+    }
   }
-  if (written.address) return { address: written.address, port: String(servingPort(service)) };
+  if (written.address) {
+    return { address: written.address, port: String(servingPort(service)) };
+  }
   return {
     problem: `Server discovery failed: no external endpoint found for ${who} (type ${service.spec?.type ?? 'ClusterIP'}); wait for its load balancer, lead a TLSRoute, Route or Ingress to it, or set spec.argoCDAgentAddon.principalServerAddress and principalServerPort`,
   };

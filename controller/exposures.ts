@@ -26,7 +26,9 @@ export interface Exposure {
  */
 export function exposuresOf(surroundings: Surroundings): Exposure[] {
   const { service } = surroundings;
-  if (service === undefined) return [];
+  if (service === undefined) {
+    return [];
+  }
   const found = [
     ...ofLoadBalancer(service),
     ...ofTlsRoutes(surroundings, service.metadata.name),
@@ -56,10 +58,14 @@ function ofTlsRoutes({ tlsRoutes, gateways }: Surroundings, service: string): Ex
       ({ kind = 'Service', namespace = metadata.namespace, name }) =>
         kind === 'Service' && namespace === metadata.namespace && name === service,
     );
-    if (!isOurs) return [];
+    if (!isOurs) {
+      return [];
+    }
     return (spec?.parentRefs ?? []).flatMap((parent) => {
       const { kind = 'Gateway', namespace = metadata.namespace, name, sectionName, port } = parent;
-      if (kind !== 'Gateway') return [];
+      if (kind !== 'Gateway') {
+        return [];
+      }
       const gateway = gateways.find((one) => one.metadata.namespace === namespace && one.metadata.name === name);
       const listener = gateway?.spec?.listeners?.find(
         (one) =>
@@ -76,7 +82,9 @@ function ofTlsRoutes({ tlsRoutes, gateways }: Surroundings, service: string): Ex
 function ofRoutes(routes: readonly Route[], service: string): Exposure[] {
   return byName(routes).flatMap(({ spec, status }) => {
     const { kind = 'Service', name } = spec?.to ?? {};
-    if (kind !== 'Service' || name !== service || spec?.tls?.termination !== 'passthrough') return [];
+    if (kind !== 'Service' || name !== service || spec?.tls?.termination !== 'passthrough') {
+      return [];
+    }
     const admitted = (status?.ingress ?? []).flatMap(({ host }) => host ?? []);
     return (admitted.length > 0 ? admitted : [spec.host ?? '']).map((address) => ({ address, port: '443' }));
   });
@@ -89,17 +97,23 @@ function ofIngresses(ingresses: readonly Ingress[], service: string): Exposure[]
       http?.paths?.some(({ backend }) => backend?.service?.name === service),
     );
     const hosts = rules.flatMap(({ host }) => (host ? [host] : own));
-    if (spec?.defaultBackend?.service?.name === service) hosts.push(...own);
+    if (spec?.defaultBackend?.service?.name === service) {
+      hosts.push(...own);
+    }
     return hosts.map((address) => ({ address, port: '443' }));
   });
 }
 
 /** All nodes; those on which pods may run now come first. */
 function ofNodes(nodes: readonly KubeNode[], service: Service): Exposure[] {
-  if (service.spec?.type !== 'NodePort') return [];
+  if (service.spec?.type !== 'NodePort') {
+    return [];
+  }
   const withNodePort = (service.spec.ports ?? []).filter(({ nodePort }) => nodePort);
   const port = (withNodePort.find(isServing) ?? withNodePort[0])?.nodePort;
-  if (port === undefined) return [];
+  if (port === undefined) {
+    return [];
+  }
   return [...byName(nodes)]
     .sort((a, b) => Number(isReady(b)) - Number(isReady(a)))
     .map((node) => ({ address: internalAddress(node) ?? '', port: String(port) }));

@@ -28,14 +28,22 @@ export class FleetEvents {
   ): void {
     for (const { type, status: value, reason, message } of status.conditions ?? []) {
       const before = findCondition(gitOpsCluster.status?.conditions, type);
-      if (before?.status === value && before.message === message) continue;
+      if (before?.status === value && before.message === message) {
+        continue;
+      }
       if (type === 'Ready') {
-        if (value === 'True' && before?.status !== 'True') this.#events.normal(gitOpsCluster, 'Ready', message);
+        if (value === 'True' && before?.status !== 'True') {
+          this.#events.normal(gitOpsCluster, 'Ready', message);
+        }
       } else if (value === 'False' && reason !== 'InProgress') {
         const isNew = before?.status !== 'False';
-        if (this.#isDue(gitOpsCluster, type, isNew, now)) this.#events.warning(gitOpsCluster, `${type}Failed`, message);
+        if (this.#isDue(gitOpsCluster, type, isNew, now)) {
+          this.#events.warning(gitOpsCluster, `${type}Failed`, message);
+        }
       }
-      if (type !== 'PlacementEvaluated') continue;
+      if (type !== 'PlacementEvaluated') {
+        continue;
+      }
       const [skips, conflicts] = [skippedText(skipped), conflictText(lost)];
       if (skips && message.includes(skips) && !before?.message.includes(skips)) {
         this.#events.normal(gitOpsCluster, 'ClusterSkipped', skips);
@@ -55,7 +63,9 @@ export class FleetEvents {
     const key = keyOf(gitOpsCluster);
     const told = this.#toldAt.get(key) ?? new Map<string, number>();
     this.#toldAt.set(key, told);
-    if (!isNew && now.getTime() - (told.get(type) ?? 0) < againAfterMs) return false;
+    if (!isNew && now.getTime() - (told.get(type) ?? 0) < againAfterMs) {
+      return false;
+    }
     told.set(type, now.getTime());
     return true;
   }

@@ -41,15 +41,21 @@ export class FleetReconciler {
       this.#told.forget(key);
       return undefined;
     }
-    if (gitOpsCluster.metadata.deletionTimestamp) return this.#finalize(gitOpsCluster, signal);
-    if (await this.#ensureFinalizer(gitOpsCluster, signal)) return undefined; // comes again with the change
+    if (gitOpsCluster.metadata.deletionTimestamp) {
+      return this.#finalize(gitOpsCluster, signal);
+    }
+    if (await this.#ensureFinalizer(gitOpsCluster, signal)) {
+      return undefined; // comes again with the change
+    }
     const context = this.#stepContext(gitOpsCluster, signal);
     const foundation = await runSteps(foundationSteps, context);
     this.#publish(context);
     const outcomes = [...foundation, ...(await runSteps(remainingSteps, context)), ...this.#rollout(key)];
     await this.#writeStatus(context, gitOpsCluster, outcomes);
     const errors = outcomes.flatMap(({ error }) => (error === undefined ? [] : [error]));
-    if (errors.length > 0) throw errors[0];
+    if (errors.length > 0) {
+      throw errors[0];
+    }
     return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
   }
 
@@ -94,7 +100,9 @@ export class FleetReconciler {
   /** Hands what the foundation steps found to the clusters, and wakes them all if it changed. */
   #publish(context: StepContext): void {
     const { key, spec, authority, authorities, endpoint, namespace, gitOpsCluster } = context;
-    if (!authority || !authorities || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) return;
+    if (!authority || !authorities || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) {
+      return;
+    }
     const foundation: Foundation = {
       key,
       gitOpsCluster,
@@ -113,16 +121,22 @@ export class FleetReconciler {
     const digest = JSON.stringify([content, release.version]);
     const isNew = this.#world.foundations.get(key)?.digest !== digest;
     this.#world.foundations.set(key, { foundation, digest });
-    if (!isNew) return;
+    if (!isNew) {
+      return;
+    }
     // The selection as it is by now: who was selected meanwhile has been looked at already, and waits for this.
     const { fleets, wakeCluster } = this.#world;
-    for (const cluster of fleets.summaryOf(key, fleets.selectionOf(gitOpsCluster, spec)).clusters) wakeCluster(cluster);
+    for (const cluster of fleets.summaryOf(key, fleets.selectionOf(gitOpsCluster, spec)).clusters) {
+      wakeCluster(cluster);
+    }
   }
 
   /** How the clusters follow the newest version. */
   #rollout(key: string): Outcome[] {
     const foundation = this.#world.foundations.get(key)?.foundation;
-    if (foundation === undefined) return [];
+    if (foundation === undefined) {
+      return [];
+    }
     const result = sayRollout(this.#world.rollouts.planOf(foundation), foundation);
     return [{ condition: 'ClustersUpToDate', result }];
   }
@@ -132,24 +146,32 @@ export class FleetReconciler {
     const wanted = JSON.stringify([status.clusters, status.conditions]);
     const settled = this.#statuses.get(context.key);
     // A CRD older than this program drops fields of the status: what it made of the same wish is not written again.
-    if (settled?.wanted === wanted && settled.version === gitOpsCluster.metadata.resourceVersion) return;
+    if (settled?.wanted === wanted && settled.version === gitOpsCluster.metadata.resourceVersion) {
+      return;
+    }
     const written = await writeStatus(context, gitOpsCluster, status);
     const version = (written ?? gitOpsCluster).metadata.resourceVersion;
     this.#statuses.set(context.key, { wanted, version });
-    if (written) this.#told.tell(gitOpsCluster, status, context.clusters, context.now);
+    if (written) {
+      this.#told.tell(gitOpsCluster, status, context.clusters, context.now);
+    }
   }
 
   async #ensureFinalizer(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<boolean> {
     const change = isRetaining(gitOpsCluster) ? { remove: finalizer } : { add: finalizer };
     const patch = finalizerPatch(gitOpsCluster, change);
-    if (patch === undefined) return false;
+    if (patch === undefined) {
+      return false;
+    }
     await this.#world.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
     return true;
   }
 
   /** Lets a GitOpsCluster go when nothing of it is left on its clusters, and removes what was made for it on the hub. */
   async #finalize(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<undefined> {
-    if (!hasFinalizer(gitOpsCluster, finalizer)) return undefined;
+    if (!hasFinalizer(gitOpsCluster, finalizer)) {
+      return undefined;
+    }
     const { client } = this.#world;
     const key = keyOf(gitOpsCluster);
     if (isRetaining(gitOpsCluster)) {
@@ -169,13 +191,19 @@ export class FleetReconciler {
       const { principalTls, resourceProxyTls, jwt, authority, authorityTrust } = hubNames;
       for (const name of [principalTls, resourceProxyTls, jwt, authority, authorityTrust]) {
         const secret = this.#world.caches.ownSecrets.get({ namespace, name });
-        if (secret) await this.#world.applier.remove(secrets, secret, signal);
+        if (secret) {
+          await this.#world.applier.remove(secrets, secret, signal);
+        }
       }
       const bundle = this.#world.caches.bundles.get({ namespace, name: hubNames.authorityBundle });
-      if (bundle) await this.#world.applier.remove(configMaps, bundle, signal);
+      if (bundle) {
+        await this.#world.applier.remove(configMaps, bundle, signal);
+      }
     }
     const patch = finalizerPatch(gitOpsCluster, { remove: finalizer });
-    if (patch) await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
+    if (patch) {
+      await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
+    }
     this.#world.logger.info({ gitOpsCluster: key }, 'GitOpsCluster is cleaned up');
     return undefined;
   }

@@ -28,7 +28,9 @@ export function nextStatus(
   const observed = metadata.generation === undefined ? {} : { observedGeneration: metadata.generation };
   let conditions = status?.conditions ?? [];
   for (const { condition: type, result } of outcomes) {
-    if (result === undefined) continue;
+    if (result === undefined) {
+      continue;
+    }
     const { status: value, reason, message } = result;
     conditions = setCondition(conditions, { type, status: value, reason, message, ...observed }, context.now);
   }
@@ -84,7 +86,9 @@ function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' |
     return { status: 'False', reason: first.reason, message: `${first.type}: ${first.message}${more}` };
   }
   const open = relevant.find(({ status }) => status === 'Unknown');
-  if (open) return { status: 'Unknown', reason: open.reason, message: `${open.type}: ${open.message}` };
+  if (open) {
+    return { status: 'Unknown', reason: open.reason, message: `${open.type}: ${open.message}` };
+  }
   return { status: 'True', reason: 'Success', message: findCondition(conditions, 'ClustersReady')?.message ?? 'Ready' };
 }
 
@@ -100,7 +104,9 @@ export async function writeStatus(
   status: NonNullable<GitOpsCluster['status']>,
 ): Promise<GitOpsCluster | undefined> {
   const before: Record<string, unknown> = { ...gitOpsCluster.status };
-  if (isDeepStrictEqual(before, status)) return undefined;
+  if (isDeepStrictEqual(before, status)) {
+    return undefined;
+  }
   const removed = Object.keys(before).filter((name) => !(name in status));
   const { resourceVersion } = gitOpsCluster.metadata;
   const write = (content: object) =>
@@ -114,7 +120,9 @@ export async function writeStatus(
   try {
     return await write(content);
   } catch (error) {
-    if (!isInvalid(error) || !(error as Error).message.includes('status.clusters')) throw error;
+    if (!isInvalid(error) || !(error as Error).message.includes('status.clusters')) {
+      throw error;
+    }
     context.logger.warn(
       { err: error },
       'the CustomResourceDefinition gitopsclusters.apps.open-cluster-management.io is of another version; apply the one that comes with this chart (helm upgrade does not)',

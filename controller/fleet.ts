@@ -50,7 +50,9 @@ export async function runSteps(stages: readonly (readonly Step[])[], context: St
           } catch (error) {
             context.signal.throwIfAborted();
             // Somebody else wrote at the same time: tried again at once, and nothing to tell.
-            if (isConflict(error)) return { condition, result: undefined, error };
+            if (isConflict(error)) {
+              return { condition, result: undefined, error };
+            }
             return { condition, result: failed(`Failed to ${purpose}: ${(error as Error).message}`), error };
           }
         }),

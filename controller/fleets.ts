@@ -41,7 +41,9 @@ export class Fleets {
     const known = this.#selections.get(gitOpsCluster);
     const placement = known?.from[0] ?? (spec ?? parseGitOpsCluster(gitOpsCluster)).placement;
     const parsed = placement as FleetSpec['placement'];
-    if (parsed.problem !== undefined) return { known: false, error: true, problem: parsed.problem };
+    if (parsed.problem !== undefined) {
+      return { known: false, error: true, problem: parsed.problem };
+    }
     const reference = { namespace: gitOpsCluster.metadata.namespace ?? '', name: parsed.value };
     const decisions = this.#caches.decisions.byIndex('placement', keyOf(reference));
     const from = [parsed, this.#caches.placements.get(reference), ...decisions];
@@ -75,8 +77,12 @@ export class Fleets {
   /** Why a cluster is skipped, if it is. */
   reasonToSkip(cluster: string): string | undefined {
     const found = this.#caches.managedClusters.get({ name: cluster });
-    if (found === undefined) return `there is no ManagedCluster ${cluster}`;
-    if (found.metadata.deletionTimestamp) return `ManagedCluster ${cluster} is being deleted`;
+    if (found === undefined) {
+      return `there is no ManagedCluster ${cluster}`;
+    }
+    if (found.metadata.deletionTimestamp) {
+      return `ManagedCluster ${cluster} is being deleted`;
+    }
     return reasonToSkip(found, this.hubId);
   }
 
@@ -84,15 +90,22 @@ export class Fleets {
   clusters(): Set<string> {
     const all = new Set<string>();
     for (const { selection } of this.#candidates()) {
-      if (selection.known) for (const cluster of selection.clusters) all.add(cluster);
+      if (selection.known) {
+        for (const cluster of selection.clusters) {
+          all.add(cluster);
+        }
+      }
     }
     for (const { metadata } of [...this.#caches.addOns.list(), ...this.#caches.works.list()]) {
-      if (metadata.annotations?.['apps.open-cluster-management.io/gitopscluster-owner'])
+      if (metadata.annotations?.['apps.open-cluster-management.io/gitopscluster-owner']) {
         all.add(metadata.namespace ?? '');
+      }
     }
     for (const { metadata } of this.#caches.ownSecrets.list()) {
       const cluster = metadata.labels?.['apps.open-cluster-management.io/cluster-name'];
-      if (cluster) all.add(cluster);
+      if (cluster) {
+        all.add(cluster);
+      }
     }
     return all;
   }
@@ -100,12 +113,17 @@ export class Fleets {
   /** Takes note of a cluster's reconcile. Returns the GitOpsClusters whose status that may change. */
   report(cluster: string, report: ClusterReport | undefined): string[] {
     const before = this.#reports.get(cluster);
-    if (report) this.#reports.set(cluster, report);
-    else this.#reports.delete(cluster);
+    if (report) {
+      this.#reports.set(cluster, report);
+    } else {
+      this.#reports.delete(cluster);
+    }
     if (before?.leaving !== undefined && report?.leaving === undefined && report?.owner !== before.owner) {
       this.#cleanedUp.set(before.owner, (this.#cleanedUp.get(before.owner) ?? 0) + 1);
     }
-    if (JSON.stringify(before) === JSON.stringify(report)) return [];
+    if (JSON.stringify(before) === JSON.stringify(report)) {
+      return [];
+    }
     return [...new Set([before?.owner, report?.owner].filter((owner) => owner !== undefined))];
   }
 
@@ -114,7 +132,9 @@ export class Fleets {
    * not count, nor what another GitOpsCluster is to take over.
    */
   hasRemains(key: string, force: boolean): boolean {
-    if (!force) return this.#remains(key).length > 0;
+    if (!force) {
+      return this.#remains(key).length > 0;
+    }
     return this.#remains(key, ({ metadata }) => !metadata.deletionTimestamp).some(
       (one) => this.ownershipOf(clusterOf(one)).owner === undefined,
     );
@@ -128,11 +148,15 @@ export class Fleets {
 
   /** What a GitOpsCluster that goes still waits for, of clusters that another one has from now on. */
   #handovers(key: string): ClusterSummary['leaving'] {
-    if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp === undefined) return [];
+    if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp === undefined) {
+      return [];
+    }
     const clusters = [...new Set(this.#remains(key).map(clusterOf))].sort();
     return clusters.flatMap((cluster) => {
       const { owner } = this.ownershipOf(cluster);
-      if (owner === undefined || this.#reports.get(cluster)?.leaving !== undefined) return [];
+      if (owner === undefined || this.#reports.get(cluster)?.leaving !== undefined) {
+        return [];
+      }
       const { problems } = this.#reports.get(cluster) ?? {};
       const why = problems?.works ?? problems?.addOn ?? problems?.import;
       return [{ cluster, waitingFor: `GitOpsCluster ${owner} must take ${cluster} over${why ? `: ${why}` : ''}` }];
@@ -143,7 +167,9 @@ export class Fleets {
   certificatesIn(namespace: string): Map<string, ClusterCertificates | undefined> {
     const found = new Map<string, ClusterCertificates | undefined>();
     for (const one of this.#caches.gitOpsClusters.list(namespace)) {
-      if (one.metadata.deletionTimestamp) continue;
+      if (one.metadata.deletionTimestamp) {
+        continue;
+      }
       for (const cluster of this.summaryOf(keyOf(one), this.selectionOf(one)).clusters) {
         const report = this.#reports.get(cluster);
         found.set(cluster, report?.owner === keyOf(one) ? report.certificates : undefined);
@@ -159,16 +185,23 @@ export class Fleets {
     const skipped: ClusterSummary['skipped'][number][] = [];
     const lost: ClusterSummary['lost'][number][] = [];
     const selected = new Set(selection.known ? selection.clusters : []);
-    for (const cluster of this.#retained(key)) selected.add(cluster);
+    for (const cluster of this.#retained(key)) {
+      selected.add(cluster);
+    }
     for (const cluster of [...selected].sort()) {
       const { owner } = ownershipOf(cluster, candidates, currentOwnerOf(cluster, this.#caches));
       if (owner !== key) {
-        if (owner !== undefined && selection.known && selection.clusters.has(cluster)) lost.push({ cluster, owner });
+        if (owner !== undefined && selection.known && selection.clusters.has(cluster)) {
+          lost.push({ cluster, owner });
+        }
         continue;
       }
       const why = this.reasonToSkip(cluster);
-      if (why === undefined) clusters.push(cluster);
-      else skipped.push({ cluster, why });
+      if (why === undefined) {
+        clusters.push(cluster);
+      } else {
+        skipped.push({ cluster, why });
+      }
     }
     const reports = clusters.flatMap((cluster) => this.#reportOf(cluster, key) ?? []);
     const of = (concern: ClusterConcern) =>
@@ -179,7 +212,9 @@ export class Fleets {
     const reported = new Set(reports.map(({ cluster }) => cluster));
     // Who was not looked at yet since the controller started fares as the add-on says.
     const health = new Map(clusters.map((cluster) => [cluster, this.#healthOf(cluster)]));
-    for (const report of reports) health.set(report.cluster, report.health);
+    for (const report of reports) {
+      health.set(report.cluster, report.health);
+    }
     const names = (test: (health: ClusterHealth) => boolean) =>
       [...health].flatMap(([cluster, one]) => (test(one) ? [cluster] : []));
     const leaving = [...this.#reports.values()].filter(
@@ -218,11 +253,15 @@ export class Fleets {
    */
   troubleOf(cluster: string, owner: string): Trouble | undefined {
     const report = this.#reportOf(cluster, owner);
-    if (report) return report.trouble;
+    if (report) {
+      return report.trouble;
+    }
     const told = this.#caches.gitOpsClusters.get(parseKey(owner))?.status?.clusters;
     const list = typeof told === 'object' && told !== null ? (told.failingClusters ?? []) : [];
     const found = list.find(({ name, step }) => name === cluster && step !== 'PlacementEvaluated');
-    if (found === undefined) return undefined;
+    if (found === undefined) {
+      return undefined;
+    }
     const { name: _, ...trouble } = found;
     return trouble;
   }

@@ -29,7 +29,9 @@ export function formerNamespacesOf(addOn: ManagedClusterAddOn | undefined): stri
 export async function noteFormerNamespaces(context: ClusterContext, rendered: readonly RenderedWork[]): Promise<void> {
   const { cluster, caches, applier, signal } = context;
   const addOn = await addOnOf(context);
-  if (addOn === undefined) return;
+  if (addOn === undefined) {
+    return;
+  }
   const ours = caches.works.list(cluster).filter(({ metadata }) => parts.has(metadata.labels?.[keys.part] ?? ''));
   // As they were written last, even before the cache has seen that.
   const works = await Promise.all(ours.map((work) => applier.current(manifestWorks, work.metadata, work, signal)));
@@ -37,7 +39,9 @@ export async function noteFormerNamespaces(context: ClusterContext, rendered: re
   const wanted = new Set(rendered.flatMap(namespacesOf));
   const known = formerNamespacesOf(addOn);
   const former = [...new Set([...known, ...used])].filter((namespace) => !wanted.has(namespace)).sort();
-  if (!isDeepStrictEqual(former, known)) await writeFormer(context, addOn, former);
+  if (!isDeepStrictEqual(former, known)) {
+    await writeFormer(context, addOn, former);
+  }
 }
 
 /**
@@ -55,17 +59,25 @@ export async function cleanFormerNamespaces(
   const key = { namespace: cluster, name: formerWork.name };
   const cached = caches.works.get(key);
   // As good as always: nothing is asked of the server for it.
-  if (namespace === undefined && cached === undefined) return;
+  if (namespace === undefined && cached === undefined) {
+    return;
+  }
   const work = await applier.current(manifestWorks, key, cached, signal);
-  if (work?.metadata.deletionTimestamp) return; // its end leads here again
+  if (work?.metadata.deletionTimestamp) {
+    return; // its end leads here again
+  }
   if (addOn === undefined || namespace === undefined) {
-    if (work) await applier.remove(manifestWorks, work, signal);
+    if (work) {
+      await applier.remove(manifestWorks, work, signal);
+    }
     return;
   }
   const isMoved = rendered.every(({ part, index, spec }) =>
     isApplied(caches.works.get({ namespace: cluster, name: workName(part, index) }), spec),
   );
-  if (!isMoved) return;
+  if (!isMoved) {
+    return;
+  }
   const spec = renderCleanUp(templates, {
     namespace,
     otherNamespaces,
@@ -77,7 +89,9 @@ export async function cleanFormerNamespaces(
   if (work === undefined) {
     // The cache may not have heard yet that this was done a moment ago.
     const now = await client.get(managedClusterAddOns, { namespace: cluster, name: addOnName }, signal);
-    if (!isDeepStrictEqual(formerNamespacesOf(now), formerNamespacesOf(addOn))) return;
+    if (!isDeepStrictEqual(formerNamespacesOf(now), formerNamespacesOf(addOn))) {
+      return;
+    }
     logger.info({ cluster, namespaces: [namespace, ...otherNamespaces] }, 'cleaning up namespaces no longer used');
     const base = context.ownerMetadata('manifestwork');
     const labels = {
@@ -93,7 +107,9 @@ export async function cleanFormerNamespaces(
     return;
   }
   // A Job runs once: for other namespaces, or from another image, another one is needed.
-  if (!isDeepStrictEqual(work.spec.workload, spec.workload)) return applier.remove(manifestWorks, work, signal);
+  if (!isDeepStrictEqual(work.spec.workload, spec.workload)) {
+    return applier.remove(manifestWorks, work, signal);
+  }
   const state = cleanUpState(work);
   if (state === 'complete') {
     await writeFormer(context, addOn, []);

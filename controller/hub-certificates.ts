@@ -61,10 +61,14 @@ function serverCertificate(
     const what = `Secret ${nameOf(context, name)}`;
     let live = await currentSecret(context, name);
     if (live && !isOurs(live)) {
-      if (!tlsOfSecret(live.data, what)) return failed(`${what} must hold tls.crt and tls.key`);
+      if (!tlsOfSecret(live.data, what)) {
+        return failed(`${what} must hold tls.crt and tls.key`);
+      }
       return succeeded(`${message} (supplied by the user)`);
     }
-    if (!authority || !authorities) return failed('the CA certificate is not ready');
+    if (!authority || !authorities) {
+      return failed('the CA certificate is not ready');
+    }
     const request: CertificateRequest = { commonName: hosts[0] ?? name, hosts, usages: ['server'] };
     const trust = { authority: authority.certificate, authorities, rotation };
     const { reason, waitUntil } = judgeServer(keyCertificateOf(live), request, trust, now);
@@ -72,7 +76,9 @@ function serverCertificate(
       const made = await issueCertificate({ ...request, authority, now });
       const chain = { certificate: made.certificate + authority.certificate, key: made.key };
       context.logger.info({ namespace: context.namespace, secret: name, reason }, 'issued a server certificate');
-      if (live) context.events.normal(context.gitOpsCluster, 'CertificateRenewed', `${what} is renewed: ${reason}`);
+      if (live) {
+        context.events.normal(context.gitOpsCluster, 'CertificateRenewed', `${what} is renewed: ${reason}`);
+      }
       live = await writeSecret(context, name, 'kubernetes.io/tls', tlsSecretData(chain));
     }
     const certificate = textOf(live?.data, 'tls.crt') ?? '';
@@ -101,8 +107,12 @@ export function judgeServer(
   const mayWait = waitUntil !== undefined && now < waitUntil;
   // As it was at the beginning of its life: its age is no reason as long as it has to wait.
   const reason = reasonToReissue(current, request, authorities, mayWait ? info?.notBefore : now);
-  if (reason !== undefined) return { reason };
-  if (mayWait) return { waitUntil };
+  if (reason !== undefined) {
+    return { reason };
+  }
+  if (mayWait) {
+    return { waitUntil };
+  }
   return isFormer ? { reason: 'there is another authority now' } : {};
 }
 
@@ -110,7 +120,9 @@ function infoOf({ certificate }: Partial<KeyCertificate>) {
   try {
     return certificate === undefined ? undefined : inspectCertificate(certificate);
   } catch (error) {
-    if (error instanceof PkiError) return undefined;
+    if (error instanceof PkiError) {
+      return undefined;
+    }
     throw error;
   }
 }

@@ -12,7 +12,9 @@ export async function identifyHub(
   try {
     return (await client.get(namespaces, { name: 'kube-system' }, signal))?.metadata.uid;
   } catch (error) {
-    if (!isForbidden(error)) throw error;
+    if (!isForbidden(error)) {
+      throw error;
+    }
     logger.warn({ err: error }, 'the identity of the hub cannot be read');
     return undefined;
   }

@@ -32,8 +32,12 @@ export function authorityInUse(
 ): { authority: string | undefined; lookAgainAt?: number } {
   const present = fingerprintsOf(authority)[0];
   const issued = issuedOf(addOn);
-  if (issued === undefined || Date.parse(issued.until) <= now.getTime()) return { authority: present };
-  if (issued.authority !== present) return { authority: undefined, lookAgainAt: Date.parse(issued.until) };
+  if (issued === undefined || Date.parse(issued.until) <= now.getTime()) {
+    return { authority: present };
+  }
+  if (issued.authority !== present) {
+    return { authority: undefined, lookAgainAt: Date.parse(issued.until) };
+  }
   const pickedUpAt = Date.parse(issued.at) + pickUpMs;
   return pickedUpAt > now.getTime() ? { authority: undefined, lookAgainAt: pickedUpAt } : { authority: present };
 }

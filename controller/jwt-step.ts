@@ -27,7 +27,9 @@ async function ensureKey(context: StepContext): Promise<StepResult> {
   const what = `Secret ${nameOf(context, hubNames.jwt)}`;
   const key = textOf(live?.data, 'jwt.key');
   if (live && !isOurs(live)) {
-    if (!key) return failed(`${what} has no key jwt.key`);
+    if (!key) {
+      return failed(`${what} has no key jwt.key`);
+    }
     parsePrivateKey(key, `${what}, key jwt.key`);
     return done;
   }
@@ -44,7 +46,9 @@ async function ensureKey(context: StepContext): Promise<StepResult> {
   parsePrivateKey(key, `${what}, key jwt.key`);
   const expired = since.getTime() + tokenLifeMs;
   const hasFormer = live?.data?.[formerField] !== undefined;
-  if (hasFormer && expired <= now.getTime()) await write(context, live, since, key, undefined);
+  if (hasFormer && expired <= now.getTime()) {
+    await write(context, live, since, key, undefined);
+  }
   context.renewAt = Math.min(context.renewAt, hasFormer ? Math.max(expired, now.getTime()) : renewal.getTime());
   return done;
 }

@@ -19,10 +19,14 @@ beforeEach(() => {
   const informer = new Informer<ManifestWork>({ client: hub.client, type: manifestWorks });
   informer.subscribe({
     added: ({ metadata }) => {
-      if (metadata.name !== cleanUpWork.name) return;
+      if (metadata.name !== cleanUpWork.name) {
+        return;
+      }
       hub.fixture.endCleanUp(metadata.namespace ?? '').catch((error) => {
         // It may be gone by now.
-        if (!signal.aborted && error.status !== 404) throw error;
+        if (!signal.aborted && error.status !== 404) {
+          throw error;
+        }
       });
     },
   });
@@ -74,12 +78,19 @@ const passing = new Set([
 ]);
 
 function plain(key: string, value: unknown): unknown {
-  if (passing.has(key)) return undefined;
+  if (passing.has(key)) {
+    return undefined;
+  }
   // Counts of earlier departures.
-  if (key === 'conditions' && Array.isArray(value))
+  if (key === 'conditions' && Array.isArray(value)) {
     return (value as { type: string }[]).filter(({ type }) => type !== 'RemovedClustersCleanedUp');
-  if ((key === 'data' || key === 'stringData') && typeof value === 'object') return Object.keys(value ?? {}).sort();
-  if (typeof value === 'string') return value.replaceAll(/[0-9a-f]{40,}/g, 'HASH');
+  }
+  if ((key === 'data' || key === 'stringData') && typeof value === 'object') {
+    return Object.keys(value ?? {}).sort();
+  }
+  if (typeof value === 'string') {
+    return value.replaceAll(/[0-9a-f]{40,}/g, 'HASH');
+  }
   return value;
 }
 

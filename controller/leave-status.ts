@@ -25,7 +25,9 @@ export async function sayDetaching(
   { waitingFor, cleanUp }: Departure,
   now: Date,
 ): Promise<void> {
-  if (addOn === undefined || (addOn.metadata.deletionTimestamp && !hasFinalizer(addOn, finalizer))) return;
+  if (addOn === undefined || (addOn.metadata.deletionTimestamp && !hasFinalizer(addOn, finalizer))) {
+    return;
+  }
   const verdicts: Verdict[] = [
     { type: 'Progressing', status: 'True', reason: 'Detaching', message: `the add-on is being removed: ${waitingFor}` },
   ];
@@ -40,8 +42,12 @@ export async function sayDetaching(
   }
   const before = addOn.status?.conditions ?? [];
   let conditions: Condition[] = before;
-  for (const verdict of verdicts) conditions = setCondition(conditions, verdict, now);
-  if (isDeepStrictEqual(conditions, before)) return;
+  for (const verdict of verdicts) {
+    conditions = setCondition(conditions, verdict, now);
+  }
+  if (isDeepStrictEqual(conditions, before)) {
+    return;
+  }
   const { resourceVersion } = addOn.metadata;
   await client.mergePatch(
     managedClusterAddOns,

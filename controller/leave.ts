@@ -51,7 +51,9 @@ export function currentOwnerOf(cluster: string, caches: Caches): string | undefi
 
 /** A cluster that leaves the hub and does not report will not do anything any more. */
 function canAnswer(cluster: ManagedCluster | undefined): boolean {
-  if (cluster?.metadata.deletionTimestamp === undefined) return cluster !== undefined;
+  if (cluster?.metadata.deletionTimestamp === undefined) {
+    return cluster !== undefined;
+  }
   return isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable');
 }
 
@@ -91,7 +93,9 @@ export async function leaveCluster(context: LeaveContext): Promise<Departure | u
     (await removeFromHub(leaving)) ??
     // Last of all: as long as it is there, everybody knows that the clean-up was done.
     (await removePart(leaving, cleanUpWork.part));
-  if (departure) await sayDetaching(context, caches.addOns.list(cluster)[0], departure, now);
+  if (departure) {
+    await sayDetaching(context, caches.addOns.list(cluster)[0], departure, now);
+  }
   return departure;
 }
 
@@ -128,12 +132,16 @@ async function markDetaching(context: Leaving): Promise<string | undefined> {
 function drain(context: Leaving, drainUntil: string | undefined): Departure | undefined {
   const { cluster, caches, mustWait, now, gitOpsCluster, events, logger } = context;
   const isThere = worksOf(context, 'agent').some(({ metadata }) => !metadata.deletionTimestamp);
-  if (!mustWait || !isThere || drainUntil === undefined) return undefined;
+  if (!mustWait || !isThere || drainUntil === undefined) {
+    return undefined;
+  }
   const remaining = Date.parse(drainUntil) - now.getTime();
   const isUnselected = gitOpsCluster !== undefined && gitOpsCluster.metadata.deletionTimestamp === undefined;
   const isKnown = caches.applications.hasSynced;
   const pending = isKnown ? pendingDeletions(caches.applications.byIndex('cluster', cluster), isUnselected) : [];
-  if (isKnown ? pending.length === 0 : caches.crd(applicationsCrd) === undefined) return undefined;
+  if (isKnown ? pending.length === 0 : caches.crd(applicationsCrd) === undefined) {
+    return undefined;
+  }
   const more = pending.length > 3 ? ` and ${pending.length - 3} more` : '';
   const what = isKnown ? `${pending.slice(0, 3).join(', ')}${more}` : 'the Applications of the hub are not known yet';
   if (remaining > 0) {
@@ -155,8 +163,12 @@ function worksOf({ caches, cluster }: Leaving, part: string): ManifestWork[] {
 async function removePart(context: Leaving, part: string): Promise<Departure | undefined> {
   const { applier, signal, mustWait, cluster } = context;
   const works = worksOf(context, part);
-  for (const work of works) await applier.remove(manifestWorks, work, signal);
-  if (!mustWait || works.length === 0) return undefined;
+  for (const work of works) {
+    await applier.remove(manifestWorks, work, signal);
+  }
+  if (!mustWait || works.length === 0) {
+    return undefined;
+  }
   return {
     waitingFor: `cluster ${cluster} must remove ManifestWork ${works[0]?.metadata.name}${silenceNote(context)}`,
   };
@@ -175,7 +187,9 @@ async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
   const [addOn] = caches.addOns.list(cluster);
   const [work] = worksOf(context, part);
   // The add-on goes after the clean-up: without it, and without the work, it is over.
-  if (work === undefined && addOn === undefined) return undefined;
+  if (work === undefined && addOn === undefined) {
+    return undefined;
+  }
   if (work === undefined && owner !== undefined) {
     const base = ownerMetadataOf(owner, cluster)('manifestwork');
     const spec = renderCleanUp(templates, {
@@ -190,7 +204,9 @@ async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
     try {
       await applier.ensure(manifestWorks, desired, undefined, { exact: ['spec.workload'], signal });
     } catch (error) {
-      if (!isNamespaceGoing(error)) throw error;
+      if (!isNamespaceGoing(error)) {
+        throw error;
+      }
       logger.warn(
         { cluster },
         'the namespace of the cluster is being deleted: leaving the cluster without its clean-up',
@@ -199,8 +215,12 @@ async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
     }
   }
   const state = work ? cleanUpState(work) : 'running';
-  if (work?.metadata.deletionTimestamp) return removePart(context, part);
-  if (state === 'complete') return undefined;
+  if (work?.metadata.deletionTimestamp) {
+    return removePart(context, part);
+  }
+  if (state === 'complete') {
+    return undefined;
+  }
   const waitingFor =
     state === 'failed'
       ? `the clean-up Job on cluster ${cluster} failed: see the logs of its pods in namespace argocd-agent-addon-cleanup; delete ManifestWork ${cluster}/${name} to run it again, or annotate the GitOpsCluster or the ManagedClusterAddOn with ${keys.forceDetach}=true to go on without`
@@ -213,7 +233,9 @@ function settingsOf(context: Leaving): AddOnConfig {
   try {
     return configOf(context);
   } catch (error) {
-    if (!(error instanceof NotDeliverableError)) throw error;
+    if (!(error instanceof NotDeliverableError)) {
+      throw error;
+    }
     context.logger.warn({ cluster: context.cluster, err: error }, 'cleaning up without the settings of the cluster');
     return noConfig;
   }
@@ -221,7 +243,9 @@ function settingsOf(context: Leaving): AddOnConfig {
 
 /** Whether nothing can be made in a namespace any more, because it is being deleted or is gone. */
 function isNamespaceGoing(error: unknown): boolean {
-  if (isNotFound(error)) return true;
+  if (isNotFound(error)) {
+    return true;
+  }
   return (
     error instanceof ApiError && (error.details?.causes ?? []).some(({ reason }) => reason === 'NamespaceTerminating')
   );
@@ -231,7 +255,9 @@ function isNamespaceGoing(error: unknown): boolean {
 async function removeFromHub(context: Leaving): Promise<Departure | undefined> {
   const { cluster, caches, applier, client, signal, owner, namespace } = context;
   const own = caches.ownSecrets.byIndex('cluster', labelValue(cluster));
-  for (const secret of own) await applier.remove(secrets, secret, signal);
+  for (const secret of own) {
+    await applier.remove(secrets, secret, signal);
+  }
   if (owner) {
     for (const lease of caches.connections.byIndex('agent', `${namespace}/${cluster}`)) {
       await client.delete(leases, lease.metadata, { signal });
@@ -242,6 +268,8 @@ async function removeFromHub(context: Leaving): Promise<Departure | undefined> {
     await applier.remove(managedClusterAddOns, addOn, signal);
     await releaseAddOn(cluster, client, signal);
   }
-  if (own.length === 0 && addOn === undefined) return undefined;
+  if (own.length === 0 && addOn === undefined) {
+    return undefined;
+  }
   return { waitingFor: `the objects of cluster ${cluster} on the hub are being deleted` };
 }

@@ -71,7 +71,9 @@ test('a cluster that does not answer holds nobody up and can be forced', async (
     async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' })) === undefined,
   );
   expect(await hub.secret(`cluster-${a}`)).toBeUndefined();
-  for (const part of ['agent', 'argocd', 'crds']) await hub.releaseWork(a, part);
+  for (const part of ['agent', 'argocd', 'crds']) {
+    await hub.releaseWork(a, part);
+  }
 });
 
 test('a cluster that leaves is cleaned up in order, and can come back', async () => {
@@ -163,7 +165,9 @@ test('the agent does not stay for ever, nor when it is not connected', async () 
     isConditionTrue((await hub.addOn(a))?.status?.conditions, 'AgentConnected'),
   );
   const ownerReferences = [await applicationSet()];
-  for (const cluster of [a, b]) await application(ns, `of-${cluster}`, cluster, { ownerReferences });
+  for (const cluster of [a, b]) {
+    await application(ns, `of-${cluster}`, cluster, { ownerReferences });
+  }
   await Promise.all([hub.unselect(a), hub.unselect(b)]);
   const until = (cluster: string) =>
     hub.addOn(cluster).then((addOn) => addOn?.metadata.annotations?.['apps.open-cluster-management.io/drain-until']);
@@ -260,7 +264,9 @@ test('nobody leaves because a Placement cannot be read', async () => {
   await hub.restart();
   await delay(500); // longer than the time after which an unselected cluster would be left
   await hub.idle();
-  for (const cluster of [a, b]) expect((await hub.work(cluster, 'agent'))?.metadata.deletionTimestamp).toBeUndefined();
+  for (const cluster of [a, b]) {
+    expect((await hub.work(cluster, 'agent'))?.metadata.deletionTimestamp).toBeUndefined();
+  }
 });
 
 test('of two GitOpsClusters that select a cluster the older has it, and hands it over when it goes', async () => {

@@ -19,7 +19,9 @@ export const controllerCommand = command({
   flags: controllerFlags,
   run: async (flags, { signal, env, parsed }) => {
     const logger = createLogger({ level: flags['log-level'], format: flags['log-format'], name: 'gitops-controller' });
-    for (const warning of parsed.warnings) logger.warn(warning);
+    for (const warning of parsed.warnings) {
+      logger.warn(warning);
+    }
     if (flags.mode === 'cleanup') {
       const client = KubeClient.load(connectionOf(flags));
       const timeout = AbortSignal.timeout(flags['cleanup-timeout']);
@@ -90,7 +92,9 @@ function rolloutStrategyOf(text: string): RolloutStrategy {
     throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY) is no JSON: ${(error as Error).message}`);
   }
   const result = rolloutStrategySchema.safeParse(input);
-  if (result.success) return result.data;
+  if (result.success) {
+    return result.data;
+  }
   const problems = result.error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(' '));
   throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY): ${problems.join('; ')}`);
 }

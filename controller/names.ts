@@ -99,7 +99,9 @@ export const connectionLeaseName = (agent: string) => `argocd-agent-${agent}`.sl
 
 /** A value that fits a label: the text itself, or its start and a hash when it is longer than 63 characters. */
 export function labelValue(text: string): string {
-  if (text.length <= 63) return text;
+  if (text.length <= 63) {
+    return text;
+  }
   return `${text.slice(0, 54)}-${createHash('sha256').update(text).digest('hex').slice(0, 8)}`;
 }
 

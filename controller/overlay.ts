@@ -11,7 +11,9 @@ export function overlay<T extends object>(live: T, desired: object, whole: reado
 }
 
 function without(value: unknown, [key = '', ...rest]: readonly string[]): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return value;
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) {
+    return value;
+  }
   const { [key]: found, ...others } = value as Record<string, unknown>;
   return rest.length === 0 ? others : { ...others, [key]: without(found, rest) };
 }

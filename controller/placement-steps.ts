@@ -14,8 +14,9 @@ export const tolerationStep: Step = {
   condition: 'PlacementTolerationConfigured',
   purpose: 'configure placement tolerations',
   run: async ({ spec, namespace, caches, client, signal }): Promise<StepResult> => {
-    if (spec.placement.problem !== undefined)
+    if (spec.placement.problem !== undefined) {
       return failed(`Failed to configure placement tolerations: ${spec.placement.problem}`);
+    }
     const key = { namespace, name: spec.placement.value };
     const placement = caches.placements.get(key);
     if (placement === undefined) {
@@ -32,7 +33,9 @@ export const tolerationStep: Step = {
         await client.mergePatch(placements, key, patch, { fieldManager, signal });
       } catch (error) {
         // Somebody else just wrote it: the change comes by itself and leads here again.
-        if (!isConflict(error) && !isNotFound(error)) throw error;
+        if (!isConflict(error) && !isNotFound(error)) {
+          throw error;
+        }
         return undefined;
       }
     }
@@ -45,7 +48,9 @@ export const placementStep: Step = {
   condition: 'PlacementEvaluated',
   purpose: 'evaluate placement',
   run: ({ spec, selection, clusters, caches, namespace, gitOpsCluster }): StepResult => {
-    if (spec.placement.problem !== undefined) return failed(`Failed to evaluate placement: ${spec.placement.problem}`);
+    if (spec.placement.problem !== undefined) {
+      return failed(`Failed to evaluate placement: ${spec.placement.problem}`);
+    }
     const name = spec.placement.value;
     const placement = caches.placements.get({ namespace, name });
     if (!selection.known) {
@@ -72,7 +77,9 @@ function referenceNamespace({ spec }: GitOpsCluster): string | undefined {
 /** A Placement of another namespace is the likeliest mistake: the reference has a field for one that is never used. */
 function hint(elsewhere: readonly Placement[], named: string | undefined, namespace: string): string {
   const rule = `a GitOpsCluster uses a Placement of its own namespace, ${namespace}`;
-  if (named && named !== namespace) return `; spec.placementRef.namespace (${named}) is not used: ${rule}`;
+  if (named && named !== namespace) {
+    return `; spec.placementRef.namespace (${named}) is not used: ${rule}`;
+  }
   const [other] = elsewhere;
   return other ? `; there is one in namespace ${other.metadata.namespace}, but ${rule}` : '';
 }
@@ -83,7 +90,9 @@ function whyNone(placement: Placement | undefined): string {
   const unsatisfied = findCondition(conditions, 'PlacementSatisfied');
   const misconfigured = findCondition(conditions, 'PlacementMisconfigured');
   const found = misconfigured?.status === 'True' ? misconfigured : unsatisfied;
-  if (found === undefined || (found === unsatisfied && found.status !== 'False')) return '';
+  if (found === undefined || (found === unsatisfied && found.status !== 'False')) {
+    return '';
+  }
   const advice =
     found.reason === 'NoManagedClusterSetBindings'
       ? `; create a ManagedClusterSetBinding in namespace ${placement?.metadata.namespace}`
@@ -93,14 +102,18 @@ function whyNone(placement: Placement | undefined): string {
 
 /** Which clusters are skipped and why, in a clause; undefined when none is. */
 export function skippedText(skipped: readonly { cluster: string; why: string }[]): string | undefined {
-  if (skipped.length === 0) return undefined;
+  if (skipped.length === 0) {
+    return undefined;
+  }
   const shown = skipped.slice(0, 3).map(({ cluster, why }) => `${cluster} is skipped: ${why}`);
   return [...shown, ...(skipped.length > 3 ? [`${skipped.length - 3} more are skipped`] : [])].join('; ');
 }
 
 /** Which clusters other GitOpsClusters have, in a clause; undefined when none. */
 export function conflictText(lost: readonly { cluster: string; owner: string }[]): string | undefined {
-  if (lost.length === 0) return undefined;
+  if (lost.length === 0) {
+    return undefined;
+  }
   const byOwner = Map.groupBy(lost, ({ owner }) => owner);
   return [...byOwner]
     .map(([owner, list]) => {

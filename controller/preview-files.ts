@@ -23,7 +23,9 @@ export async function readConfig(file: string, cluster: string): Promise<AddOnDe
 export async function hubOfFiles(path: string): Promise<HubState> {
   const crds = new Map<string, CustomResourceDefinition>();
   for (const object of path ? await objectsOf(path) : []) {
-    if (object.kind !== 'CustomResourceDefinition') continue;
+    if (object.kind !== 'CustomResourceDefinition') {
+      continue;
+    }
     crds.set(object.metadata.name, deliverableCrd(object as CustomResourceDefinition));
   }
   return { crd: (name) => crds.get(name), hubImage: () => undefined, principalImage: () => undefined };
@@ -50,7 +52,9 @@ async function objectsOf(path: string): Promise<KubeObject[]> {
   return texts.flatMap((text) =>
     parseAllDocuments(text).flatMap((document) => {
       const [error] = document.errors;
-      if (error) throw new UsageError(`${path} is no YAML: ${error.message}`);
+      if (error) {
+        throw new UsageError(`${path} is no YAML: ${error.message}`);
+      }
       const object = document.toJS() as (KubeObject & { items?: KubeObject[] }) | null;
       return object?.kind === 'List' ? (object.items ?? []) : (object ?? []);
     }),

@@ -71,7 +71,9 @@ test('a configuration counts, objects can be printed without their works, and wh
   const secrets = objects.filter(({ kind }) => kind === 'Secret') as (KubeObject & { data: object })[];
   expect(secrets.length).toBeGreaterThan(3);
   for (const { data } of secrets) {
-    for (const value of Object.values(data)) expect(Buffer.from(value, 'base64').toString()).toBe('(hidden)');
+    for (const value of Object.values(data)) {
+      expect(Buffer.from(value, 'base64').toString()).toBe('(hidden)');
+    }
   }
   const shown = JSON.stringify((await render(server, '--show-secrets')) as ManifestWork[]);
   expect(shown).toContain(Buffer.from('(generated)').toString('base64'));

@@ -26,8 +26,12 @@ export const renderCommand = command({
   summary: 'Print the ManifestWorks that a managed cluster would get',
   flags: renderFlags,
   run: async (flags, { signal, stdout }) => {
-    if (!flags.cluster) throw new UsageError('--cluster must name a managed cluster');
-    if (flags.offline && !flags.gitopscluster) throw new UsageError('--offline needs --gitopscluster FILE');
+    if (!flags.cluster) {
+      throw new UsageError('--cluster must name a managed cluster');
+    }
+    if (flags.offline && !flags.gitopscluster) {
+      throw new UsageError('--offline needs --gitopscluster FILE');
+    }
     const works = flags.offline ? await fromFiles(flags) : await fromHub(flags, signal);
     const shown = works.map((work) => (flags['show-secrets'] ? work : withoutSecrets(work)));
     const objects = flags.manifests ? shown.flatMap(({ spec }) => spec.workload.manifests) : shown.map(workOf(flags));
@@ -52,7 +56,9 @@ async function fromFiles(flags: Flags): Promise<RenderedWork[]> {
   }
   const delivery = deliveryOf(flags);
   const config = parseAddOnConfig(flags.config ? await readConfig(flags.config, flags.cluster) : undefined);
-  if (config.problem !== undefined) throw new FatalError(config.problem);
+  if (config.problem !== undefined) {
+    throw new FatalError(config.problem);
+  }
   const target: RenderTarget = {
     cluster: flags.cluster,
     templates: new Templates(),
@@ -77,10 +83,14 @@ async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[
     const namespace = gitOpsCluster.metadata.namespace ?? '';
     const { addOn, server } = specOf(gitOpsCluster);
     const endpoint = discoverEndpoint(server, caches.surroundings(namespace), namespace);
-    if ('problem' in endpoint) throw new FatalError(endpoint.problem);
+    if ('problem' in endpoint) {
+      throw new FatalError(endpoint.problem);
+    }
     const delivery = deliveryOf(flags);
     const read = flags.config ? parseAddOnConfig(await readConfig(flags.config, flags.cluster)) : undefined;
-    if (read?.problem !== undefined) throw new FatalError(read.problem);
+    if (read?.problem !== undefined) {
+      throw new FatalError(read.problem);
+    }
     const target: RenderTarget = {
       cluster: flags.cluster,
       templates: new Templates(),
@@ -111,8 +121,12 @@ function gitOpsClusterOf(caches: Caches, namespace: string, name: string): GitOp
 
 function specOf(gitOpsCluster: GitOpsCluster) {
   const { server, addOn } = parseGitOpsCluster(gitOpsCluster);
-  if (server.problem !== undefined) throw new FatalError(server.problem);
-  if (addOn.problem !== undefined) throw new FatalError(addOn.problem);
+  if (server.problem !== undefined) {
+    throw new FatalError(server.problem);
+  }
+  if (addOn.problem !== undefined) {
+    throw new FatalError(addOn.problem);
+  }
   return { server: server.value, addOn: addOn.value };
 }
 
@@ -161,7 +175,9 @@ function withoutSecrets(work: RenderedWork): RenderedWork {
   const mask = (values: object | undefined, text: string) =>
     values && Object.fromEntries(Object.keys(values).map((key) => [key, text]));
   const manifests = work.spec.workload.manifests.map((object) => {
-    if (object.kind !== 'Secret') return object;
+    if (object.kind !== 'Secret') {
+      return object;
+    }
     const { data, stringData } = object as KubeObject & { data?: object; stringData?: object };
     return {
       ...object,

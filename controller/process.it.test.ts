@@ -30,7 +30,9 @@ beforeAll(async () => {
   hub = await startCluster({ name: 'hub' });
   await hub.applyCrds([...crdPaths, join(root, 'charts/argocd-agent-addon/crds')]);
   fixture = new HubFixture(hub.client);
-  for (const namespace of ['argocd', 'release']) await fixture.namespace(namespace);
+  for (const namespace of ['argocd', 'release']) {
+    await fixture.namespace(namespace);
+  }
   await fixture.managedCluster('c1');
   await fixture.placement('argocd', 'placement', ['c1']);
 });

@@ -24,7 +24,9 @@ export async function runQueues({ caches, queues, events, begin, signal }: Queue
     await begin(stopping);
     await Promise.all(queues.map((queue) => queue.run(stopping)));
   } catch (error) {
-    if (!signal.aborted) throw error;
+    if (!signal.aborted) {
+      throw error;
+    }
   } finally {
     stop.abort();
     await filling;

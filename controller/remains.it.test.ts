@@ -56,7 +56,9 @@ async function actAsKubelet(signal: AbortSignal): Promise<void> {
     logger,
     handler: async (key) => {
       const pod = informer.get(parseKey(key));
-      if (!pod || pod.status?.phase === 'Succeeded') return;
+      if (!pod || pod.status?.phase === 'Succeeded') {
+        return;
+      }
       await cleanUp({ client: managed.client, namespace: ns, logger, signal });
       const status = { phase: 'Succeeded' };
       await managed.client.mergePatch(pods, pod.metadata, { status }, { subresource: 'status' });

@@ -16,7 +16,9 @@ export class Renderings {
   of(cluster: string, input: unknown, render: () => readonly RenderedWork[]): readonly RenderedWork[] {
     const digest = createHash('sha256').update(JSON.stringify(input)).digest('base64');
     const known = this.#known.get(cluster);
-    if (known?.digest === digest) return known.works;
+    if (known?.digest === digest) {
+      return known.works;
+    }
     const works = render();
     this.#known.set(cluster, { digest, works });
     return works;

@@ -72,13 +72,17 @@ test('killed after every single write of a rotation, nobody is ever without trus
     }
   };
   const isOver = async () => {
-    if ((await textIn('argocd-agent-jwt', 'jwt.key')) === formerKey) return false;
+    if ((await textIn('argocd-agent-jwt', 'jwt.key')) === formerKey) {
+      return false;
+    }
     const [now] = fingerprintsOf(await textIn('argocd-agent-ca', 'tls.crt'));
     const isAlone = (authorities: string) => {
       const [first, ...more] = fingerprintsOf(authorities);
       return first === now && more.length === 0;
     };
-    if (now === fingerprintsOf(former)[0] || !isAlone(await textIn('argocd-agent-ca-trust', 'ca.crt'))) return false;
+    if (now === fingerprintsOf(former)[0] || !isAlone(await textIn('argocd-agent-ca-trust', 'ca.crt'))) {
+      return false;
+    }
     const all = await Promise.all(clusters.map(delivered));
     return all.every(({ authorities }) => isAlone(authorities));
   };
@@ -120,12 +124,16 @@ test('killed after every single write of a rotation, nobody is ever without trus
     await look();
     await everybodyIsTrusted();
     // A controller that found nothing to do waits for the clusters.
-    if (!isDead) await apply(held);
+    if (!isDead) {
+      await apply(held);
+    }
     await everybodyIsTrusted();
     expect(lives.length).toBeLessThan(150);
   }
   // Each was made once, whoever found the request.
-  for (const [name, values] of made) expect([...values], name).toHaveLength(2);
+  for (const [name, values] of made) {
+    expect([...values], name).toHaveLength(2);
+  }
   expect(createPublicKey(await textIn('argocd-agent-jwt', 'jwt.previous.pub')).equals(createPublicKey(formerKey))).toBe(
     true,
   );

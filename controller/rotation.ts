@@ -61,23 +61,33 @@ export function planTrust(input: TrustInput): { record: TrustRecord; rotation: R
   const settled = { record: { authorities: joinCertificates(wanted), authority, since }, rotation: undefined };
   const former = formerOf(known, wanted, now);
   const until = new Date(since.getTime() + lifetimes.leafMs);
-  if (former === '' || until <= now) return settled;
+  if (former === '' || until <= now) {
+    return settled;
+  }
   const wantedMarks = fingerprintsOf(wanted);
   const untrusting: string[] = [];
   const unswitched: string[] = [];
   for (const [cluster, state] of input.clusters()) {
-    if (!wantedMarks.every((mark) => state?.trusts.includes(mark))) untrusting.push(cluster);
-    if (state?.authority !== authority) unswitched.push(cluster);
+    if (!wantedMarks.every((mark) => state?.trusts.includes(mark))) {
+      untrusting.push(cluster);
+    }
+    if (state?.authority !== authority) {
+      unswitched.push(cluster);
+    }
   }
   const isServerLeft = input.servers.some((server) => isFrom(server, former) && !isFrom(server, wanted));
-  if (unswitched.length === 0 && !isServerLeft) return settled;
+  if (unswitched.length === 0 && !isServerLeft) {
+    return settled;
+  }
   const authorities = joinCertificates(wanted, former);
   return { record: { authorities, authority, since }, rotation: { untrusting, unswitched, until } };
 }
 
 /** Certificates that were trusted and are no longer wanted, without those that have expired. */
 function formerOf(known: TrustRecord | undefined, wanted: string, now: Date): string {
-  if (known === undefined || known.authorities.trim() === '') return '';
+  if (known === undefined || known.authorities.trim() === '') {
+    return '';
+  }
   const marks = new Set(fingerprintsOf(wanted));
   const former = splitCertificates(known.authorities).filter((certificate) => {
     const { fingerprint, notAfter } = inspectCertificate(certificate);
@@ -99,7 +109,9 @@ export function isFrom(certificate: string, authorities: string): boolean {
   try {
     return isIssuedBy(certificate, authorities);
   } catch (error) {
-    if (error instanceof PkiError) return false;
+    if (error instanceof PkiError) {
+      return false;
+    }
     throw error;
   }
 }

@@ -23,9 +23,15 @@ export function selectionOf(
   decisions: readonly PlacementDecision[],
 ): Selection {
   const who = `Placement ${reference.namespace}/${reference.name}`;
-  if (placement === undefined) return { known: false, error: true, problem: `${who} does not exist` };
-  if (placement.metadata.deletionTimestamp) return { known: false, error: true, problem: `${who} is being deleted` };
-  if (decisions.length === 0) return { known: false, error: false, problem: `${who} has no decisions yet` };
+  if (placement === undefined) {
+    return { known: false, error: true, problem: `${who} does not exist` };
+  }
+  if (placement.metadata.deletionTimestamp) {
+    return { known: false, error: true, problem: `${who} is being deleted` };
+  }
+  if (decisions.length === 0) {
+    return { known: false, error: false, problem: `${who} has no decisions yet` };
+  }
   if (decisions.some(({ status }) => status?.decisions === undefined)) {
     return { known: false, error: false, problem: `the decisions of ${who} are being written` };
   }

@@ -7,10 +7,13 @@ export const serverStep: Step = {
   purpose: 'discover the server',
   run: (context) => {
     const { server } = context.spec;
-    if (server.problem !== undefined)
+    if (server.problem !== undefined) {
       return failed(`Server discovery failed: ${server.problem}`, 'ServerNotDiscovered');
+    }
     const found = discoverEndpoint(server.value, context.surroundings, context.namespace);
-    if ('problem' in found) return failed(found.problem, 'ServerNotDiscovered');
+    if ('problem' in found) {
+      return failed(found.problem, 'ServerNotDiscovered');
+    }
     context.endpoint = found;
     return succeeded(`Server at ${endpointText(found)}`);
   },

@@ -30,7 +30,9 @@ export async function writeSecret(
   const live = caches.sharedSecret(namespace, name);
   const metadata = { namespace, name, labels: labelsOf(context, name), annotations };
   const desired: Secret = { metadata, type, data };
-  if (live?.type !== undefined && live.type !== type) await applier.remove(secrets, live, signal);
+  if (live?.type !== undefined && live.type !== type) {
+    await applier.remove(secrets, live, signal);
+  }
   const { object } = await applier.ensure(secrets, desired, live?.type === type ? live : undefined, {
     exact: ['data'],
     signal,
@@ -54,7 +56,9 @@ export function rotationRequest(secret: Secret | undefined): { pending: boolean;
 function labelsOf(context: SharedContext, name: string): Record<string, string> {
   const labels = { [keys.managedBy]: managedBy, [keys.component]: name.replace(/^argocd-agent-/, '') };
   // Written again and again as clusters come along: it must not matter whose turn it is.
-  if (name === hubNames.authorityTrust) return labels;
+  if (name === hubNames.authorityTrust) {
+    return labels;
+  }
   return {
     ...labels,
     [keys.ownerName]: labelValue(context.gitOpsCluster.metadata.name),

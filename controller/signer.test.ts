@@ -47,7 +47,9 @@ function start(csr: CertificateSigningRequest, authority: KeyCertificate) {
     foundations: new Map([['argocd/fleet', { foundation: { authority, addOn: { clientCertificate: 'CSR' } } }]]),
     client: {
       mergePatch: async (_type: unknown, _key: unknown, patch: { status?: object }) => {
-        if (patch.status) written.push(patch.status);
+        if (patch.status) {
+          written.push(patch.status);
+        }
         return csr;
       },
     },

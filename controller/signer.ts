@@ -48,12 +48,18 @@ export class Signer {
     }
     const cluster = csr.metadata.labels?.[keys.requestCluster] ?? '';
     const found = this.#foundationFor(cluster);
-    if (found === 'not yet') return { requeueAfterMs: notYetMs };
+    if (found === 'not yet') {
+      return { requeueAfterMs: notYetMs };
+    }
     const request = await read(csr);
     const fault = request instanceof PkiError ? request.message : reasonToDeny(csr, request, this.#world.now());
-    if (fault !== undefined) return this.#refuse(csr, fault, signal);
+    if (fault !== undefined) {
+      return this.#refuse(csr, fault, signal);
+    }
     if (typeof found === 'string') {
-      if (this.#mayBeLate(name)) return { requeueAfterMs: notYetMs };
+      if (this.#mayBeLate(name)) {
+        return { requeueAfterMs: notYetMs };
+      }
       return this.#refuse(csr, found, signal);
     }
     await this.#sign(csr, cluster, request as SigningRequest, found, signal);
@@ -64,7 +70,9 @@ export class Signer {
     const since = this.#lackingSince.get(name) ?? performance.now();
     this.#lackingSince.set(name, since);
     const [oldest = name] = this.#lackingSince.keys();
-    if (this.#lackingSince.size > mostRemembered) this.#lackingSince.delete(oldest);
+    if (this.#lackingSince.size > mostRemembered) {
+      this.#lackingSince.delete(oldest);
+    }
     return performance.now() - since < hearsayMs;
   }
 
@@ -73,10 +81,16 @@ export class Signer {
     const { fleets, foundations, caches } = this.#world;
     const { owner } = fleets.ownershipOf(cluster);
     const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
-    if (owner === undefined) return `no GitOpsCluster selects cluster ${cluster}`;
-    if (!addOn || isDetaching(addOn)) return `cluster ${cluster} has no add-on ${addOnName}, or leaves`;
+    if (owner === undefined) {
+      return `no GitOpsCluster selects cluster ${cluster}`;
+    }
+    if (!addOn || isDetaching(addOn)) {
+      return `cluster ${cluster} has no add-on ${addOnName}, or leaves`;
+    }
     const foundation = foundations.get(owner)?.foundation;
-    if (foundation === undefined) return 'not yet';
+    if (foundation === undefined) {
+      return 'not yet';
+    }
     if (foundation.addOn.clientCertificate !== 'CSR') {
       return `GitOpsCluster ${owner} does not let its clusters ask for certificates (spec.argoCDAgentAddon.clientCertificate is Generated)`;
     }
@@ -156,7 +170,9 @@ async function read(csr: CertificateSigningRequest): Promise<SigningRequest | Pk
   try {
     return await readSigningRequest(Buffer.from(csr.spec?.request ?? '', 'base64').toString(), 'its request');
   } catch (error) {
-    if (error instanceof PkiError) return error;
+    if (error instanceof PkiError) {
+      return error;
+    }
     throw error;
   }
 }

@@ -141,14 +141,20 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
   const spec = (object.spec ?? {}) as { placementRef?: unknown; argoCDAgentAddon?: unknown };
   const parse = <T, R>(schema: z.ZodType<T>, path: string, input: unknown, use: (value: T) => R): Parsed<R> => {
     const result = schema.safeParse(input);
-    if (result.success) return { value: use(result.data) };
+    if (result.success) {
+      return { value: use(result.data) };
+    }
     const problems = result.error.issues.map((issue) => `${[path, ...issue.path].join('.')} ${issue.message}`);
     return { problem: `${who}: ${problems.join('; ')}` };
   };
   const settings = spec.argoCDAgentAddon ?? {};
   const payloadOf = ({ argoCD, argoCDCRManifestWork }: z.infer<typeof addOn>) => {
-    if (argoCDCRManifestWork === undefined || argoCDCRManifestWork === null) return undefined;
-    if (argoCD === undefined || argoCD === 'Operator') return parsePayload(argoCDCRManifestWork, who);
+    if (argoCDCRManifestWork === undefined || argoCDCRManifestWork === null) {
+      return undefined;
+    }
+    if (argoCD === undefined || argoCD === 'Operator') {
+      return parsePayload(argoCDCRManifestWork, who);
+    }
     const problem = `spec.argoCDAgentAddon.argoCDCRManifestWork is for argoCD: Operator, not ${argoCD}; remove one of them`;
     return { problem: `${who}: ${problem}` };
   };

@@ -30,8 +30,12 @@ beforeAll(async () => {
   const own = await readCrds(join(root, 'charts/argocd-agent-addon/crds'));
   await installCrds(hub.client, [...own, ...(await ocmCrds('hub')), ...(await argoCdCrds())]);
   fixture = new HubFixture(hub.client);
-  for (const namespace of ['argocd', 'release']) await fixture.namespace(namespace);
-  for (const name of clusters) await fixture.managedCluster(name);
+  for (const namespace of ['argocd', 'release']) {
+    await fixture.namespace(namespace);
+  }
+  for (const name of clusters) {
+    await fixture.managedCluster(name);
+  }
   await fixture.placement('argocd', 'placement', clusters);
 });
 afterAll(async () => {

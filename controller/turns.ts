@@ -7,7 +7,9 @@ export class Turns {
     const turn = (this.#last.get(key) ?? Promise.resolve()).then(work, work);
     this.#last.set(key, turn);
     const leave = () => {
-      if (this.#last.get(key) === turn) this.#last.delete(key);
+      if (this.#last.get(key) === turn) {
+        this.#last.delete(key);
+      }
     };
     turn.then(leave, leave);
     return turn;

@@ -28,13 +28,20 @@ export const uninstallCommand = command({
     const deadline = Date.now() + flags.timeout;
     try {
       await refuseOthers(target);
-      if (keeps) await retain(target);
-      else await client.delete(gitOpsClusters, target.key, { signal });
+      if (keeps) {
+        await retain(target);
+      } else {
+        await client.delete(gitOpsClusters, target.key, { signal });
+      }
       let said = '';
       for (;;) {
         const message = keeps ? await held(target) : await remaining(target);
-        if (message === undefined) break;
-        if (message !== said) stdout(`${message}\n`);
+        if (message === undefined) {
+          break;
+        }
+        if (message !== said) {
+          stdout(`${message}\n`);
+        }
         said = message;
         if (Date.now() > deadline) {
           throw new FatalError(
@@ -55,7 +62,9 @@ async function refuseOthers({ client, key, signal }: Target): Promise<void> {
   const others = (await client.list(gitOpsClusters, { signal }))
     .filter((one) => keyOf(one) !== keyOf(key) && hasFinalizer(one, finalizer))
     .map(keyOf);
-  if (others.length === 0) return;
+  if (others.length === 0) {
+    return;
+  }
   throw new FatalError(
     `GitOpsCluster ${others.join(', ')} would be left without a controller: delete it first, or annotate it with ${keys.retain}=true if its clusters shall keep what they have`,
   );
@@ -70,7 +79,9 @@ async function remaining({ client, key, signal }: Target): Promise<string | unde
 const saidOf = ({ status }: GitOpsCluster) => findCondition(status?.conditions, 'RemovedClustersCleanedUp')?.message;
 
 async function retain({ client, key, signal }: Target): Promise<void> {
-  if ((await client.get(gitOpsClusters, key, signal)) === undefined) return;
+  if ((await client.get(gitOpsClusters, key, signal)) === undefined) {
+    return;
+  }
   const patch = { metadata: { annotations: { [keys.retain]: 'true' } } };
   await client.mergePatch(gitOpsClusters, key, patch, { fieldManager, signal });
 }
@@ -78,7 +89,9 @@ async function retain({ client, key, signal }: Target): Promise<void> {
 /** What the controller still holds of a GitOpsCluster whose clusters shall keep what they have. */
 async function held({ client, key, signal }: Target): Promise<string | undefined> {
   const own = await client.get(gitOpsClusters, key, signal);
-  if (own && hasFinalizer(own, finalizer)) return 'waiting for the controller to let it go';
+  if (own && hasFinalizer(own, finalizer)) {
+    return 'waiting for the controller to let it go';
+  }
   const addOns = (await client.list(managedClusterAddOns, { signal })).filter(
     (one) => one.metadata.annotations?.[keys.owner] === keyOf(key) && hasFinalizer(one, finalizer),
   );

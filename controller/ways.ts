@@ -47,7 +47,9 @@ export class Ways {
       const look = ({ spec }: CustomResourceDefinition) => {
         const served = (spec?.versions ?? []).filter((version) => version.served).map((version) => version.name);
         const version = served.includes('v1') ? 'v1' : served.at(-1);
-        if (version !== undefined) found(version);
+        if (version !== undefined) {
+          found(version);
+        }
       };
       informer.subscribe({ added: look, updated: (_, now) => look(now) });
       return informer;
@@ -65,9 +67,13 @@ export class Ways {
       crd('gateways.gateway.networking.k8s.io', (version) => this.#gateways.start(gateways(version))),
     ] as Informer<KubeObject>[];
     const ofService = ({ spec }: Service) => {
-      if (spec?.type === 'NodePort') this.#nodes.start();
+      if (spec?.type === 'NodePort') {
+        this.#nodes.start();
+      }
     };
-    for (const informer of principals) informer.subscribe({ added: ofService, updated: (_, now) => ofService(now) });
+    for (const informer of principals) {
+      informer.subscribe({ added: ofService, updated: (_, now) => ofService(now) });
+    }
   }
 
   /** What may lead to a Service. */
@@ -87,9 +93,13 @@ export class Ways {
     const hear = ({ metadata }: KubeObject) => changed(metadata.namespace);
     const ingresses = this.#ingresses as unknown as Informer<KubeObject>;
     ingresses.subscribe({ added: hear, updated: (_, now) => hear(now), deleted: hear });
-    for (const late of [this.#routes, this.#tlsRoutes]) late.subscribe(hear);
+    for (const late of [this.#routes, this.#tlsRoutes]) {
+      late.subscribe(hear);
+    }
     // A Gateway serves routes of other namespaces.
-    for (const late of [this.#gateways, this.#nodes]) late.subscribe(() => changed());
+    for (const late of [this.#gateways, this.#nodes]) {
+      late.subscribe(() => changed());
+    }
   }
 
   /** Follows the server until aborted. */
@@ -127,15 +137,21 @@ class Late<T extends KubeObject> {
   }
 
   start(type: ResourceType<T> = this.#type): void {
-    if (this.#informer !== undefined) return;
+    if (this.#informer !== undefined) {
+      return;
+    }
     this.#informer = new Informer<T>({ ...this.#options, type });
-    for (const handler of this.#handlers) this.#connect(this.#informer, handler);
+    for (const handler of this.#handlers) {
+      this.#connect(this.#informer, handler);
+    }
     this.#started.resolve(this.#informer);
   }
 
   subscribe(changed: (object: KubeObject) => void): void {
     this.#handlers.push(changed);
-    if (this.#informer) this.#connect(this.#informer, changed);
+    if (this.#informer) {
+      this.#connect(this.#informer, changed);
+    }
   }
 
   list(namespace?: string): T[] {
@@ -144,7 +160,9 @@ class Late<T extends KubeObject> {
 
   async run(signal: AbortSignal): Promise<void> {
     const aborted = new Promise<undefined>((resolve) => {
-      if (signal.aborted) resolve(undefined);
+      if (signal.aborted) {
+        resolve(undefined);
+      }
       signal.addEventListener('abort', () => resolve(undefined), { once: true });
     });
     const informer = await Promise.race([this.#started.promise, aborted]);
@@ -159,7 +177,9 @@ class Late<T extends KubeObject> {
     informer.subscribe({
       added: changed,
       updated: (old, now) => {
-        if (contentOf(old) !== contentOf(now)) changed(now);
+        if (contentOf(old) !== contentOf(now)) {
+          changed(now);
+        }
       },
       deleted: changed,
     });

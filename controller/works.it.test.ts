@@ -39,7 +39,9 @@ test('what was applied last of an AddOnDeploymentConfig follows what is wanted w
   expect(JSON.parse(noted ?? '')).toEqual({
     [`addondeploymentconfigs.addon.open-cluster-management.io/${a}/settings`]: wanted,
   });
-  for (const name of workNames) await hub.fixture.reportWork(a, name);
+  for (const name of workNames) {
+    await hub.fixture.reportWork(a, name);
+  }
   await eventually('what was applied', async () => (await reference())?.lastAppliedConfig?.specHash === wanted);
 });
 
@@ -78,7 +80,9 @@ test('argocd-operator needs its CRDs on the hub; with them it is delivered with 
     /the hub has no CustomResourceDefinition argocds\.argoproj\.io, .* install argocd-operator's CRDs on the hub or,/,
   );
   for (const name of operatorKinds) {
-    if ((await hub.client.get(crds, { name })) === undefined) await hub.fixture.put(crds, smallCrd(name));
+    if ((await hub.client.get(crds, { name })) === undefined) {
+      await hub.fixture.put(crds, smallCrd(name));
+    }
   }
   await hub.fixture.conditionIs([ns, 'fleet'], 'ArgoCDCRDelivered', 'True');
   const kinds = (await hub.work(a, 'argocd'))?.spec.workload.manifests.map(({ kind }) => kind);
@@ -133,7 +137,9 @@ suite('a new version of Argo CD on the hub', () => {
   const has = (cluster: string, version: string) =>
     eventually(`${version} on ${cluster}`, async () => (await imageOf(cluster)) === image(version));
   const isWell = async (cluster: string, ready = 1) => {
-    for (const name of workNames) await hub.fixture.reportWork(cluster, name, ready);
+    for (const name of workNames) {
+      await hub.fixture.reportWork(cluster, name, ready);
+    }
   };
   const rollout = (status: string, message: RegExp) =>
     hub.fixture.conditionIs([hub.ns, 'fleet'], 'ClustersUpToDate', status, message);
@@ -142,7 +148,9 @@ suite('a new version of Argo CD on the hub', () => {
     const { a, b } = hub;
     await hubRuns('3.2.6');
     await hub.enroll();
-    for (const cluster of [a, b]) await isWell(cluster);
+    for (const cluster of [a, b]) {
+      await isWell(cluster);
+    }
     await rollout('True', /^2 of 2 clusters have Argo CD quay\.io\/argoproj\/argocd:v3\.2\.6, agent /);
     await hub.idle();
     await hubRuns('3.3.0');
@@ -174,7 +182,9 @@ suite('a new version of Argo CD on the hub', () => {
     let now = Date.now();
     await hubRuns('3.2.6');
     await hub.enroll({ clock: () => new Date(now) });
-    for (const cluster of [a, b]) await isWell(cluster);
+    for (const cluster of [a, b]) {
+      await isWell(cluster);
+    }
     await hub.idle();
     await hubRuns('3.3.0');
     await has(a, '3.3.0');

@@ -44,8 +44,12 @@ export class MappedAgents {
   follow(informer: Informer<Secret>): void {
     const move = (from: Secret | undefined, to: Secret | undefined) => {
       const [before, after] = [from && agentOf(from), to && agentOf(to)];
-      if (to !== undefined && after !== undefined) this.#put(after, to);
-      if (from !== undefined && before !== undefined && before !== after) this.#remove(before, from.metadata.name);
+      if (to !== undefined && after !== undefined) {
+        this.#put(after, to);
+      }
+      if (from !== undefined && before !== undefined && before !== after) {
+        this.#remove(before, from.metadata.name);
+      }
     };
     informer.subscribe({
       added: (now) => move(undefined, now),
@@ -89,7 +93,9 @@ export class MappedAgents {
     if (known === undefined) {
       this.#clusters.set(agent, new Map([[name, cluster]]));
       this.#logger.info({ agent, secret: name }, 'agent is mapped to a cluster');
-      for (const listener of this.#listeners) listener.mapped?.(agent);
+      for (const listener of this.#listeners) {
+        listener.mapped?.(agent);
+      }
     } else {
       const before = known.get(name);
       known.set(name, cluster);
@@ -104,18 +110,24 @@ export class MappedAgents {
 
   #remove(agent: string, secret: string): void {
     const clusters = this.#clusters.get(agent);
-    if (clusters?.delete(secret) !== true) return;
+    if (clusters?.delete(secret) !== true) {
+      return;
+    }
     if (clusters.size === 0) {
       this.#clusters.delete(agent);
       this.#logger.info({ agent, secret }, 'agent is no longer mapped to a cluster');
-      for (const listener of this.#listeners) listener.unmapped?.(agent);
+      for (const listener of this.#listeners) {
+        listener.unmapped?.(agent);
+      }
     }
     this.#changed(agent);
   }
 
   #modeOf(agent: string, secret: Secret): AgentMode | undefined {
     const mode = secret.metadata.annotations?.[agentMode] ?? '';
-    if (isAgentMode(mode)) return mode;
+    if (isAgentMode(mode)) {
+      return mode;
+    }
     if (mode !== '') {
       const hint = 'it must be managed or autonomous';
       this.#logger.warn({ agent, secret: secret.metadata.name, mode, hint }, `annotation ${agentMode} is ignored`);
@@ -124,7 +136,9 @@ export class MappedAgents {
   }
 
   #changed(agent: string): void {
-    for (const listener of this.#listeners) listener.changed?.(agent);
+    for (const listener of this.#listeners) {
+      listener.changed?.(agent);
+    }
   }
 }
 

@@ -32,7 +32,9 @@ export class Blocklist {
   }
 
   #take(object: string, data: Readonly<Record<string, string>> = {}): void {
-    if (object !== blocklistName) return;
+    if (object !== blocklistName) {
+      return;
+    }
     this.#fingerprints = new Set(Object.keys(data).map((key) => key.toUpperCase()));
     this.#logger.info({ count: this.#fingerprints.size }, 'the list of blocked certificates was read');
     this.#changed();

@@ -83,8 +83,9 @@ export async function cachesFilled(
   };
   try {
     await allSynced(others, common);
-    if (await mayListLeases(Leases, context)) await allSynced({ Leases }, common);
-    else {
+    if (await mayListLeases(Leases, context)) {
+      await allSynced({ Leases }, common);
+    } else {
       context.logger.warn(
         { hint: "give the principal's Role get, list, watch, create, update and patch of leases.coordination.k8s.io" },
         "who is connected cannot be recorded in Leases, and agents' modes are remembered only while this process runs",
@@ -108,8 +109,12 @@ async function mayListLeases(
       await client.listPage(leases, { namespace, limit: 1, signal });
       return true;
     } catch (error) {
-      if (!isForbidden(error)) return true;
-      if (attempt === rightsAttempts) return false;
+      if (!isForbidden(error)) {
+        return true;
+      }
+      if (attempt === rightsAttempts) {
+        return false;
+      }
       await delay(rightsIntervalMs, undefined, { signal });
     }
   }

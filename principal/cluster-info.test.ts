@@ -7,7 +7,9 @@ import { ClusterInfos } from './cluster-info.ts';
 
 const stops: AbortController[] = [];
 afterEach(() => {
-  for (const stop of stops.splice(0)) stop.abort();
+  for (const stop of stops.splice(0)) {
+    stop.abort();
+  }
 });
 
 const keyOf = (server: string) => `cluster|info|${server}|1.8.3`;
@@ -79,7 +81,9 @@ test('connection and statistics are there together, whatever comes first, and la
 test('an agent that talks without end costs a few writes', async () => {
   const { infos, state, read } = start({ a: ['https://a'] });
   infos.connected('a');
-  for (let n = 1; n <= 1_000; n++) infos.statistics('a', report({ ...counts, applicationsCount: n }));
+  for (let n = 1; n <= 1_000; n++) {
+    infos.statistics('a', report({ ...counts, applicationsCount: n }));
+  }
   await vi.waitUntil(() => read('https://a')?.applicationsCount === 1_000, { interval: 1 });
   expect(state.writes).toBeLessThanOrEqual(3);
 });

@@ -88,7 +88,9 @@ export class ClusterInfos {
 
   /** The agent may not connect; for what an operator must change. */
   refused(agent: string, why: string): void {
-    if (this.#states.get(agent)?.status === 'Successful') return;
+    if (this.#states.get(agent)?.status === 'Successful') {
+      return;
+    }
     this.#say(agent, 'Failed', `Agent: '${agent}' is refused: ${why}`);
   }
 
@@ -99,7 +101,9 @@ export class ClusterInfos {
     }
     const now = dataOf(event, payload);
     // Agents repeat them every 10 s. What was written is written again before Argo CD forgets it, not with each of them.
-    if (isDeepStrictEqual(this.#statistics.get(agent), now)) return;
+    if (isDeepStrictEqual(this.#statistics.get(agent), now)) {
+      return;
+    }
     this.#statistics.set(agent, now);
     this.#queue.addAfter(agent, gatherMs);
   }
@@ -116,7 +120,9 @@ export class ClusterInfos {
   /** Writes until aborted. */
   async run(signal: AbortSignal, timing = { graceMs, refreshMs }): Promise<void> {
     const all = () => {
-      for (const agent of [...this.#agents.names(), ...this.#servers.keys()]) this.#queue.add(agent);
+      for (const agent of [...this.#agents.names(), ...this.#servers.keys()]) {
+        this.#queue.add(agent);
+      }
     };
     this.#link.onReady(all);
     const grace = setTimeout(() => {
@@ -131,21 +137,32 @@ export class ClusterInfos {
 
   #say(agent: string, status: string, message: string): void {
     const known = this.#states.get(agent);
-    if (known?.status === status && known.message === message && status === 'Failed') return;
+    if (known?.status === status && known.message === message && status === 'Failed') {
+      return;
+    }
     this.#states.set(agent, { status, message, attemptedAt: rfc3339Seconds(new Date()) });
     this.#queue.add(agent);
   }
 
   async #write(agent: string): Promise<void> {
     // Everything is written anew when there is a connection.
-    if (this.#link.problem !== undefined) return;
+    if (this.#link.problem !== undefined) {
+      return;
+    }
     const servers = this.#agents.clustersOf(agent).flatMap(({ server }) => (server === '' ? [] : [server]));
     for (const server of this.#servers.get(agent) ?? []) {
-      if (!servers.includes(server)) await this.#link.delete(clusterInfoKey(server, this.#compression));
+      if (!servers.includes(server)) {
+        await this.#link.delete(clusterInfoKey(server, this.#compression));
+      }
     }
-    if (servers.length === 0) this.#servers.delete(agent);
-    else this.#servers.set(agent, servers);
-    for (const server of servers) await this.#writeServer(agent, server);
+    if (servers.length === 0) {
+      this.#servers.delete(agent);
+    } else {
+      this.#servers.set(agent, servers);
+    }
+    for (const server of servers) {
+      await this.#writeServer(agent, server);
+    }
   }
 
   async #writeServer(agent: string, server: string): Promise<void> {
@@ -155,7 +172,9 @@ export class ClusterInfos {
     // What a former process wrote stays until something is known.
     const former = state === undefined || statistics === undefined ? await this.#former(key) : undefined;
     const connectionState = state ?? former?.connectionState;
-    if (connectionState === undefined) return;
+    if (connectionState === undefined) {
+      return;
+    }
     const info: ClusterInfo = {
       connectionState,
       serverVersion: statistics?.serverVersion ?? former?.serverVersion ?? '',
@@ -175,7 +194,9 @@ export class ClusterInfos {
 
   async #former(key: string): Promise<ClusterInfo | undefined> {
     const value = await this.#link.get(key);
-    if (value === undefined) return undefined;
+    if (value === undefined) {
+      return undefined;
+    }
     try {
       return decodeClusterInfo(value, this.#compression);
     } catch (error) {

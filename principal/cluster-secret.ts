@@ -68,8 +68,12 @@ export function outdatedFields(secret: Secret, entry: ClusterEntry): Record<stri
   const { server = '', config = '' } = decodeSecret(secret);
   const wanted = { server: serverOf(entry), config: JSON.stringify(configOf(parsed(config), entry)) };
   const changed: Record<string, string> = {};
-  if (server !== wanted.server) changed.server = encode(wanted.server);
-  if (config !== wanted.config) changed.config = encode(wanted.config);
+  if (server !== wanted.server) {
+    changed.server = encode(wanted.server);
+  }
+  if (config !== wanted.config) {
+    changed.config = encode(wanted.config);
+  }
   return Object.keys(changed).length === 0 ? undefined : changed;
 }
 

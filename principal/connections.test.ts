@@ -5,7 +5,9 @@ import { ConnectionRecords } from './connections.ts';
 
 const stop: AbortController[] = [];
 afterEach(() => {
-  for (const controller of stop.splice(0)) controller.abort();
+  for (const controller of stop.splice(0)) {
+    controller.abort();
+  }
 });
 
 /** Records against a client that keeps what is applied; `before` is what a former process left behind. */
@@ -16,7 +18,9 @@ function start(before: Lease[] = [], graceMs = 60_000) {
   const client = {
     get: async (_type: unknown, { name }: { name: string }) => stored.get(name),
     apply: async (_type: unknown, lease: Lease) => {
-      if (state.fail-- > 0) throw new Error('the API server is away');
+      if (state.fail-- > 0) {
+        throw new Error('the API server is away');
+      }
       const { name, resourceVersion } = lease.metadata;
       const now = stored.get(name)?.metadata.resourceVersion;
       if (resourceVersion !== undefined && resourceVersion !== now) {
@@ -105,13 +109,17 @@ test('a clean end disconnects all', async () => {
 
 test('an agent that has gone to another principal is not marked as disconnected', async () => {
   const { records, applied, stored } = start();
-  for (const agent of ['stays', 'goes']) records.connected(agent, { mode: 'managed', version: '1.0.0' });
+  for (const agent of ['stays', 'goes']) {
+    records.connected(agent, { mode: 'managed', version: '1.0.0' });
+  }
   await vi.waitUntil(() => applied.length === 2);
   const touch = (agent: string, spec: NonNullable<Lease['spec']>) =>
     stored.set(`argocd-agent-${agent}`, { metadata: { name: `argocd-agent-${agent}`, resourceVersion: 'new' }, spec });
   touch('goes', { holderIdentity: 'pod-2' });
   touch('stays', { holderIdentity: 'pod-1' });
-  for (const agent of ['stays', 'goes']) records.disconnected(agent);
+  for (const agent of ['stays', 'goes']) {
+    records.disconnected(agent);
+  }
   await records.close();
   await vi.waitUntil(() => applied.length === 3);
   expect(applied.map(summary)[2]).toEqual(['argocd-agent-stays', 'false', '']);
@@ -135,9 +143,13 @@ test('the mode of the last connection is remembered, by this process and the nex
 
 test('the mode of an agent that left the fleet is forgotten, also when it left while no principal ran', async () => {
   const former = start();
-  for (const agent of ['one', 'two']) former.records.connected(agent, { mode: 'managed', version: '1.0.0' });
+  for (const agent of ['one', 'two']) {
+    former.records.connected(agent, { mode: 'managed', version: '1.0.0' });
+  }
   await vi.waitUntil(() => former.applied.length === 2);
-  for (const agent of ['one', 'two']) former.records.disconnected(agent);
+  for (const agent of ['one', 'two']) {
+    former.records.disconnected(agent);
+  }
   await vi.waitUntil(() => former.applied.length === 4);
   const { records, applied } = start(former.applied.slice(2));
   records.forgetAllBut((agent) => agent === 'two');
@@ -160,5 +172,7 @@ test('a former process left word of when a managed agent was here last', () => {
   };
   const { records } = start([seen('one', 'managed'), seen('two', 'autonomous'), left('three', 'false')]);
   expect(records.managedLastSeen('one')).toEqual(new Date('2026-01-02T03:04:05Z'));
-  for (const other of ['two', 'three', 'four']) expect(records.managedLastSeen(other)).toBeUndefined();
+  for (const other of ['two', 'three', 'four']) {
+    expect(records.managedLastSeen(other)).toBeUndefined();
+  }
 });

@@ -89,7 +89,9 @@ export class ConnectionRecords {
 
   /** The mode in which the agent was last connected, to this process or a former one; undefined when it never was. */
   modeOf(agent: string): string | undefined {
-    if (this.#modes.has(agent)) return this.#modes.get(agent);
+    if (this.#modes.has(agent)) {
+      return this.#modes.get(agent);
+    }
     const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata;
     return cached?.labels?.[annotation('agent-name')] === agent
       ? cached.annotations?.[annotation('agent-mode')]
@@ -98,7 +100,9 @@ export class ConnectionRecords {
 
   /** When a managed agent that is not connected was last, to this process or a former one; undefined when it never was. */
   managedLastSeen(agent: string): Date | undefined {
-    if (this.modeOf(agent) !== 'managed') return undefined;
+    if (this.modeOf(agent) !== 'managed') {
+      return undefined;
+    }
     const { spec } = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) }) ?? {};
     const at = spec?.renewTime ?? spec?.acquireTime;
     return at === undefined ? undefined : new Date(at);
@@ -106,7 +110,9 @@ export class ConnectionRecords {
 
   /** The agent has left the fleet: the mode of its last connection is not remembered. */
   forget(agent: string): void {
-    if (this.modeOf(agent) === undefined) return;
+    if (this.modeOf(agent) === undefined) {
+      return;
+    }
     this.#modes.set(agent, undefined);
     this.#held.add(agent);
     this.#known.add(agent);
@@ -117,7 +123,9 @@ export class ConnectionRecords {
   forgetAllBut(isMember: (agent: string) => boolean): void {
     for (const lease of this.#informer.list()) {
       const agent = lease.metadata.labels?.[annotation('agent-name')];
-      if (agent !== undefined && !isMember(agent)) this.forget(agent);
+      if (agent !== undefined && !isMember(agent)) {
+        this.forget(agent);
+      }
     }
   }
 
@@ -129,7 +137,9 @@ export class ConnectionRecords {
     const grace = setTimeout(() => {
       for (const lease of this.#informer.list()) {
         const agent = lease.metadata.labels?.[annotation('agent-name')];
-        if (agent === undefined || this.#known.has(agent)) continue;
+        if (agent === undefined || this.#known.has(agent)) {
+          continue;
+        }
         this.#known.add(agent);
         this.#queue.add(agent);
       }
@@ -148,14 +158,20 @@ export class ConnectionRecords {
     const agents = [...this.#held];
     const results = await Promise.allSettled(agents.map((agent) => this.#write(agent, signal)));
     const failed = agents.filter((_, index) => results[index]?.status === 'rejected');
-    if (failed.length > 0) this.#logger.warn({ agents: failed }, 'not recorded as disconnected');
+    if (failed.length > 0) {
+      this.#logger.warn({ agents: failed }, 'not recorded as disconnected');
+    }
   }
 
   async #write(agent: string, signal: AbortSignal): Promise<void> {
-    if (!this.#known.has(agent)) return;
+    if (!this.#known.has(agent)) {
+      return;
+    }
     const now = this.#connected.get(agent);
     const written = this.#written.get(agent);
-    if (now === undefined && !this.#held.has(agent) && !(written?.connected ?? this.#isRecorded(agent))) return;
+    if (now === undefined && !this.#held.has(agent) && !(written?.connected ?? this.#isRecorded(agent))) {
+      return;
+    }
     const connected = now !== undefined;
     let lease: Lease | undefined;
     try {
@@ -165,7 +181,9 @@ export class ConnectionRecords {
         signal,
       });
     } catch (error) {
-      if (now !== undefined || !isConflict(error)) throw error;
+      if (now !== undefined || !isConflict(error)) {
+        throw error;
+      }
       const found = await this.#client.get(leases, { namespace: this.#namespace, name: nameOf(agent) }, signal);
       if (found?.spec?.holderIdentity === this.#identity) {
         this.#written.set(agent, { connected: true, resourceVersion: found.metadata.resourceVersion });
@@ -173,7 +191,9 @@ export class ConnectionRecords {
       }
       this.#logger.debug({ agent }, 'the agent is connected to another principal');
     }
-    if (!connected) this.#held.delete(agent);
+    if (!connected) {
+      this.#held.delete(agent);
+    }
     this.#written.set(agent, { connected, resourceVersion: lease?.metadata.resourceVersion });
     this.#logger.debug({ agent, connected }, 'connection recorded');
   }

@@ -59,9 +59,13 @@ export function principalCredentials(
   ): Live<T> => {
     const origin = files ? `File ${Object.values(files).join(', ')}` : `Secret ${flags.namespace}/${secretName}`;
     const value = new Live<T>({ origin, parse, logger });
-    if (files) followFiles(files, value, signal);
-    else if (besides !== undefined) followSecretWith(secrets, secretName, besides, value);
-    else followSecret(secrets, secretName, value);
+    if (files) {
+      followFiles(files, value, signal);
+    } else if (besides !== undefined) {
+      followSecretWith(secrets, secretName, besides, value);
+    } else {
+      followSecret(secrets, secretName, value);
+    }
     return value;
   };
   const isProxied = flags['enable-resource-proxy'];

@@ -87,7 +87,9 @@ const rows = original
   });
 
 const show = (type: string, value: unknown): string => {
-  if (type === 'strings') return (value as string[]).join(',');
+  if (type === 'strings') {
+    return (value as string[]).join(',');
+  }
   return type === 'duration' ? formatDuration(value as number).replace(/^0s$/, '0') : String(value);
 };
 
@@ -95,7 +97,9 @@ test.each(rows)("--$flag is the original's", ({ flag, type, fallback, env }) => 
   const ours = Object.entries(principalFlags).find(([name]) => name === flag)?.[1];
   if (ours === undefined) {
     expect(Object.keys(unsupportedPrincipalFlags)).toContain(flag);
-    if (env?.startsWith('ARGOCD_PRINCIPAL_')) expect(unsupportedPrincipalFlags[flag]).toBe(env);
+    if (env?.startsWith('ARGOCD_PRINCIPAL_')) {
+      expect(unsupportedPrincipalFlags[flag]).toBe(env);
+    }
     return;
   }
   expect(ours.type).toBe(type === 'slice' ? 'strings' : type);

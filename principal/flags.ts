@@ -241,6 +241,8 @@ export const unsupportedPrincipalFlags: Readonly<Record<string, string | undefin
 /** `host:port` of a listener, the host possibly empty or in brackets; undefined when it is none. */
 export function parseListen(text: string): { readonly host: string; readonly port: number } | undefined {
   const [, host = '', port = ''] = /^(?:\[([0-9a-fA-F:]+)\]|[^:[\]]*):(\d{1,5})$/.exec(text) ?? [];
-  if (port === '' || Number(port) > 65_535) return undefined;
+  if (port === '' || Number(port) > 65_535) {
+    return undefined;
+  }
   return { host: host || text.slice(0, text.lastIndexOf(':')) || '0.0.0.0', port: Number(port) };
 }

@@ -213,7 +213,9 @@ test(`5,000 spoilt messages of an autonomous agent (SEED=${seed})`, async () => 
   ];
   let call = await stage.agent({ name: rogue, mode: 'autonomous' });
   for (let count = 0; count < 5_000; count++) {
-    if (call.isOver) call = await stage.agent({ name: rogue, mode: 'autonomous' });
+    if (call.isOver) {
+      call = await stage.agent({ name: rogue, mode: 'autonomous' });
+    }
     await call.write(frame(mutated(messages, words, random)));
   }
   await Promise.race([call.end, call.settle()]);

@@ -114,7 +114,9 @@ describe('HTTP/2', () => {
     for (let count = 0; count < 3_000 && !attacker.session.closed; count++) {
       const call = attacker.subscribe(accessToken);
       call.stream.close(constants.NGHTTP2_CANCEL);
-      if (count % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
+      if (count % 100 === 0) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
     }
   });
 
@@ -122,7 +124,9 @@ describe('HTTP/2', () => {
     for (let count = 0; count < 100; count++) {
       const attacker = await stage.attacker();
       const { accessToken } = await attacker.login();
-      for (let again = 0; again < 5; again++) attacker.subscribe(accessToken);
+      for (let again = 0; again < 5; again++) {
+        attacker.subscribe(accessToken);
+      }
     }
   });
 
@@ -216,12 +220,16 @@ describe('HTTP/2', () => {
         const socket = connectTcp(stage.hub.principalPort, '127.0.0.1');
         socket.on('error', () => socket.destroy());
         await new Promise((resolve) => socket.once('connect', resolve));
-        if (index % 2 === 0) socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]));
+        if (index % 2 === 0) {
+          socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]));
+        }
         return socket;
       }),
     );
     await stage.exchange();
-    for (const socket of sockets) socket.destroy();
+    for (const socket of sockets) {
+      socket.destroy();
+    }
   });
 });
 
@@ -235,7 +243,9 @@ test(`10,000 spoilt messages (SEED=${seed})`, async () => {
   let call = await stage.agent();
   const send = async (many: number) => {
     for (let count = 0; count < many; count++) {
-      if (call.isOver) call = await stage.agent();
+      if (call.isOver) {
+        call = await stage.agent();
+      }
       const bytes = mutated(messages, words, random);
       const lie = random.chance(0.005) ? random.integer(0, bytes.length + 10) : bytes.length;
       await call.write(frame(bytes, random.chance(0.002) ? random.integer(0, 255) : 0, lie));
@@ -244,13 +254,17 @@ test(`10,000 spoilt messages (SEED=${seed})`, async () => {
   };
   await send(10_000);
   // What follows a lie on the same call is lost: how many messages are read at all is up to the machine.
-  while ((await stage.metric('argocd_principal_refused_events_total')) <= refused + 1_000) await send(1_000);
+  while ((await stage.metric('argocd_principal_refused_events_total')) <= refused + 1_000) {
+    await send(1_000);
+  }
 });
 
 /** What a Go agent sent, where recordings are at hand; they are no part of the project. */
 function recorded(): Uint8Array[] {
   const folder = join(import.meta.dirname, '../../shared/vectors');
-  if (!existsSync(folder)) return [];
+  if (!existsSync(folder)) {
+    return [];
+  }
   return readdirSync(folder)
     .filter((file) => file.endsWith('.jsonl'))
     .flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'))
@@ -305,9 +319,13 @@ describe('a flood', () => {
   const send = async (call: AttackCall, next: (index: number) => Uint8Array, count: number) => {
     for (let index = 0; index < count && !call.isOver; ) {
       const chunk: Buffer[] = [];
-      for (; chunk.length < 200 && index < count; index++) chunk.push(frame(next(index)));
+      for (; chunk.length < 200 && index < count; index++) {
+        chunk.push(frame(next(index)));
+      }
       const isTaken = call.write(Buffer.concat(chunk)).then(() => true);
-      if (!(await Promise.race([isTaken, stalled()]))) return;
+      if (!(await Promise.race([isTaken, stalled()]))) {
+        return;
+      }
     }
   };
   const stalled = () => new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 1_000));

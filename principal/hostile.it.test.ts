@@ -316,6 +316,8 @@ test("an object that a user of the hub nests deep stays that user's trouble", as
   await call.settle();
   await stage.exchange();
   for (const { metadata } of await client.list(applications, { namespace: evil })) {
-    if (metadata.name !== 'own') await client.delete(applications, { namespace: evil, name: metadata.name });
+    if (metadata.name !== 'own') {
+      await client.delete(applications, { namespace: evil, name: metadata.name });
+    }
   }
 });

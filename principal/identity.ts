@@ -15,7 +15,9 @@ export async function ensurePrincipalUid(client: KubeClient, namespace: string, 
     const existing = await client.get(configMaps, { namespace, name }, signal);
     if (existing !== undefined) {
       const uid = existing.data?.[field];
-      if (uid) return uid;
+      if (uid) {
+        return uid;
+      }
       throw new FatalError(`ConfigMap ${namespace}/${name} has no field ${field}: restore it, or delete the ConfigMap`);
     }
     const uid = randomUUID();
@@ -23,7 +25,9 @@ export async function ensurePrincipalUid(client: KubeClient, namespace: string, 
       await client.create(configMaps, { metadata: { namespace, name }, data: { [field]: uid } }, { signal });
       return uid;
     } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
+      if (!isAlreadyExists(error)) {
+        throw error;
+      }
     }
   }
 }

@@ -31,7 +31,9 @@ grpc_server_msg_received_total grpc_server_msg_sent_total
 
 test("the original's metrics are there", () => {
   const { registry } = start();
-  for (const name of original) expect(registry.getSingleMetric(name), name).toBeDefined();
+  for (const name of original) {
+    expect(registry.getSingleMetric(name), name).toBeDefined();
+  }
 });
 
 test('agents are counted by mode, with the mean time of their connections', async () => {
@@ -70,7 +72,9 @@ test("a forgotten agent's series go, others stay", async () => {
 
 test('a fleet of any size costs a bounded number of series', async () => {
   const { registry, metrics } = start();
-  for (let agent = 0; agent < 1_000; agent++) metrics.processed(`agent-${agent}`, 'application', 'success', 0.1);
+  for (let agent = 0; agent < 1_000; agent++) {
+    metrics.processed(`agent-${agent}`, 'application', 'success', 0.1);
+  }
   const text = await registry.metrics();
   expect(text.match(/principal_event_processing_time_count\{/g)).toHaveLength(201);
   expect(text).toContain(

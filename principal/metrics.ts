@@ -94,8 +94,12 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     labelNames: ['mode'],
     registers,
     collect() {
-      for (const mode of ['managed', 'autonomous']) this.set({ mode }, 0);
-      for (const { mode } of state.connections()) this.inc({ mode });
+      for (const mode of ['managed', 'autonomous']) {
+        this.set({ mode }, 0);
+      }
+      for (const { mode } of state.connections()) {
+        this.inc({ mode });
+      }
     },
   });
   new Gauge({
@@ -105,7 +109,9 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     registers,
     collect() {
       this.reset();
-      for (const [agent, resources] of state.outOfStep()) this.set({ agent_name: agent }, resources);
+      for (const [agent, resources] of state.outOfStep()) {
+        this.set({ agent_name: agent }, resources);
+      }
     },
   });
   const connections = new Counter({
@@ -176,7 +182,9 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
     },
     arrived: (type, seconds) => latency.observe({ resource_type: type }, seconds),
     processed: (agent, type, status, seconds) => {
-      if (status !== 'success') errors.inc({ resource_type: type });
+      if (status !== 'success') {
+        errors.inc({ resource_type: type });
+      }
       const timed = processedBy.size - (processedBy.has(otherAgents) ? 1 : 0);
       const name = processedBy.has(agent) || timed < maxTimedAgents ? agent : otherAgents;
       const seen = processedBy.get(name) ?? new Set();
@@ -194,7 +202,9 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
         discarded.remove({ agent_name: agent, event_type: eventType, resource_type: resourceType });
       }
       unsent.delete(agent);
-      for (const resource_type of resourceTypes) refusedEvents.remove({ agent_name: agent, resource_type });
+      for (const resource_type of resourceTypes) {
+        refusedEvents.remove({ agent_name: agent, resource_type });
+      }
       for (const labels of processedBy.get(agent) ?? []) {
         const [status = '', resource_type = ''] = labels.split('\n');
         processing.remove({ status, agent_name: agent, resource_type });

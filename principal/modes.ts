@@ -16,7 +16,9 @@ export interface ModeSources {
  * the hub owns.
  */
 export function pinnedMode({ agents, recorded }: ModeSources, agent: string): AgentMode | undefined {
-  if (!agents.has(agent)) return undefined;
+  if (!agents.has(agent)) {
+    return undefined;
+  }
   const last = recorded(agent) ?? '';
   return declaredMode(agents, agent) ?? (isAgentMode(last) ? last : undefined);
 }
@@ -24,7 +26,9 @@ export function pinnedMode({ agents, recorded }: ModeSources, agent: string): Ag
 /** @throws AuthError `wrong-mode` when the agent must have another one */
 export function checkMode(sources: ModeSources, { agent, mode }: { agent: string; mode: string }): void {
   const pinned = pinnedMode(sources, agent);
-  if (pinned === undefined || pinned === mode) return;
+  if (pinned === undefined || pinned === mode) {
+    return;
+  }
   const why =
     declaredMode(sources.agents, agent) === undefined
       ? `it has been ${pinned} since it first connected`

@@ -17,7 +17,9 @@ function cluster(existing: string[], refuse?: Error) {
     get: async (_: unknown, { name }: { name: string }) =>
       existing.includes(name) ? { metadata: { name } } : undefined,
     create: async (_: unknown, object: unknown) => {
-      if (refuse) throw refuse;
+      if (refuse) {
+        throw refuse;
+      }
       created.push(object);
       return object;
     },

@@ -23,7 +23,9 @@ export function namespaceCreation(flags: {
 }
 
 function patternOf(source: string): GoExpression | undefined {
-  if (source === '') return undefined;
+  if (source === '') {
+    return undefined;
+  }
   try {
     return new GoExpression(source);
   } catch (error) {
@@ -35,11 +37,15 @@ function patternOf(source: string): GoExpression | undefined {
 }
 
 function labelsOf(entries: readonly string[]): Record<string, string> {
-  if (entries.length === 1 && entries[0] === '') return {};
+  if (entries.length === 1 && entries[0] === '') {
+    return {};
+  }
   return Object.fromEntries(
     entries.map((entry) => {
       const [, key, value] = /^([^=]+)=(.+)$/.exec(entry.trim()) ?? [];
-      if (key !== undefined && value !== undefined) return [key, value];
+      if (key !== undefined && value !== undefined) {
+        return [key, value];
+      }
       throw new FatalError(
         `--namespace-create-labels (ARGOCD_PRINCIPAL_NAMESPACE_CREATE_LABELS): ${JSON.stringify(entry)} is not key=value`,
       );
@@ -58,10 +64,14 @@ export function namespaceCreator(
   creation: NamespaceCreation | undefined,
   logger: Logger,
 ): ((name: string, signal: AbortSignal) => Promise<void>) | undefined {
-  if (creation === undefined) return undefined;
+  if (creation === undefined) {
+    return undefined;
+  }
   const { pattern, labels } = creation;
   return async (name, signal) => {
-    if ((await client.get(namespaces, { name }, signal)) !== undefined) return;
+    if ((await client.get(namespaces, { name }, signal)) !== undefined) {
+      return;
+    }
     if (pattern !== undefined && !pattern.matches(name)) {
       throw new Error(`--namespace-create-pattern ${pattern.source} does not allow it`);
     }
@@ -70,7 +80,9 @@ export function namespaceCreator(
       await client.create(namespaces, { metadata }, { fieldManager: 'argocd-agent-principal', signal });
       logger.info({ namespace: name }, "namespace created for an agent's Applications");
     } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
+      if (!isAlreadyExists(error)) {
+        throw error;
+      }
     }
   };
 }

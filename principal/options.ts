@@ -76,9 +76,13 @@ export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<strin
 }
 
 function selfRegistration(flags: PrincipalFlags): PrincipalOptions['selfRegistration'] {
-  if (!flags['enable-self-cluster-registration']) return undefined;
+  if (!flags['enable-self-cluster-registration']) {
+    return undefined;
+  }
   const needs = '--enable-self-cluster-registration (ARGOCD_PRINCIPAL_ENABLE_SELF_CLUSTER_REGISTRATION) needs';
-  if (!flags['enable-resource-proxy']) throw new FatalError(`${needs} the resource proxy: set --enable-resource-proxy`);
+  if (!flags['enable-resource-proxy']) {
+    throw new FatalError(`${needs} the resource proxy: set --enable-resource-proxy`);
+  }
   const identitySecret = flags['self-registration-client-cert-secret'];
   if (identitySecret === '') {
     throw new FatalError(
@@ -101,7 +105,9 @@ function tlsSettings(flags: PrincipalFlags): TlsSettings {
       cipherSuites: flags['tls-ciphersuites'],
     });
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
+    if (!(error instanceof RangeError)) {
+      throw error;
+    }
     throw new FatalError(`--tls-min-version, --tls-max-version, --tls-ciphersuites: ${error.message}`, {
       cause: error,
     });
@@ -114,7 +120,9 @@ function authOf(text: string, plaintext: boolean): AuthChoice {
     checkPairing(choice, { plaintext });
     return choice;
   } catch (error) {
-    if (!(error instanceof AuthError)) throw error;
+    if (!(error instanceof AuthError)) {
+      throw error;
+    }
     const example = 'for example mtls:subject:CN=([^,]+)';
     throw new FatalError(`--auth (ARGOCD_PRINCIPAL_AUTH): ${error.message}; ${example}`, { cause: error });
   }

@@ -49,7 +49,9 @@ export async function runPrincipal(
   flags: PrincipalFlags,
   context: CommandContext<typeof principalFlags>,
 ): Promise<void> {
-  if (asksForCipherSuites(flags['tls-ciphersuites'])) return context.stdout(cipherSuiteCatalogue());
+  if (asksForCipherSuites(flags['tls-ciphersuites'])) {
+    return context.stdout(cipherSuiteCatalogue());
+  }
   const settings = principalOptions(flags, context.parsed.given);
   const loggers = commandLoggers('principal', flags, context);
   const logger = loggers.root;
@@ -76,7 +78,9 @@ export async function runPrincipal(
       }),
     }),
   ];
-  if (flags['pprof-port'] > 0) endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
+  if (flags['pprof-port'] > 0) {
+    endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
+  }
 
   const caches = principalCaches(flags, shared);
   const credentials = principalCredentials(settings, { secrets: caches.Secrets, logger, signal });
@@ -169,13 +173,17 @@ export async function runPrincipal(
   agents.subscribe(sessions);
   // Mirrors are protected from now on, not only from when their agent is back.
   for (const agent of agents.names()) {
-    if (pinnedMode(modes, agent) === 'autonomous') parts.expect(agent, 'autonomous');
+    if (pinnedMode(modes, agent) === 'autonomous') {
+      parts.expect(agent, 'autonomous');
+    }
   }
   records.forgetAllBut((agent) => agents.has(agent));
   blocklist.follow(caches['blocked certificates'], () =>
     sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)),
   );
-  if (flags['metrics-port'] > 0) endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
+  if (flags['metrics-port'] > 0) {
+    endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
+  }
   const recording = records.run(signal).catch(shared.failed);
   const informing = Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(shared.failed);
 
@@ -215,7 +223,9 @@ export async function runPrincipal(
   });
   const registering = registration?.run(tokens, signal).catch(shared.failed);
   // After the tokens' authority has heard of the new key.
-  if (registration !== undefined) credentials.signingKey?.subscribe(() => registration.renew());
+  if (registration !== undefined) {
+    credentials.signingKey?.subscribe(() => registration.renew());
+  }
   const caching = settings.flags['disable-redis-proxy']
     ? undefined
     : proxyRedis({
@@ -245,7 +255,9 @@ export async function runPrincipal(
   logger.info({ port: server.port, namespace, principalUid }, 'principal serves agents');
 
   await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
+    if (signal.aborted) {
+      resolve();
+    }
     signal.addEventListener('abort', () => resolve());
   });
   logger.info('principal stops');
@@ -254,7 +266,9 @@ export async function runPrincipal(
   await Promise.all([recording, informing, proxying, caching, registering]);
   await records.close();
   await Promise.all([closed, events.close(), tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
-  if (failure.signal.aborted) throw failure.signal.reason;
+  if (failure.signal.aborted) {
+    throw failure.signal.reason;
+  }
 }
 
 async function authMethod(settings: PrincipalOptions, blocklist: Blocklist, logger: Logger): Promise<AuthMethod> {

@@ -71,7 +71,9 @@ interface Entry {
 
 async function entry(): Promise<Entry | undefined> {
   const secret = await pair.hub.client.get(secrets, { namespace, name });
-  if (secret === undefined) return undefined;
+  if (secret === undefined) {
+    return undefined;
+  }
   const { server = '', config = '{}' } = decodeSecret(secret);
   const { bearerToken = '', tlsClientConfig } = JSON.parse(config);
   return { secret, server, token: bearerToken, tls: tlsClientConfig };
@@ -94,7 +96,9 @@ async function untilShown(status: string): Promise<void> {
   const key = clusterInfoKey(`https://127.0.0.1:${proxyPort}?agentName=${pair.name}`, 'gzip');
   const look = async () => {
     const value = await client.withTypeMapping({ 36: Buffer }).get(key);
-    if (value === null) return undefined;
+    if (value === null) {
+      return undefined;
+    }
     return decodeClusterInfo(Buffer.from(value as never), 'gzip').connectionState.status === status || undefined;
   };
   try {
@@ -159,7 +163,9 @@ test('another shared certificate and another key for tokens reach the Secret, an
     },
     logs(),
   );
-  for (const credentials of [before, signed]) expect((await ask('/version', credentials)).status).toBe(200);
+  for (const credentials of [before, signed]) {
+    expect((await ask('/version', credentials)).status).toBe(200);
+  }
 });
 
 test("Argo CD's page of clusters is right when the agent leaves, and after the principal was restarted", async () => {

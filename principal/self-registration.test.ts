@@ -16,7 +16,9 @@ beforeAll(async () => {
   [keyOne, keyTwo] = await Promise.all([generateJwtKey(2048), generateJwtKey(2048)]);
 });
 afterEach(() => {
-  for (const stop of stops.splice(0)) stop.abort();
+  for (const stop of stops.splice(0)) {
+    stop.abort();
+  }
 });
 
 /** An API server with Secrets, their cache, and the principal's side of them. */
@@ -35,22 +37,33 @@ function start(
     const now = { ...secret, metadata: { ...secret.metadata, uid: `uid-${name}`, resourceVersion: `${++version}` } };
     stored.set(name, now);
     for (const handler of handlers) {
-      if (old === undefined) handler.added?.(now, false);
-      else handler.updated?.(old, now);
+      if (old === undefined) {
+        handler.added?.(now, false);
+      } else {
+        handler.updated?.(old, now);
+      }
     }
     return now;
   };
   const remove = (name: string) => {
     const last = stored.get(name);
     stored.delete(name);
-    if (last !== undefined) for (const handler of handlers) handler.deleted?.(last);
+    if (last !== undefined) {
+      for (const handler of handlers) {
+        handler.deleted?.(last);
+      }
+    }
   };
-  for (const secret of given) put(secret);
+  for (const secret of given) {
+    put(secret);
+  }
   const cache = {
     get: ({ name }: { name: string }) => stored.get(name),
     subscribe: (handler: Handler) => {
       handlers.push(handler);
-      for (const secret of stored.values()) handler.added?.(secret, true);
+      for (const secret of stored.values()) {
+        handler.added?.(secret, true);
+      }
       return () => undefined;
     },
   };
@@ -62,14 +75,20 @@ function start(
     client: {
       create: (async (_type: unknown, secret: Secret) => {
         writes++;
-        if (failures.length > 0) throw failures.shift();
-        if (stored.has(secret.metadata.name)) throw new ApiError({ status: 409, reason: 'AlreadyExists', message: '' });
+        if (failures.length > 0) {
+          throw failures.shift();
+        }
+        if (stored.has(secret.metadata.name)) {
+          throw new ApiError({ status: 409, reason: 'AlreadyExists', message: '' });
+        }
         return put(secret);
       }) as never,
       mergePatch: (async (_type: unknown, { name }: { name: string }, patch: Secret) => {
         writes++;
         const old = stored.get(name);
-        if (old === undefined) throw new ApiError({ status: 404, message: '' });
+        if (old === undefined) {
+          throw new ApiError({ status: 404, message: '' });
+        }
         if (old.metadata.resourceVersion !== patch.metadata.resourceVersion) {
           throw new ApiError({ status: 409, reason: 'Conflict', message: '' });
         }
@@ -100,7 +119,9 @@ function start(
   void registration.run(options.quickTokens ? quick : tokens, stop.signal);
   const fields = (agent: string) => {
     const secret = stored.get(`cluster-${agent}`);
-    if (secret === undefined) return undefined;
+    if (secret === undefined) {
+      return undefined;
+    }
     const { name, server, config = '{}' } = decodeSecret(secret);
     return { name, server, config: JSON.parse(config) };
   };
@@ -168,7 +189,9 @@ test('what others have made is never touched, and their Secret of any name is en
   const other = clusterSecret('edge-4');
   other.metadata.labels = { ...other.metadata.labels, 'argocd-agent.argoproj-labs.io/agent-name': 'edge-5' };
   const { registration, stored, fields, until, writes } = start([foreign, takenOver, renamed, other]);
-  for (const agent of ['edge-1', 'edge-2', 'edge-3', 'edge-4', 'edge-5', 'edge-6']) registration.loggedIn(agent);
+  for (const agent of ['edge-1', 'edge-2', 'edge-3', 'edge-4', 'edge-5', 'edge-6']) {
+    registration.loggedIn(agent);
+  }
   await until(() => fields('edge-6'));
   expect(writes()).toBe(1);
   expect([...stored.keys()].sort()).toEqual([
@@ -182,7 +205,9 @@ test('what others have made is never touched, and their Secret of any name is en
 
 test('names that no agent may have register nothing', async () => {
   const { registration, stored, fields, until } = start();
-  for (const name of ['', '../x', 'a.b', 'A', 'x'.repeat(64), namespace]) registration.loggedIn(name);
+  for (const name of ['', '../x', 'a.b', 'A', 'x'.repeat(64), namespace]) {
+    registration.loggedIn(name);
+  }
   registration.loggedIn('edge');
   await until(() => fields('edge'));
   expect([...stored.keys()]).toEqual(['cluster-edge']);
@@ -254,7 +279,9 @@ test('a failed write is repeated; a Secret that is removed stays so until its ag
 
 test('a flood of names ends at a limit, and harms nobody who is registered', async () => {
   const { registration, stored, until, fields } = start([clusterSecret('edge-1')], { quickTokens: true });
-  for (let n = 0; n < 6_000; n++) registration.loggedIn(`flood-${n}`);
+  for (let n = 0; n < 6_000; n++) {
+    registration.loggedIn(`flood-${n}`);
+  }
   await until(() => stored.size >= 5_000);
   registration.loggedIn('one-more');
   registration.loggedIn('edge-1');

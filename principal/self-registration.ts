@@ -71,7 +71,9 @@ export class SelfRegistration {
         // Somebody else was faster; the cache will have it at the next attempt.
         if (failures < 3 && (isConflict(error) || isAlreadyExists(error))) {
           options.logger.debug(fields, 'a cluster Secret has changed meanwhile');
-        } else options.logger.warn(fields, "an agent's cluster Secret cannot be written");
+        } else {
+          options.logger.warn(fields, "an agent's cluster Secret cannot be written");
+        }
       },
       ...(options.observer === undefined ? {} : { observer: options.observer }),
     });
@@ -91,7 +93,9 @@ export class SelfRegistration {
   loggedIn(agent: string): void {
     const { agents, namespace, logger } = this.#options;
     // An agent of that name may not connect either; and a name becomes part of the Secret's.
-    if (!isDnsLabel(agent) || agent === namespace) return;
+    if (!isDnsLabel(agent) || agent === namespace) {
+      return;
+    }
     if (!agents.has(agent) && !this.#registered.has(agent)) {
       if (this.#newcomers.size + this.#registered.size >= mostClusters) {
         const hint = 'remove cluster Secrets of agents that are gone, or make its cluster Secret by hand';
@@ -105,7 +109,9 @@ export class SelfRegistration {
 
   /** Looks at every Secret that was made this way again: key of the tokens or shared certificate have changed. */
   renew(): void {
-    for (const agent of [...this.#registered, ...this.#newcomers]) this.#queue.add(agent);
+    for (const agent of [...this.#registered, ...this.#newcomers]) {
+      this.#queue.add(agent);
+    }
   }
 
   /** Works until aborted. */
@@ -117,14 +123,18 @@ export class SelfRegistration {
 
   #seen(secret: Secret): void {
     const agent = selfRegisteredAgent(secret);
-    if (agent === undefined) return;
+    if (agent === undefined) {
+      return;
+    }
     this.#registered.add(agent);
     this.#newcomers.delete(agent);
   }
 
   #gone(secret: Secret): void {
     const agent = selfRegisteredAgent(secret);
-    if (agent !== undefined) this.#registered.delete(agent);
+    if (agent !== undefined) {
+      this.#registered.delete(agent);
+    }
   }
 
   async #bring(agent: string, signal: AbortSignal): Promise<void> {
@@ -133,17 +143,25 @@ export class SelfRegistration {
     const existing = cache.get({ namespace, name });
     if (existing === undefined) {
       // One of another name will do; and who has never logged in gets none.
-      if (agents.has(agent)) this.#newcomers.delete(agent);
-      if (!this.#newcomers.has(agent)) return;
+      if (agents.has(agent)) {
+        this.#newcomers.delete(agent);
+      }
+      if (!this.#newcomers.has(agent)) {
+        return;
+      }
       const entry = await this.#entry(agent, '');
-      if (entry === undefined) return;
+      if (entry === undefined) {
+        return;
+      }
       await client.create(secrets, newClusterSecret(namespace, entry), { fieldManager, signal });
       logger.info({ agent, secret: name }, 'an agent has registered its cluster');
       return;
     }
     if (selfRegisteredAgent(existing) !== agent) {
       this.#newcomers.delete(agent);
-      if (agents.has(agent)) return;
+      if (agents.has(agent)) {
+        return;
+      }
       const hint = 'rename or delete it, or label it as the cluster Secret of this agent';
       logger.warn(
         { agent, secret: name, hint },
@@ -153,7 +171,9 @@ export class SelfRegistration {
     }
     const entry = await this.#entry(agent, tokenOf(existing));
     const data = entry && outdatedFields(existing, entry);
-    if (data === undefined) return;
+    if (data === undefined) {
+      return;
+    }
     const { uid, resourceVersion } = existing.metadata;
     const patch = { metadata: { uid, resourceVersion }, data };
     await client.mergePatch(secrets, { namespace, name }, patch, { fieldManager, signal });

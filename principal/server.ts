@@ -62,7 +62,9 @@ export async function serveAgents(options: {
   if (settings.tls !== 'plaintext' && settings.tls.from === 'generated') {
     logger.warn('serving with a certificate made at this start: agents cannot know that this is the principal');
   }
-  if (tls === 'plaintext') logger.warn('serving without TLS: everything, tokens included, can be read on the way');
+  if (tls === 'plaintext') {
+    logger.warn('serving without TLS: everything, tokens included, can be read on the way');
+  }
   const signing = credentials.signingKey?.value ?? { key: generateKey(), former: [] };
   const tokens = TokenAuthority.fromPem(signing.key, { former: signing.former });
   const server = await serveWire({
@@ -86,7 +88,9 @@ export async function serveAgents(options: {
       try {
         checkMode(modes, identity);
       } catch (error) {
-        if (error instanceof AuthError) options.refusedMode(error);
+        if (error instanceof AuthError) {
+          options.refusedMode(error);
+        }
         throw error;
       }
     },
@@ -110,7 +114,9 @@ export async function serveAgents(options: {
   });
   const reload = () => {
     const material = serverTls(settings, credentials);
-    if (material === 'plaintext') return;
+    if (material === 'plaintext') {
+      return;
+    }
     try {
       server.setTls(material);
     } catch (error) {
@@ -119,7 +125,9 @@ export async function serveAgents(options: {
   };
   const rotate = () => {
     const value = credentials.signingKey?.value;
-    if (value === undefined || !tokens.rotate(value.key, value.former)) return;
+    if (value === undefined || !tokens.rotate(value.key, value.former)) {
+      return;
+    }
     logger.info('the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
     server.renewLogins(renewLoginsMs);
   };
@@ -134,7 +142,9 @@ export async function serveAgents(options: {
 
 function serverTls({ tls }: PrincipalOptions, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
   const pair = credentials.server?.value;
-  if (tls === 'plaintext' || pair === undefined) return 'plaintext';
+  if (tls === 'plaintext' || pair === undefined) {
+    return 'plaintext';
+  }
   const clientCa = credentials.clientTrust?.value;
   return {
     ...pair,

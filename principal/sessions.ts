@@ -82,7 +82,9 @@ export class Sessions {
 
   /** Puts an event about live data on the agent's stream; false when there is none, or the agent gets nothing. */
   send(agent: string, event: WireEvent): boolean {
-    if (!this.isConnected(agent)) return false;
+    if (!this.isConnected(agent)) {
+      return false;
+    }
     this.#options.metrics.eventSent();
     this.#current.get(agent)?.session.stream.send(event);
     return true;
@@ -101,7 +103,9 @@ export class Sessions {
   disconnectBlocked(isBlocked: (fingerprint: string) => boolean): void {
     for (const [agent, { session }] of this.#current) {
       const { certificate } = session.peer;
-      if (certificate === undefined || !isBlocked(fingerprintOf(certificate))) continue;
+      if (certificate === undefined || !isBlocked(fingerprintOf(certificate))) {
+        continue;
+      }
       this.#options.logger.warn({ agent }, 'the certificate of a connected agent was blocked');
       session.stream.close('the client certificate is on the blocklist');
     }
@@ -110,7 +114,9 @@ export class Sessions {
   /** The agent has got a cluster Secret. */
   mapped(agent: string): void {
     const current = this.#current.get(agent);
-    if (current === undefined || this.#endInWrongMode(current)) return;
+    if (current === undefined || this.#endInWrongMode(current)) {
+      return;
+    }
     this.#attach(agent, current);
     current.session.stream.resume();
     this.#options.clusterInfos.connected(agent);
@@ -119,7 +125,9 @@ export class Sessions {
   /** What the agent's cluster Secrets say has changed. */
   changed(agent: string): void {
     const current = this.#current.get(agent);
-    if (current !== undefined) this.#endInWrongMode(current);
+    if (current !== undefined) {
+      this.#endInWrongMode(current);
+    }
     this.#options.clusterInfos.changed(agent);
     this.#options.clusterChanged(agent);
   }
@@ -177,7 +185,9 @@ export class Sessions {
       ...(traces && { outgoing: (event: WireEvent) => traces.outgoing(event) }),
       messageSent: (message) => this.#logSent(agent, message),
       other: (event) => {
-        if (!this.#takeOther(agent, event, { warnings, unserved })) useless(event);
+        if (!this.#takeOther(agent, event, { warnings, unserved })) {
+          useless(event);
+        }
       },
       unreadable: (event) => useless(event),
       unsendable: (event) => metrics.unsendable(agent, unsendable(event)),
@@ -204,11 +214,15 @@ export class Sessions {
       closed: () => {
         traces?.close();
         parts.disconnected(agent, peer.connection);
-        if (this.#current.get(agent) !== current) return;
+        if (this.#current.get(agent) !== current) {
+          return;
+        }
         this.#current.delete(agent);
         this.#options.live.disconnected(agent);
         records.disconnected(agent);
-        if (this.#options.isMapped(agent)) clusterInfos.disconnected(agent);
+        if (this.#options.isMapped(agent)) {
+          clusterInfos.disconnected(agent);
+        }
       },
     };
   }
@@ -221,7 +235,9 @@ export class Sessions {
   /** An operator has decided for another mode: the agent has to come back in that one. */
   #endInWrongMode({ session: { agent, mode, stream } }: Current): boolean {
     const pinned = this.#options.pinnedMode(agent);
-    if (pinned === undefined || pinned === mode) return false;
+    if (pinned === undefined || pinned === mode) {
+      return false;
+    }
     this.#options.logger.warn({ agent, mode, pinned }, "the agent's mode is no longer allowed, its stream ends");
     stream.close(`this agent's mode has to be ${pinned}`);
     return true;
@@ -263,7 +279,9 @@ export class Sessions {
   /** Lets an operator follow what an agent is asked to do. */
   #logSent(agent: string, message: Message): void {
     this.#logDetail(agent, 'sent', message);
-    if (message.target === 'resourceResync' || message.type === 'error') return;
+    if (message.target === 'resourceResync' || message.type === 'error') {
+      return;
+    }
     const { namespace, name } = message.object.metadata;
     const field = fieldOf[message.target];
     this.#options.logger.info(
@@ -273,7 +291,9 @@ export class Sessions {
   }
 
   #logDetail(agent: string, direction: 'sent' | 'received', message: Message): void {
-    if (!this.#options.detail.has('events')) return;
+    if (!this.#options.detail.has('events')) {
+      return;
+    }
     const { target, type } = message;
     const content = 'object' in message ? message.object : message;
     const detail = detailOf(content, secretTargets.has(target) ? 'Secret' : undefined);

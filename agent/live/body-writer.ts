@@ -42,7 +42,9 @@ export class BodyWriter {
     writer.#stream = stream;
     stream.onDrain(() => writer.#events.emit('moved'));
     const cancel = () => stream.cancel();
-    if (signal.aborted) cancel();
+    if (signal.aborted) {
+      cancel();
+    }
     signal.addEventListener('abort', cancel, { once: true });
     // Tells the principal what the stream is about, before there is anything to send.
     stream.send(LogStreamData.fromPartial({ requestUuid: uuid }));
@@ -53,10 +55,14 @@ export class BodyWriter {
   async write(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.length; at += frameBytes) {
       const data = Buffer.from(bytes.buffer, bytes.byteOffset + at, Math.min(frameBytes, bytes.length - at));
-      if (this.#isOver) throw new ReaderGoneError('nobody reads the answer any more');
+      if (this.#isOver) {
+        throw new ReaderGoneError('nobody reads the answer any more');
+      }
       const hasRoom = this.#stream?.send(LogStreamData.fromPartial({ requestUuid: this.#uuid, data }));
       this.#sweep.passed(data.length);
-      if (!hasRoom && !this.#isOver) await once(this.#events, 'moved');
+      if (!hasRoom && !this.#isOver) {
+        await once(this.#events, 'moved');
+      }
     }
   }
 

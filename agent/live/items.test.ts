@@ -8,13 +8,17 @@ const shows: Shows = async (object, isLast) => object.metadata?.name?.startsWith
 
 /** A body in pieces of some length. */
 async function* inPieces(bytes: Buffer, length: number) {
-  for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length);
+  for (let at = 0; at < bytes.length; at += length) {
+    yield bytes.subarray(at, at + length);
+  }
 }
 
 async function listed(text: string, options: { length?: number; rowObjects?: RowObjects; shows?: Shows } = {}) {
   const parts: Buffer[] = [];
   const body = inPieces(Buffer.from(text), options.length ?? 64 * 1024);
-  for await (const part of shownList(body, options.shows ?? shows, options.rowObjects ?? 'Metadata')) parts.push(part);
+  for await (const part of shownList(body, options.shows ?? shows, options.rowObjects ?? 'Metadata')) {
+    parts.push(part);
+  }
   return Buffer.concat(parts).toString('utf8');
 }
 
@@ -134,7 +138,9 @@ test('a watch of Tables shows the rows that may be', async () => {
 
 test('lines are put together from pieces', async () => {
   const lines: string[] = [];
-  for await (const line of linesOf(inPieces(Buffer.from('{"ü":1}\n\n{"b":2}\nrest'), 3))) lines.push(line);
+  for await (const line of linesOf(inPieces(Buffer.from('{"ü":1}\n\n{"b":2}\nrest'), 3))) {
+    lines.push(line);
+  }
   expect(lines).toEqual(['{"ü":1}', '', '{"b":2}', 'rest']);
 });
 
@@ -148,9 +154,15 @@ test(`random lists are as if they had been read whole, seed ${seed}`, async () =
   const pick = () => texts[Math.floor(random() * texts.length)] as string;
   const value = (depth: number): unknown => {
     const kind = Math.floor(random() * (depth > 3 ? 3 : 5));
-    if (kind === 0) return pick();
-    if (kind === 1) return random() * 100;
-    if (kind === 2) return null;
+    if (kind === 0) {
+      return pick();
+    }
+    if (kind === 1) {
+      return random() * 100;
+    }
+    if (kind === 2) {
+      return null;
+    }
     const many = Array.from({ length: Math.floor(random() * 4) }, () => value(depth + 1));
     return kind === 3 ? many : Object.fromEntries(many.map((one, index) => [`k${index}[{`, one]));
   };

@@ -43,7 +43,9 @@ export async function* shownList(
       yield shown.begin(splitter.head);
     }
     const piece = await shown.of(items);
-    if (piece !== undefined) yield piece;
+    if (piece !== undefined) {
+      yield piece;
+    }
   }
   const items = splitter.end();
   const { head, rest } = splitter;
@@ -51,9 +53,13 @@ export async function* shownList(
     yield Buffer.from(JSON.stringify(emptyList(rest)));
     return;
   }
-  if (!hasBegun) yield shown.begin(head);
+  if (!hasBegun) {
+    yield shown.begin(head);
+  }
   const piece = await shown.of(items);
-  if (piece !== undefined) yield piece;
+  if (piece !== undefined) {
+    yield piece;
+  }
   const frame = JSON.stringify(frameOf(`{"${splitter.name}":[${rest}`)).slice(1);
   yield Buffer.from(frame === '}' ? ']}' : `],${frame}`);
 }
@@ -93,16 +99,24 @@ class ShownItems {
     for (const [index, item] of items.entries()) {
       const { block, from, start, end } = item;
       if (areShown[index] !== true) {
-        if (run !== undefined) parts.push(run.block.subarray(run.start, run.end));
+        if (run !== undefined) {
+          parts.push(run.block.subarray(run.start, run.end));
+        }
         run = undefined;
         continue;
       }
-      if (!isWhole) parts.push(Buffer.from(`${this.#isFirst ? '' : ','}${withoutObject(item, this.#rowObjects)}`));
-      else if (run === undefined) run = { block, start: this.#isFirst ? start : from, end };
-      else run.end = end;
+      if (!isWhole) {
+        parts.push(Buffer.from(`${this.#isFirst ? '' : ','}${withoutObject(item, this.#rowObjects)}`));
+      } else if (run === undefined) {
+        run = { block, start: this.#isFirst ? start : from, end };
+      } else {
+        run.end = end;
+      }
       this.#isFirst = false;
     }
-    if (run !== undefined) parts.push(run.block.subarray(run.start, run.end));
+    if (run !== undefined) {
+      parts.push(run.block.subarray(run.start, run.end));
+    }
     return parts.length > 1 ? Buffer.concat(parts) : parts[0];
   }
 
@@ -110,7 +124,9 @@ class ShownItems {
   #verdictOn({ digest }: ListItem): boolean | Promise<boolean> {
     try {
       const known = JSON.parse(digest) as KubeObject & Row;
-      if (this.#list.name === 'items') return this.#shows({ ...this.#own, ...known }, false);
+      if (this.#list.name === 'items') {
+        return this.#shows({ ...this.#own, ...known }, false);
+      }
       return known.object ? this.#shows(known.object, false) : false;
     } catch (error) {
       return Promise.reject(error);
@@ -123,10 +139,16 @@ export async function shownLine(line: string, shows: Shows, rowObjects: RowObjec
   const event = JSON.parse(line) as { type?: string; object?: KubeObject & Table };
   const { type = '', object } = event;
   // Bookmarks and errors are about nobody's object.
-  if (type === 'BOOKMARK' || type === 'ERROR') return line;
-  if (!['ADDED', 'MODIFIED', 'DELETED'].includes(type) || object === undefined) return undefined;
+  if (type === 'BOOKMARK' || type === 'ERROR') {
+    return line;
+  }
+  if (!['ADDED', 'MODIFIED', 'DELETED'].includes(type) || object === undefined) {
+    return undefined;
+  }
   const isLast = type === 'DELETED';
-  if (object.kind !== 'Table') return (await shows(object, isLast)) ? line : undefined;
+  if (object.kind !== 'Table') {
+    return (await shows(object, isLast)) ? line : undefined;
+  }
   const rows: Row[] = [];
   for (const row of object.rows ?? []) {
     if (row.object && (await shows(row.object, isLast))) {
@@ -140,7 +162,9 @@ export async function shownLine(line: string, shows: Shows, rowObjects: RowObjec
 function frameOf(text: string): object {
   const { metadata, ...rest } = JSON.parse(text) as { metadata?: object };
   const fields = Object.entries(rest).filter(([name]) => frameFields.has(name));
-  if (metadata === undefined) return Object.fromEntries(fields);
+  if (metadata === undefined) {
+    return Object.fromEntries(fields);
+  }
   const { remainingItemCount: _, ...shown } = metadata as { remainingItemCount?: unknown };
   return { ...Object.fromEntries(fields), metadata: shown };
 }
@@ -148,11 +172,17 @@ function frameOf(text: string): object {
 /** A list without items, which may say so in several ways. */
 function emptyList(text: string): object {
   const document = JSON.parse(text) as Record<string, unknown> | unknown[] | string | null;
-  if (typeof document !== 'object' || document === null || Array.isArray(document)) throw noList();
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) {
+    throw noList();
+  }
   const frame = frameOf(text);
   for (const name of ['items', 'rows']) {
-    if (!(name in document)) continue;
-    if (document[name] !== null) throw noList();
+    if (!(name in document)) {
+      continue;
+    }
+    if (document[name] !== null) {
+      throw noList();
+    }
     return { ...frame, [name]: null };
   }
   return frame;
@@ -163,7 +193,9 @@ function withoutObject({ block, start, end }: ListItem, rowObjects: RowObjects):
 }
 
 function rowWithoutObject(row: Row, rowObjects: RowObjects): object {
-  if (rowObjects === 'None') return { ...row, object: null };
+  if (rowObjects === 'None') {
+    return { ...row, object: null };
+  }
   const metadata = row.object?.metadata;
   return { ...row, object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata } };
 }
@@ -186,7 +218,11 @@ export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<
     }
     parts.push(chunk.subarray(start));
     length += chunk.length - start;
-    if (length > longestLine) throw new RangeError('a line of the answer is longer than any object can be');
+    if (length > longestLine) {
+      throw new RangeError('a line of the answer is longer than any object can be');
+    }
   }
-  if (length > 0) yield Buffer.concat(parts).toString('utf8');
+  if (length > 0) {
+    yield Buffer.concat(parts).toString('utf8');
+  }
 }

@@ -33,26 +33,48 @@ export class JsonScan {
 
   /** Where the object ends that begins here; `member` is asked where each value ends, see {@link value}. @throws NoJsonError */
   object(bytes: Uint8Array, start: number, member: Member): number {
-    if (bytes[start] !== openObject) throw new NoJsonError();
+    if (bytes[start] !== openObject) {
+      throw new NoJsonError();
+    }
     let at = afterSpace(bytes, start + 1);
-    if (bytes[at] === closeObject) return at + 1;
+    if (bytes[at] === closeObject) {
+      return at + 1;
+    }
     for (;;) {
-      if (at >= bytes.length) return incomplete;
-      if (bytes[at] !== quote) throw new NoJsonError();
+      if (at >= bytes.length) {
+        return incomplete;
+      }
+      if (bytes[at] !== quote) {
+        throw new NoJsonError();
+      }
       const keyStart = at + 1;
       at = afterString(bytes, at);
-      if (at === incomplete) return incomplete;
+      if (at === incomplete) {
+        return incomplete;
+      }
       const keyEnd = at - 1;
       at = afterSpace(bytes, at);
-      if (at >= bytes.length) return incomplete;
-      if (bytes[at] !== colon) throw new NoJsonError();
+      if (at >= bytes.length) {
+        return incomplete;
+      }
+      if (bytes[at] !== colon) {
+        throw new NoJsonError();
+      }
       at = afterSpace(bytes, at + 1);
       at = member(keyStart, keyEnd, at, hasEscape(bytes, keyStart, keyEnd));
-      if (at === incomplete) return incomplete;
+      if (at === incomplete) {
+        return incomplete;
+      }
       at = afterSpace(bytes, at);
-      if (at >= bytes.length) return incomplete;
-      if (bytes[at] === closeObject) return at + 1;
-      if (bytes[at] !== comma) throw new NoJsonError();
+      if (at >= bytes.length) {
+        return incomplete;
+      }
+      if (bytes[at] === closeObject) {
+        return at + 1;
+      }
+      if (bytes[at] !== comma) {
+        throw new NoJsonError();
+      }
       at = afterSpace(bytes, at + 1);
     }
   }
@@ -67,21 +89,36 @@ export class JsonScan {
       const byte = bytes[at] as number;
       if (byte === quote) {
         at = afterString(bytes, at);
-        if (depth === 0 || at === incomplete) return at;
+        if (depth === 0 || at === incomplete) {
+          return at;
+        }
         continue;
       }
-      if ((byte | arrayBit) === openObject) open[depth++] = byte;
-      else if ((byte | arrayBit) === closeObject) {
+      if ((byte | arrayBit) === openObject) {
+        open[depth++] = byte;
+      } else if ((byte | arrayBit) === closeObject) {
         // The end of what surrounds a number or a word.
-        if (depth === 0) break;
+        if (depth === 0) {
+          break;
+        }
         depth--;
-        if (((open[depth] ?? 0) ^ byte) !== pairBits) throw new NoJsonError();
-        if (depth === 0) return at + 1;
-      } else if (depth === 0 && (byte === comma || isSpace(byte))) break;
+        if (((open[depth] ?? 0) ^ byte) !== pairBits) {
+          throw new NoJsonError();
+        }
+        if (depth === 0) {
+          return at + 1;
+        }
+      } else if (depth === 0 && (byte === comma || isSpace(byte))) {
+        break;
+      }
       at++;
     }
-    if (at >= length) return incomplete;
-    if (at === start) throw new NoJsonError();
+    if (at >= length) {
+      return incomplete;
+    }
+    if (at === start) {
+      throw new NoJsonError();
+    }
     return at;
   }
 }
@@ -92,21 +129,31 @@ function afterString(bytes: Uint8Array, start: number): number {
   let at = start + 1;
   while (at < length) {
     const byte = bytes[at++];
-    if (byte === quote) return at;
-    if (byte === backslash) at++;
+    if (byte === quote) {
+      return at;
+    }
+    if (byte === backslash) {
+      at++;
+    }
   }
   return incomplete;
 }
 
 function hasEscape(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) if (bytes[at] === backslash) return true;
+  for (let at = start; at < end; at++) {
+    if (bytes[at] === backslash) {
+      return true;
+    }
+  }
   return false;
 }
 
 /** The first byte from here on that is no space. */
 export function afterSpace(bytes: Uint8Array, start: number): number {
   let at = start;
-  while (at < bytes.length && isSpace(bytes[at] as number)) at++;
+  while (at < bytes.length && isSpace(bytes[at] as number)) {
+    at++;
+  }
   return at;
 }
 

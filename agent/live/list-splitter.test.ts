@@ -69,11 +69,19 @@ const escaped = (text: string) =>
 
 function value(depth: number): string {
   const kind = Math.floor(random() * (depth > 4 ? 3 : 5));
-  if (kind === 0) return string();
-  if (kind === 1) return oneOf(['0', '-1.5e+10', '7', '1E2']);
-  if (kind === 2) return oneOf(['null', 'true', 'false']);
+  if (kind === 0) {
+    return string();
+  }
+  if (kind === 1) {
+    return oneOf(['0', '-1.5e+10', '7', '1E2']);
+  }
+  if (kind === 2) {
+    return oneOf(['null', 'true', 'false']);
+  }
   const many = Array.from({ length: Math.floor(random() * 4) }, () => value(depth + 1));
-  if (kind === 3) return `[${space()}${many.join(`${space()},${space()}`)}${space()}]`;
+  if (kind === 3) {
+    return `[${space()}${many.join(`${space()},${space()}`)}${space()}]`;
+  }
   return objectOf(many.map((one) => [string(), one]));
 }
 
@@ -147,8 +155,11 @@ test(`lists are cut as a parser would, wherever the pieces end, seed ${seed}`, (
         name === 'items' ? item : JSON.stringify((JSON.parse(item) as { object?: object }).object ?? null);
       const known =
         name === 'items' ? digest : JSON.stringify((JSON.parse(digest) as { object?: object }).object ?? null);
-      if (expected === 'null') expect(known, about).toBe('null');
-      else expect(lookedAt(known), about).toEqual(lookedAt(expected));
+      if (expected === 'null') {
+        expect(known, about).toBe('null');
+      } else {
+        expect(lookedAt(known), about).toEqual(lookedAt(expected));
+      }
     }
   }
 });
@@ -211,7 +222,9 @@ test('scanning takes no longer for one long item in many pieces', () => {
     return readObject(scan, block, start);
   });
   const text = Buffer.from(`{"items":[{"a":"${'x'.repeat(8 * 1024 * 1024)}"}]}`);
-  for (let at = 0; at < text.length; at += 4096) splitter.push(text.subarray(at, at + 4096));
+  for (let at = 0; at < text.length; at += 4096) {
+    splitter.push(text.subarray(at, at + 4096));
+  }
   expect(splitter.end()).toHaveLength(1);
   expect(scanned).toBeLessThan(4 * text.length);
 });

@@ -66,14 +66,18 @@ export class ListSplitter {
   push(bytes: Uint8Array): ListItem[] {
     this.#pieces.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     this.#held += bytes.length;
-    if (this.#place === 'after' && this.#held > longestFrame) throw noList();
+    if (this.#place === 'after' && this.#held > longestFrame) {
+      throw noList();
+    }
     return this.#place === 'after' || this.#held < this.#wanted ? [] : this.#split();
   }
 
   /** Nothing more comes: the items that were not found yet. @throws RangeError for what is no list, or has broken off */
   end(): ListItem[] {
     const items = this.#place === 'after' ? [] : this.#split();
-    if (this.#place === 'items') throw new RangeError('the list breaks off');
+    if (this.#place === 'items') {
+      throw new RangeError('the list breaks off');
+    }
     return items;
   }
 
@@ -87,28 +91,40 @@ export class ListSplitter {
     const block = this.#pieces.length === 1 && first !== undefined ? first : Buffer.concat(this.#pieces, this.#held);
     const items: ListItem[] = [];
     let at = this.#place === 'before' ? this.#begin(block) : 0;
-    if (this.#place === 'items') at = this.#take(block, at, items);
+    if (this.#place === 'items') {
+      at = this.#take(block, at, items);
+    }
     const rest = block.subarray(at);
     this.#pieces = rest.length === 0 ? [] : [rest];
     this.#held = rest.length;
     this.#wanted = Math.min(Math.max(this.#blockBytes, 2 * rest.length), longestItem + this.#blockBytes);
-    if (this.#place !== 'items' && rest.length > longestFrame) throw noList();
-    if (rest.length > longestItem) throw tooLong();
+    if (this.#place !== 'items' && rest.length > longestFrame) {
+      throw noList();
+    }
+    if (rest.length > longestItem) {
+      throw tooLong();
+    }
     return items;
   }
 
   /** Where the items begin, if they do: what is in the first field of such a name that holds an array. */
   #begin(block: Buffer): number {
     const start = afterSpace(block, 0);
-    if (start === block.length) return 0;
-    if (block[start] !== openObject) throw noList();
+    if (start === block.length) {
+      return 0;
+    }
+    if (block[start] !== openObject) {
+      throw noList();
+    }
     let begin = 0;
     const member: Member = (keyStart, keyEnd, valueStart) => {
       const key = keyEnd - keyStart <= 5 ? block.toString('latin1', keyStart, keyEnd) : '';
       if ((key !== 'items' && key !== 'rows') || block[valueStart] !== openArray) {
         return this.#scan.value(block, valueStart);
       }
-      if (valueStart > longestFrame) throw noList();
+      if (valueStart > longestFrame) {
+        throw noList();
+      }
       this.#place = 'items';
       this.#name = key;
       this.#head = block.toString('utf8', 0, valueStart);
@@ -124,21 +140,35 @@ export class ListSplitter {
     let from = begin;
     for (;;) {
       let start = afterSpace(block, from);
-      if (start === block.length) return from;
+      if (start === block.length) {
+        return from;
+      }
       if (block[start] === closeArray) {
         this.#place = 'after';
         return start;
       }
       if (!this.#isFirst) {
-        if (block[start] !== comma) throw noList();
+        if (block[start] !== comma) {
+          throw noList();
+        }
         from = start;
         start = afterSpace(block, start + 1);
-        if (start === block.length) return from;
-      } else from = start;
-      if (block[start] !== openObject) throw noList();
+        if (start === block.length) {
+          return from;
+        }
+      } else {
+        from = start;
+      }
+      if (block[start] !== openObject) {
+        throw noList();
+      }
       const { end, digest } = this.#read(this.#scan, block, start, this.#name);
-      if (end === incomplete) return from;
-      if (end - start > longestItem) throw tooLong();
+      if (end === incomplete) {
+        return from;
+      }
+      if (end - start > longestItem) {
+        throw tooLong();
+      }
       items.push({ block, from, start, end, digest });
       this.#isFirst = false;
       from = end;

@@ -44,12 +44,18 @@ export class Logs {
         signal,
         timeoutMs: request.follow ? 0 : openTimeoutMs,
       });
-      for await (const chunk of response.body) await writer.write(chunk);
+      for await (const chunk of response.body) {
+        await writer.write(chunk);
+      }
       writer.end();
     } catch (error) {
-      if (signal.aborted || error instanceof ReaderGoneError) return;
+      if (signal.aborted || error instanceof ReaderGoneError) {
+        return;
+      }
       const [code, text] = statusOf(error);
-      if (code >= 500) this.#options.logger.warn({ error }, 'a log could not be read');
+      if (code >= 500) {
+        this.#options.logger.warn({ error }, 'a log could not be read');
+      }
       writer.end(text);
     }
   }
@@ -59,12 +65,18 @@ function queryOf(request: LogRequest): string {
   const { container, follow, previous, insecureSkipTLSVerifyBackend, tailLines, sinceSeconds, sinceTime, limitBytes } =
     request;
   const query = new URLSearchParams({ timestamps: 'true' });
-  if (container !== '') query.set('container', container);
+  if (container !== '') {
+    query.set('container', container);
+  }
   for (const [key, value] of Object.entries({ follow, previous, insecureSkipTLSVerifyBackend })) {
-    if (value) query.set(key, 'true');
+    if (value) {
+      query.set(key, 'true');
+    }
   }
   for (const [key, value] of Object.entries({ tailLines, sinceSeconds, limitBytes })) {
-    if (value !== undefined) query.set(key, String(value));
+    if (value !== undefined) {
+      query.set(key, String(value));
+    }
   }
   // The API server refuses both; as in the original a time that is none does not count.
   if (sinceTime !== '' && sinceSeconds === undefined && !Number.isNaN(Date.parse(sinceTime))) {

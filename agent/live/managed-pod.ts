@@ -29,10 +29,14 @@ export async function requireManagedPod(
   signal: AbortSignal,
 ): Promise<void> {
   const path = podPath(pod);
-  if (options.access === 'all') return;
+  if (options.access === 'all') {
+    return;
+  }
   const response = await options.client.request(path, { signal });
   const object = JSON.parse(await response.body.text()) as KubeObject;
   const { isManaged } = await options.managed.verdictOn(object, signal);
-  if (isManaged) return;
+  if (isManaged) {
+    return;
+  }
   throw new Refusal(403, `pod "${pod.namespace}/${pod.podName}" belongs to no Application of this cluster`);
 }

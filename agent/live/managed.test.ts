@@ -40,7 +40,9 @@ function start(cluster: KubeObject[], applications: OwningApplication[], trackin
     applications: {
       subscribe: (subscriber) => {
         handler = subscriber;
-        for (const one of applications) subscriber.added(one);
+        for (const one of applications) {
+          subscriber.added(one);
+        }
       },
     },
     namespace: 'argocd',
@@ -51,7 +53,9 @@ function start(cluster: KubeObject[], applications: OwningApplication[], trackin
       await new Promise((resolve) => setImmediate(resolve));
       reading.now--;
       signal.throwIfAborted();
-      if (forbidden.has(name)) throw new ApiError({ status: 403, message: 'no' });
+      if (forbidden.has(name)) {
+        throw new ApiError({ status: 403, message: 'no' });
+      }
       return cluster.find((one) => one.kind === kind && one.metadata.name === name);
     },
     statefulSets: async () => {

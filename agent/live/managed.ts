@@ -118,7 +118,9 @@ export class ManagedObjects {
    */
   visibilityOf(object: KubeObject, signal: AbortSignal): Verdict | Promise<Verdict> {
     const seen = (verdict: Verdict): Verdict => {
-      if (verdict.isManaged) this.#seen.add(object.metadata?.uid ?? '');
+      if (verdict.isManaged) {
+        this.#seen.add(object.metadata?.uid ?? '');
+      }
       return verdict;
     };
     const verdict = this.#visibilityOf(object, signal);
@@ -131,10 +133,16 @@ export class ManagedObjects {
   }
 
   #visibilityOf(object: KubeObject, signal: AbortSignal): Verdict | Promise<Verdict> {
-    if (this.#isDestinationItself(object)) return yes;
+    if (this.#isDestinationItself(object)) {
+      return yes;
+    }
     const about = subjectOf(object);
-    if (about === undefined) return this.#knownOf(object) ?? this.verdictOn(object, signal);
-    if (this.#listed.has(keyOf(groupOf(about.apiVersion), about.kind, about.namespace, about.name))) return yes;
+    if (about === undefined) {
+      return this.#knownOf(object) ?? this.verdictOn(object, signal);
+    }
+    if (this.#listed.has(keyOf(groupOf(about.apiVersion), about.kind, about.namespace, about.name))) {
+      return yes;
+    }
     const id = `${about.apiVersion}/${about.kind}/${about.namespace}/${about.name}/${about.uid}`;
     return this.#verdicts.get(`event about ${id}`, signal, async () => {
       const found = await this.#read(about, signal);
@@ -147,12 +155,16 @@ export class ManagedObjects {
 
   async #verdictOn(object: KubeObject, above: readonly string[], signal: AbortSignal): Promise<Verdict> {
     const known = this.#knownOf(object);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     const { namespace = '', ownerReferences = [] } = object.metadata;
     let hindrance: string | undefined;
     for (const owner of [...ownerReferences, ...(await this.#inferredOwners(object, signal))]) {
       const verdict = await this.#verdictOnOwner(owner, namespace, above, signal);
-      if (verdict.isManaged) return verdict;
+      if (verdict.isManaged) {
+        return verdict;
+      }
       hindrance ??= verdict.hindrance;
     }
     return hindrance === undefined ? no : { isManaged: false, hindrance };
@@ -161,13 +173,17 @@ export class ManagedObjects {
   /** What the object itself says. */
   #knownOf(object: KubeObject): Verdict | undefined {
     // What the API server computes has no metadata, sometimes.
-    if (object.metadata === undefined) return no;
+    if (object.metadata === undefined) {
+      return no;
+    }
     return this.#isOwn(object) ? yes : undefined;
   }
 
   #isOwn(object: KubeObject): boolean {
     const instance = instanceOf(object, this.#options.tracking());
-    if (instance !== undefined && this.#instances.has(instance)) return true;
+    if (instance !== undefined && this.#instances.has(instance)) {
+      return true;
+    }
     const { apiVersion = '', kind = '', metadata } = object;
     const { namespace = '', name } = metadata;
     return this.#listed.has(keyOf(groupOf(apiVersion), kind, namespace, name));
@@ -185,12 +201,18 @@ export class ManagedObjects {
   ): Promise<Verdict> {
     const { apiVersion, kind, name, uid = '' } = owner;
     const id = `${apiVersion}/${kind}/${namespace}/${name}/${uid}`;
-    if (above.includes(id) || above.length >= mostLevels) return Promise.resolve(no);
+    if (above.includes(id) || above.length >= mostLevels) {
+      return Promise.resolve(no);
+    }
     const look = async (): Promise<Verdict> => {
       const found = await this.#read({ apiVersion, kind, namespace, name }, signal);
-      if ('hindrance' in found) return { isManaged: false, hindrance: found.hindrance };
+      if ('hindrance' in found) {
+        return { isManaged: false, hindrance: found.hindrance };
+      }
       // Another object that took the name of a deleted owner owns nothing.
-      if (found.object === undefined || (uid !== '' && found.object.metadata.uid !== uid)) return no;
+      if (found.object === undefined || (uid !== '' && found.object.metadata.uid !== uid)) {
+        return no;
+      }
       return this.#verdictOn(found.object, [...above, id], signal);
     };
     // Within a circle of owners whoever waits for a remembered verdict could wait for itself.
@@ -209,8 +231,12 @@ export class ManagedObjects {
     try {
       return { object: await this.#reads.run(() => this.#options.read(reference, signal)) };
     } catch (error) {
-      if (isNotFound(error)) return { object: undefined };
-      if (!isForbidden(error)) throw error;
+      if (isNotFound(error)) {
+        return { object: undefined };
+      }
+      if (!isForbidden(error)) {
+        throw error;
+      }
       const { kind, namespace, name } = reference;
       return { hindrance: `the agent may not read ${kind} ${namespace === '' ? '' : `${namespace}/`}${name}` };
     }
@@ -225,7 +251,9 @@ export class ManagedObjects {
     switch (`${groupOf(apiVersion)}/${kind}`) {
       case 'operators.coreos.com/ClusterServiceVersion': {
         const operatorGroup = annotations?.['olm.operatorGroup'];
-        if (!operatorGroup) return [];
+        if (!operatorGroup) {
+          return [];
+        }
         return [{ apiVersion: 'operators.coreos.com/v1', kind: 'OperatorGroup', name: operatorGroup }];
       }
       case '/Endpoints':
@@ -235,7 +263,9 @@ export class ManagedObjects {
       case '/PersistentVolumeClaim': {
         // <template>-<StatefulSet>-<ordinal>
         const stem = /^(.+)-\d+$/.exec(name)?.[1];
-        if (stem === undefined) return [];
+        if (stem === undefined) {
+          return [];
+        }
         const sets = await this.#setsOf(namespace, signal);
         return sets
           .filter((set) => set.templates.some((template) => stem === `${template}-${set.name}`))
@@ -250,7 +280,9 @@ export class ManagedObjects {
     try {
       return await this.#sets.get(namespace, signal, () => this.#options.statefulSets(namespace, signal));
     } catch (error) {
-      if (isForbidden(error)) return [];
+      if (isForbidden(error)) {
+        return [];
+      }
       throw error;
     }
   }
@@ -259,14 +291,26 @@ export class ManagedObjects {
     const { namespace = '', name } = metadata;
     let isNews = this.#instances.add(namespace === this.#options.namespace ? name : `${namespace}_${name}`, by);
     const destinations = new Set<string>();
-    if (spec?.destination?.namespace) destinations.add(spec.destination.namespace);
-    for (const { group = '', kind = '', namespace: of = '', name: resource = '' } of status?.resources ?? []) {
-      if (this.#listed.add(keyOf(group, kind, of, resource), by)) isNews = true;
-      if (of !== '') destinations.add(of);
+    if (spec?.destination?.namespace) {
+      destinations.add(spec.destination.namespace);
     }
-    for (const destination of destinations) if (this.#destinations.add(destination, by)) isNews = true;
+    for (const { group = '', kind = '', namespace: of = '', name: resource = '' } of status?.resources ?? []) {
+      if (this.#listed.add(keyOf(group, kind, of, resource), by)) {
+        isNews = true;
+      }
+      if (of !== '') {
+        destinations.add(of);
+      }
+    }
+    for (const destination of destinations) {
+      if (this.#destinations.add(destination, by)) {
+        isNews = true;
+      }
+    }
     // What was found out about owners may be true no longer.
-    if (isNews) this.#verdicts.clear();
+    if (isNews) {
+      this.#verdicts.clear();
+    }
   }
 }
 
@@ -282,8 +326,11 @@ class Counted {
   add(text: string, by: 1 | -1): boolean {
     const before = this.#counts.get(text) ?? 0;
     const count = before + by;
-    if (count > 0) this.#counts.set(text, count);
-    else this.#counts.delete(text);
+    if (count > 0) {
+      this.#counts.set(text, count);
+    } else {
+      this.#counts.delete(text);
+    }
     return before === 0 || count <= 0;
   }
 }
@@ -310,13 +357,17 @@ class Remembered<T> {
     this.#known.delete(id);
     this.#known.set(id, entry);
     for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= mostRemembered) break;
+      if (this.#known.size <= mostRemembered) {
+        break;
+      }
       this.#known.delete(oldest);
     }
     try {
       return await value;
     } catch (error) {
-      if (this.#known.get(id) === entry) this.#known.delete(id);
+      if (this.#known.get(id) === entry) {
+        this.#known.delete(id);
+      }
       throw error;
     }
   }
@@ -341,9 +392,13 @@ class Latest {
   }
 
   add(text: string): void {
-    if (text === '') return;
+    if (text === '') {
+      return;
+    }
     this.#texts.add(text);
-    if (this.#texts.size < this.#most) return;
+    if (this.#texts.size < this.#most) {
+      return;
+    }
     this.#before = this.#texts;
     this.#texts = new Set();
   }
@@ -359,14 +414,20 @@ class Turns {
   }
 
   async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (this.#free > 0) {
+      this.#free--;
+    } else {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
     try {
       return await work();
     } finally {
       const next = this.#waiting.shift();
-      if (next === undefined) this.#free++;
-      else next();
+      if (next === undefined) {
+        this.#free++;
+      } else {
+        next();
+      }
     }
   }
 }
@@ -381,8 +442,12 @@ interface Subject {
 
 /** What an Event (of either API) is about; undefined for other objects. */
 function subjectOf(object: KubeObject): Subject | undefined {
-  if (object.kind !== 'Event') return undefined;
-  if (object.apiVersion !== 'v1' && groupOf(object.apiVersion ?? '') !== 'events.k8s.io') return undefined;
+  if (object.kind !== 'Event') {
+    return undefined;
+  }
+  if (object.apiVersion !== 'v1' && groupOf(object.apiVersion ?? '') !== 'events.k8s.io') {
+    return undefined;
+  }
   const { involvedObject, regarding } = object as { involvedObject?: Partial<Subject>; regarding?: Partial<Subject> };
   const { apiVersion = 'v1', kind = '', namespace = '', name = '', uid = '' } = involvedObject ?? regarding ?? {};
   return kind === '' || name === '' ? undefined : { apiVersion, kind, namespace, name, uid };

@@ -31,10 +31,14 @@ export function readObject(scan: JsonScan, bytes: Buffer, start: number): Digest
       return valueEnd;
     }
     const valueEnd = scan.value(bytes, valueStart);
-    if (valueEnd !== incomplete && fieldsLookedAt.has(name)) kept.push(bytes.toString('utf8', keyStart - 1, valueEnd));
+    if (valueEnd !== incomplete && fieldsLookedAt.has(name)) {
+      kept.push(bytes.toString('utf8', keyStart - 1, valueEnd));
+    }
     return valueEnd;
   });
-  if (end === incomplete) return { end, digest: '' };
+  if (end === incomplete) {
+    return { end, digest: '' };
+  }
   return { end, digest: isOdd ? bytes.toString('utf8', start, end) : `{${kept.join(',')}}` };
 }
 
@@ -44,7 +48,9 @@ export function readRow(scan: JsonScan, bytes: Buffer, start: number): Digest {
   let isOdd = false;
   const end = scan.object(bytes, start, (keyStart, keyEnd, valueStart, isEscaped) => {
     isOdd ||= isEscaped;
-    if (bytes.toString('latin1', keyStart, keyEnd) !== 'object') return scan.value(bytes, valueStart);
+    if (bytes.toString('latin1', keyStart, keyEnd) !== 'object') {
+      return scan.value(bytes, valueStart);
+    }
     if (bytes[valueStart] === openObject) {
       const { end: valueEnd, digest } = readObject(scan, bytes, valueStart);
       object = digest;
@@ -54,7 +60,9 @@ export function readRow(scan: JsonScan, bytes: Buffer, start: number): Digest {
     object = bytes.toString('utf8', valueStart, Math.max(valueStart, valueEnd));
     return valueEnd;
   });
-  if (end === incomplete) return { end, digest: '' };
+  if (end === incomplete) {
+    return { end, digest: '' };
+  }
   return { end, digest: isOdd ? bytes.toString('utf8', start, end) : `{"object":${object}}` };
 }
 
@@ -64,20 +72,27 @@ function readMetadata(scan: JsonScan, bytes: Buffer, start: number): Digest & { 
   let isOdd = false;
   let [runStart, runEnd] = [incomplete, incomplete];
   const closeRun = () => {
-    if (runStart !== incomplete) runs.push(bytes.toString('utf8', runStart, runEnd));
+    if (runStart !== incomplete) {
+      runs.push(bytes.toString('utf8', runStart, runEnd));
+    }
     runStart = incomplete;
   };
   const member: Member = (keyStart, keyEnd, valueStart, isEscaped) => {
     isOdd ||= isEscaped;
     const isLeftOut =
       keyEnd - keyStart === managedFields.length && bytes.toString('latin1', keyStart, keyEnd) === managedFields;
-    if (isLeftOut) closeRun();
-    else if (runStart === incomplete) runStart = keyStart - 1;
+    if (isLeftOut) {
+      closeRun();
+    } else if (runStart === incomplete) {
+      runStart = keyStart - 1;
+    }
     runEnd = scan.value(bytes, valueStart);
     return runEnd;
   };
   const end = scan.object(bytes, start, member);
-  if (end === incomplete) return { end, digest: '', isOdd };
+  if (end === incomplete) {
+    return { end, digest: '', isOdd };
+  }
   closeRun();
   return { end, digest: `{${runs.join(',')}}`, isOdd };
 }

@@ -39,7 +39,9 @@ export class RedisRequests {
 
   /** The connection to the principal has ended: it subscribes anew. */
   disconnected(): void {
-    for (const { subscription } of this.#subscriptions.values()) subscription.end();
+    for (const { subscription } of this.#subscriptions.values()) {
+      subscription.end();
+    }
     this.#subscriptions.clear();
   }
 
@@ -48,9 +50,13 @@ export class RedisRequests {
     const request = dataOf(event, redisRequest);
     const { get, subscribe } = request.body;
     this.#forgetSilent(request.connectionUuid);
-    if (get) answer(context, request, { get: await this.#get(get.key) });
-    else if (subscribe) answer(context, request, { subscribeResponse: await this.#subscribe(request, context) });
-    else answer(context, request, { pong: {} });
+    if (get) {
+      answer(context, request, { get: await this.#get(get.key) });
+    } else if (subscribe) {
+      answer(context, request, { subscribeResponse: await this.#subscribe(request, context) });
+    } else {
+      answer(context, request, { pong: {} });
+    }
   }
 
   async #get(key: string): Promise<{ bytes: string | null; cacheHit: boolean; error: string }> {
@@ -73,7 +79,9 @@ export class RedisRequests {
     let followed = this.#subscriptions.get(id);
     try {
       if (followed === undefined) {
-        if (this.#subscriptions.size >= mostSubscriptions) throw new Error('too many channels are followed already');
+        if (this.#subscriptions.size >= mostSubscriptions) {
+          throw new Error('too many channels are followed already');
+        }
         const subscription = link.subscribe(this.#localKey(channel), () => {
           answer(context, request, { pushFromSubscribe: { channelName: channel } });
         });
@@ -86,7 +94,9 @@ export class RedisRequests {
     } catch (error) {
       metrics.failed('subscribe');
       followed?.subscription.end();
-      if (this.#subscriptions.get(id) === followed) this.#subscriptions.delete(id);
+      if (this.#subscriptions.get(id) === followed) {
+        this.#subscriptions.delete(id);
+      }
       return { error: (error as Error).message };
     }
   }
@@ -95,8 +105,9 @@ export class RedisRequests {
   #forgetSilent(connection: string): void {
     const now = performance.now();
     for (const [id, followed] of this.#subscriptions) {
-      if (id.startsWith(`${connection}\n`)) followed.heardAt = now;
-      else if (now - followed.heardAt > forgottenAfterMs) {
+      if (id.startsWith(`${connection}\n`)) {
+        followed.heardAt = now;
+      } else if (now - followed.heardAt > forgottenAfterMs) {
         followed.subscription.end();
         this.#subscriptions.delete(id);
       }
@@ -114,10 +125,16 @@ export class RedisRequests {
     const isKnown =
       prefix === 'app' && (kind === 'resources-tree' || kind === 'managed-resources') && fields.length >= 4;
     // Whatever else Argo CD keeps there, sessions above all, is nobody's business on the hub.
-    if (!isKnown) throw new Error(`no key that may be read: ${key.slice(0, 100)}`);
-    if (this.#options.hasSameKeys) return key;
+    if (!isKnown) {
+      throw new Error(`no key that may be read: ${key.slice(0, 100)}`);
+    }
+    if (this.#options.hasSameKeys) {
+      return key;
+    }
     const split = instance.indexOf('_');
-    if (split < 0) throw new Error(`the key names no namespace: ${key.slice(0, 100)}`);
+    if (split < 0) {
+      throw new Error(`the key names no namespace: ${key.slice(0, 100)}`);
+    }
     return [prefix, kind, instance.slice(split + 1), ...fields.slice(3)].join('|');
   }
 }

@@ -14,7 +14,9 @@ export class Refusal extends Error {
 
 /** What a failed request is answered with: HTTP status and the JSON of a `Status`. */
 export function statusOf(error: unknown): [code: number, text: string] {
-  if (error instanceof Refusal) return [error.code, statusText(error.code, error.message)];
+  if (error instanceof Refusal) {
+    return [error.code, statusText(error.code, error.message)];
+  }
   if (error instanceof ApiError) {
     const { status, said, reason, details } = error;
     return [status, statusText(status, said, { reason, ...(details === undefined ? {} : { details }) })];

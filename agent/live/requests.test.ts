@@ -23,10 +23,14 @@ test('a request runs once however often it comes, and beside all others', async 
   const { promise, resolve } = Promise.withResolvers<void>();
   const { requests, sent } = start(async (event, { answer }) => {
     began.push(event.eventId);
-    if (event.eventId === 'slow') await promise;
+    if (event.eventId === 'slow') {
+      await promise;
+    }
     answer(event);
   });
-  for (const id of ['slow', 'slow', 'quick']) expect(requests.take(request(id))).toBe(true);
+  for (const id of ['slow', 'slow', 'quick']) {
+    expect(requests.take(request(id))).toBe(true);
+  }
   await vi.waitUntil(() => sent?.length === 1);
   expect(sent).toEqual(['quick']);
   resolve();
@@ -65,7 +69,9 @@ test('the end of the connection ends all, and nothing is answered on another one
 test('more than can be carried out at once are refused, a failure is told', async () => {
   const { promise, reject } = Promise.withResolvers<void>();
   const { requests, refused, lines } = start(() => promise);
-  for (let index = 0; index < 1_044; index++) requests.take(request(`${index}`));
+  for (let index = 0; index < 1_044; index++) {
+    requests.take(request(`${index}`));
+  }
   expect([requests.running, refused?.length]).toEqual([1_000, 44]);
   reject(new Error('broken'));
   await vi.waitUntil(() => requests.running === 0);

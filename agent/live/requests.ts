@@ -66,23 +66,30 @@ export class LiveRequests {
   disconnected(): void {
     this.#connection = undefined;
     this.#ended();
-    for (const controller of this.#running.values())
+    for (const controller of this.#running.values()) {
       controller.abort(new Error('the connection to the principal ended'));
+    }
   }
 
   /** Takes an event; false when it is no request for live data. The event is to be acknowledged at once. */
   take(event: WireEvent): boolean {
     const handler = this.#handlers[event.target];
     const connection = this.#connection;
-    if (handler === undefined || connection === undefined) return false;
-    if (this.#isRepeated(event.eventId)) return true;
+    if (handler === undefined || connection === undefined) {
+      return false;
+    }
+    if (this.#isRepeated(event.eventId)) {
+      return true;
+    }
     const controller = new AbortController();
     const context: RequestContext = {
       live: connection.live,
       signal: controller.signal,
       abandon: () => controller.abort(new Error('nobody waits for the answer any more')),
       answer: (answer) => {
-        if (this.#connection === connection) connection.send(answer);
+        if (this.#connection === connection) {
+          connection.send(answer);
+        }
       },
     };
     if (this.#running.size >= mostAtOnce) {
@@ -103,7 +110,9 @@ export class LiveRequests {
     try {
       await handler(event, context);
     } catch (error) {
-      if (context.signal.aborted) return;
+      if (context.signal.aborted) {
+        return;
+      }
       const { target, type, eventId } = event;
       this.#logger.warn({ event_target: target, event_type: type, eventId, error }, 'a request for live data failed');
     } finally {
@@ -112,7 +121,9 @@ export class LiveRequests {
   }
 
   #isRepeated(eventId: string): boolean {
-    if (this.#seen.has(eventId)) return true;
+    if (this.#seen.has(eventId)) {
+      return true;
+    }
     this.#seen.add(eventId);
     if (this.#seen.size > mostRemembered) {
       for (const oldest of this.#seen) {

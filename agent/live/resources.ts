@@ -68,34 +68,49 @@ export class Resources {
       request = dataOf(event, resourceRequest);
       await this.#carryOut(event.type, request, context);
     } catch (error) {
-      if (context.signal.aborted || error instanceof ReaderGoneError) return;
+      if (context.signal.aborted || error instanceof ReaderGoneError) {
+        return;
+      }
       const [code, text] = statusOf(error);
-      if (code >= 500) this.#options.logger.warn({ error, method: event.type }, 'a request for a live resource failed');
+      if (code >= 500) {
+        this.#options.logger.warn({ error, method: event.type }, 'a request for a live resource failed');
+      }
       const { uuid = event.eventId, streams = false } = request ?? {};
       answer(context, { uuid, streams }, code, text, json);
     }
   }
 
   async #carryOut(method: string, request: ResourceRequest, context: RequestContext): Promise<void> {
-    if (!methods.has(method)) throw new Refusal(405, `${method} is not served by the resource proxy`);
+    if (!methods.has(method)) {
+      throw new Refusal(405, `${method} is not served by the resource proxy`);
+    }
     const { signal } = context;
     if (request.document !== undefined || request.resource === '') {
-      if (method !== 'GET') throw new Refusal(405, `${method} is not served for what the API server offers`);
+      if (method !== 'GET') {
+        throw new Refusal(405, `${method} is not served for what the API server offers`);
+      }
       return this.#discover(request, context);
     }
     const path: ResourcePath = request;
     const call: Call = { ...callOf(method as Call['method'], request), path: pathOf(path) };
     const requirement = requirementOf({ method, path });
-    if (typeof requirement === 'object') throw new Refusal(403, requirement.refused);
+    if (typeof requirement === 'object') {
+      throw new Refusal(403, requirement.refused);
+    }
     const isWatch = requirement === 'items' && asksToWatch(call.query);
     if (isWatch && !request.streams) {
       throw new Refusal(501, 'this principal cannot pass on a watch: it needs an answer of one piece');
     }
     const { access } = this.#options;
-    if (access === 'all' || requirement === 'nothing') return this.#pass(call, request, context, isWatch);
-    if (requirement === 'items') return this.#passShown(call, request, context, isWatch);
-    if (requirement === 'destination') this.#requireDestination(path);
-    else {
+    if (access === 'all' || requirement === 'nothing') {
+      return this.#pass(call, request, context, isWatch);
+    }
+    if (requirement === 'items') {
+      return this.#passShown(call, request, context, isWatch);
+    }
+    if (requirement === 'destination') {
+      this.#requireDestination(path);
+    } else {
       const object = await this.#requireOwn(requirement, path, call, signal);
       // It has just been read.
       if (object !== undefined && method === 'GET' && isPlainObject(path, call)) {
@@ -120,13 +135,17 @@ export class Resources {
       return this.#reply(200, json, [body], request, context);
     }
     const path = document ?? (group === '' ? `/api/${version}` : `/apis/${group}/${version}`);
-    if (!isDiscoveryPath(path)) throw new Refusal(404, 'the path is not served by the resource proxy');
+    if (!isDiscoveryPath(path)) {
+      throw new Refusal(404, 'the path is not served by the resource proxy');
+    }
     return this.#pass({ ...call, path: path.replace(/(?<=.)\/$/, '') }, request, context, false);
   }
 
   /** @throws Refusal when no Application deploys into the namespace */
   #requireDestination({ namespace }: ResourcePath): void {
-    if (namespace !== '' && this.#options.managed.isDestination(namespace)) return;
+    if (namespace !== '' && this.#options.managed.isDestination(namespace)) {
+      return;
+    }
     const where = namespace === '' ? 'outside of namespaces' : `in namespace ${namespace}`;
     throw new Refusal(403, `nothing may be created ${where}: no Application of this cluster deploys there`);
   }
@@ -153,14 +172,18 @@ export class Resources {
       text = await (await this.#send(question, signal)).body.text();
     } catch (error) {
       const isApply = call.method === 'PATCH' && path.subresource === '' && call.contentType?.startsWith(applyPatch);
-      if (!isApply || !isNotFound(error)) throw error;
+      if (!isApply || !isNotFound(error)) {
+        throw error;
+      }
       this.#requireDestination(path);
       return undefined;
     }
     const object = parsed<KubeObject>(text);
     const { isManaged, hindrance } =
       requirement === 'visible' ? await managed.visibilityOf(object, signal) : await managed.verdictOn(object, signal);
-    if (isManaged) return text;
+    if (isManaged) {
+      return text;
+    }
     const { namespace, resource, name } = path;
     const which = `${resource} "${namespace === '' ? '' : `${namespace}/`}${name}"`;
     const why = hindrance === undefined ? '' : ` (${hindrance})`;
@@ -174,21 +197,27 @@ export class Resources {
     // The rows of a Table say whose they are only with their objects.
     if (/as=Table/.test(asked.accept)) {
       const wanted = asked.query.get('includeObject');
-      if (wanted === 'None' || wanted === 'Object') rowObjects = wanted;
+      if (wanted === 'None' || wanted === 'Object') {
+        rowObjects = wanted;
+      }
       asked.query.set('includeObject', 'Object');
     }
     const { signal } = context;
     const response = await this.#send(asked, signal, isWatch);
     const { managed } = this.#options;
     const shows: Shows = (object, isLast) => {
-      if (isLast && managed.wasVisible(object)) return true;
+      if (isLast && managed.wasVisible(object)) {
+        return true;
+      }
       const verdict = managed.visibilityOf(object, signal);
       return verdict instanceof Promise ? verdict.then(({ isManaged }) => isManaged) : verdict.isManaged;
     };
     async function* shownLines() {
       for await (const line of linesOf(response.body)) {
         const shown = line.trim() === '' ? undefined : await shownLine(line, shows, rowObjects);
-        if (shown !== undefined) yield Buffer.from(`${shown}\n`);
+        if (shown !== undefined) {
+          yield Buffer.from(`${shown}\n`);
+        }
       }
     }
     const body = isWatch ? shownLines() : shownList(response.body, shows, rowObjects);
@@ -243,10 +272,14 @@ export class Resources {
     const payload = { uuid, status, contentType, streamed: true };
     send(messageEvent(targets.resource, eventTypes.response, payload, { source: agentSource }, { eventId: uuid }));
     try {
-      for await (const chunk of body) await writer.write(chunk);
+      for await (const chunk of body) {
+        await writer.write(chunk);
+      }
       writer.end();
     } catch (error) {
-      if (error instanceof ReaderGoneError || signal.aborted) return;
+      if (error instanceof ReaderGoneError || signal.aborted) {
+        return;
+      }
       writer.end((error as Error).message);
     }
   }
@@ -285,7 +318,9 @@ function callOf(method: Call['method'], { query, params, headers, body }: Resour
   const isPatch = method === 'PATCH';
   // The key by which argocd-agent's agents can be told the kind of a patch; it is not for the API server.
   const typed = params['content-type'];
-  if (query === undefined) search.delete('content-type');
+  if (query === undefined) {
+    search.delete('content-type');
+  }
   const contentType = headers?.['content-type'] ?? (isPatch ? (typed ?? 'application/merge-patch+json') : json);
   return {
     method,
@@ -323,7 +358,9 @@ function contentTypeOf({ headers }: HttpResponse): string {
 /** Of what is accepted, that which can be looked into. */
 function jsonOnly(accept: string): string {
   const types = accept.split(',').filter((type) => /^\s*(application\/json|application\/\*|\*\/\*)\s*(;|$)/.test(type));
-  if (types.length === 0) throw new Refusal(406, 'lists and watches are answered as JSON or as a Table only');
+  if (types.length === 0) {
+    throw new Refusal(406, 'lists and watches are answered as JSON or as a Table only');
+  }
   return types.map((type) => type.replace(/(application\/|\*\/)\*/, json)).join(',');
 }
 
@@ -337,7 +374,9 @@ function isPlainObject({ subresource }: ResourcePath, { accept, query }: Call): 
 function plainQuery({ method, query }: Call): URLSearchParams {
   const asked = new URLSearchParams();
   const version = method === 'GET' ? query.get('resourceVersion') : null;
-  if (version !== null) asked.set('resourceVersion', version);
+  if (version !== null) {
+    asked.set('resourceVersion', version);
+  }
   return asked;
 }
 
@@ -352,12 +391,16 @@ async function* gathered(pieces: AsyncIterable<Uint8Array>, length: number): Asy
     }
     parts.push(piece);
     held += piece.length;
-    if (held < length) continue;
+    if (held < length) {
+      continue;
+    }
     yield Buffer.concat(parts);
     parts = [];
     held = 0;
   }
-  if (held > 0) yield Buffer.concat(parts);
+  if (held > 0) {
+    yield Buffer.concat(parts);
+  }
 }
 
 async function* piecesOf(body: Iterable<Uint8Array> | AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -59,9 +59,13 @@ export function serveLive(options: {
   const requests = new LiveRequests({
     handlers: {
       [targets.resource]: async (event, context) => {
-        if (event.type === cancelType) requests.cancel(dataOf(event, cancelRequest).uuid);
-        else if (isEnabled) await resources.handle(event, context);
-        else refuse(event, context, 501, 'live resources are switched off on this agent (--enable-resource-proxy)');
+        if (event.type === cancelType) {
+          requests.cancel(dataOf(event, cancelRequest).uuid);
+        } else if (isEnabled) {
+          await resources.handle(event, context);
+        } else {
+          refuse(event, context, 501, 'live resources are switched off on this agent (--enable-resource-proxy)');
+        }
       },
       // As in the original, logs are served whatever --enable-resource-proxy says.
       [targets.containerLog]: (event, context) => logs.handle(event, context),

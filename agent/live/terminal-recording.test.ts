@@ -44,7 +44,9 @@ test.skipIf(!hasRecordings)('what a recorded principal of the original sends rea
     protocol: 'v5.channel.k8s.io',
   } as unknown as WebSocket;
   const running = session.run(exec);
-  for (const message of messages) principal?.message(message);
+  for (const message of messages) {
+    principal?.message(message);
+  }
   principal?.closed();
   await running;
   expect(heard.map(readInput)).toEqual([

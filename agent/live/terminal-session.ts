@@ -60,7 +60,9 @@ export class TerminalSession {
     stream.onDrain(() => session.#exec?.resume());
     const aborted = () => session.#viewerGone();
     signal.addEventListener('abort', aborted);
-    if (signal.aborted) aborted();
+    if (signal.aborted) {
+      aborted();
+    }
     void session.#closed.promise.then(() => signal.removeEventListener('abort', aborted));
     if (idleMs > 0) {
       session.#idle = setTimeout(() => {
@@ -86,9 +88,15 @@ export class TerminalSession {
       exec.terminate();
       return;
     }
-    if (this.#isTty) exec.send(resizeMessage(this.#size));
-    for (const message of this.#early.splice(0)) this.#write(message);
-    if (this.#isInputClosed) this.#closeInput();
+    if (this.#isTty) {
+      exec.send(resizeMessage(this.#size));
+    }
+    for (const message of this.#early.splice(0)) {
+      this.#write(message);
+    }
+    if (this.#isInputClosed) {
+      this.#closeInput();
+    }
     this.#stream?.resume();
     exec.resume();
     await this.#ended.promise;
@@ -96,7 +104,9 @@ export class TerminalSession {
 
   /** Tells the viewer how the terminal ended, with a `Status`, and ends both sides. */
   end(status: string): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      return;
+    }
     this.#status = status;
     // In this form principals of the original pass it on too.
     this.#say({ data: Buffer.from(status), streamType: 'error' });
@@ -126,7 +136,9 @@ export class TerminalSession {
     this.#gone.abort(new Error('the terminal is over'));
     this.#ended.resolve();
     const exec = this.#exec;
-    if (exec === undefined) return;
+    if (exec === undefined) {
+      return;
+    }
     // The API server ends the command when its connection ends.
     exec.resume();
     exec.close(1000);
@@ -134,7 +146,9 @@ export class TerminalSession {
 
   /** From the viewer. */
   #input({ data, streamType, resize, rows, cols, eof, error }: TerminalStreamData): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      return;
+    }
     this.#idle?.refresh();
     if (error !== '') {
       this.#viewerGone();
@@ -142,42 +156,59 @@ export class TerminalSession {
     }
     if (resize) {
       this.#size = { rows, cols };
-      if (this.#isTty) this.#exec?.send(resizeMessage(this.#size));
+      if (this.#isTty) {
+        this.#exec?.send(resizeMessage(this.#size));
+      }
     }
     if (data.length > 0 && streamType === 'stdin' && !this.#isInputClosed) {
       const message = channelMessage(channel.stdin, data);
-      if (this.#exec !== undefined) this.#write(message);
-      else {
+      if (this.#exec !== undefined) {
+        this.#write(message);
+      } else {
         this.#early.push(message);
         this.#earlyBytes += message.length;
-        if (this.#earlyBytes > mostWaitingBytes) this.#stream?.pause();
+        if (this.#earlyBytes > mostWaitingBytes) {
+          this.#stream?.pause();
+        }
       }
     }
     if (eof && !this.#isInputClosed) {
       this.#isInputClosed = true;
-      if (this.#exec !== undefined) this.#closeInput();
+      if (this.#exec !== undefined) {
+        this.#closeInput();
+      }
     }
   }
 
   #write(message: Buffer): void {
     const exec = this.#exec;
     exec?.send(message, () => {
-      if (exec.bufferedAmount <= mostWaitingBytes / 2) this.#stream?.resume();
+      if (exec.bufferedAmount <= mostWaitingBytes / 2) {
+        this.#stream?.resume();
+      }
     });
-    if (exec !== undefined && exec.bufferedAmount > mostWaitingBytes) this.#stream?.pause();
+    if (exec !== undefined && exec.bufferedAmount > mostWaitingBytes) {
+      this.#stream?.pause();
+    }
   }
 
   /** Kubelets of before v5 cannot be told. */
   #closeInput(): void {
-    if (this.#exec?.protocol === 'v5.channel.k8s.io') this.#exec.send(stdinClosed);
+    if (this.#exec?.protocol === 'v5.channel.k8s.io') {
+      this.#exec.send(stdinClosed);
+    }
   }
 
   /** From the container. */
   #output(message: Buffer): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      return;
+    }
     const [from] = message;
     const data = message.subarray(1);
-    if (data.length === 0) return;
+    if (data.length === 0) {
+      return;
+    }
     this.#idle?.refresh();
     if (from === channel.error) {
       this.#status = data.toString('utf8');
@@ -187,19 +218,25 @@ export class TerminalSession {
       for (let at = 0; at < data.length; at += frameBytes) {
         hasRoom = this.#say({ data: data.subarray(at, at + frameBytes), streamType });
       }
-      if (!hasRoom) this.#exec?.pause();
+      if (!hasRoom) {
+        this.#exec?.pause();
+      }
     }
   }
 
   #say(fields: Partial<TerminalStreamData>): boolean {
     const stream = this.#stream;
-    if (stream === undefined) return false;
+    if (stream === undefined) {
+      return false;
+    }
     // What is over takes nothing, and nobody waits for it.
     return stream.send(TerminalStreamData.fromPartial({ requestUuid: this.#uuid, ...fields })) || stream.ended;
   }
 }
 
 function statusOfClose(code: number): string {
-  if (code === 1000) return successStatus;
+  if (code === 1000) {
+    return successStatus;
+  }
   return statusText(502, "the connection to the cluster's API server ended before the command did");
 }

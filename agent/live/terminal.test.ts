@@ -18,7 +18,9 @@ import { Terminals } from './terminal.ts';
 
 const clean: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
 });
 const wait = { timeout: 20_000, interval: 2 };
 
@@ -32,7 +34,9 @@ class Principal implements ClientLiveStream<TerminalStreamData> {
   drained: () => void = () => undefined;
 
   send(message: TerminalStreamData) {
-    if (!this.ended) this.sent.push(message);
+    if (!this.ended) {
+      this.sent.push(message);
+    }
     return this.hasRoom && !this.ended;
   }
   onDrain(listener: () => void) {
@@ -51,7 +55,9 @@ class Principal implements ClientLiveStream<TerminalStreamData> {
     this.close();
   }
   close(error?: GrpcError) {
-    if (this.ended) return;
+    if (this.ended) {
+      return;
+    }
     this.ended = true;
     this.handlers?.closed(error);
   }
@@ -110,7 +116,9 @@ async function start(options: Options = {}) {
       paths.push(path);
       await options.held;
       signal.throwIfAborted();
-      if (options.refuse !== undefined) throw options.refuse;
+      if (options.refuse !== undefined) {
+        throw options.refuse;
+      }
       const webSocket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, protocols);
       webSocket.on('error', () => undefined);
       clean.push(() => webSocket.terminate());
@@ -162,7 +170,9 @@ async function start(options: Options = {}) {
     aborted,
     joined: () =>
       vi.waitFor(() => {
-        if (kubelet === undefined) throw new Error('nobody came');
+        if (kubelet === undefined) {
+          throw new Error('nobody came');
+        }
         return kubelet;
       }, wait),
     print: (to: 1 | 2 | 3, text: string) => kubelet?.send(channelMessage(to, text)),
@@ -302,7 +312,9 @@ test('early input is bounded', async () => {
   const held = Promise.withResolvers<void>();
   const { principal, paths, joined } = await start({ held: held.promise });
   await vi.waitUntil(() => paths.length === 2, wait);
-  for (let part = 0; part < 5 && !principal.isPaused; part++) principal.type('x'.repeat(64 * 1024));
+  for (let part = 0; part < 5 && !principal.isPaused; part++) {
+    principal.type('x'.repeat(64 * 1024));
+  }
   expect(principal.isPaused).toBe(true);
   held.resolve();
   await joined();

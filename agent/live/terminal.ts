@@ -54,8 +54,12 @@ export class Terminals {
     this.#open++;
     metrics.opened();
     try {
-      if (!isEnabled) throw new Refusal(501, 'live access is switched off on this agent (--enable-resource-proxy)');
-      if (this.#open > mostAtOnce) throw new Refusal(429, `the agent has ${mostAtOnce} terminals open already`);
+      if (!isEnabled) {
+        throw new Refusal(501, 'live access is switched off on this agent (--enable-resource-proxy)');
+      }
+      if (this.#open > mostAtOnce) {
+        throw new Refusal(429, `the agent has ${mostAtOnce} terminals open already`);
+      }
       await requireManagedPod(request, this.#options, session.gone);
       const path = `${podPath(request, 'exec')}?${queryOf(request)}`;
       const exec = await client.webSocket(path, { protocols, signal: session.gone });
@@ -64,8 +68,11 @@ export class Terminals {
     } catch (error) {
       if (!session.gone.aborted) {
         const [code, text] = statusOf(error);
-        if (error instanceof Refusal || code < 500) logger.info({ ...about, error }, 'a terminal was refused');
-        else logger.warn({ ...about, error }, 'a terminal could not be opened');
+        if (error instanceof Refusal || code < 500) {
+          logger.info({ ...about, error }, 'a terminal was refused');
+        } else {
+          logger.warn({ ...about, error }, 'a terminal could not be opened');
+        }
         session.end(text);
       }
     } finally {
@@ -80,11 +87,17 @@ export class Terminals {
 
 function queryOf({ containerName, command, stdin, stdout, stderr, tty }: TerminalRequest): string {
   const query = new URLSearchParams();
-  if (containerName !== '') query.set('container', containerName);
-  for (const word of command) query.append('command', word);
+  if (containerName !== '') {
+    query.set('container', containerName);
+  }
+  for (const word of command) {
+    query.append('command', word);
+  }
   // A terminal has one output.
   for (const [key, value] of Object.entries({ stdin, stdout, stderr: stderr && !tty, tty })) {
-    if (value) query.set(key, 'true');
+    if (value) {
+      query.set(key, 'true');
+    }
   }
   return query.toString();
 }

@@ -30,7 +30,9 @@ interface Bench {
 /** Runs the benchmark and prints its tables. */
 export async function benchController(args: string[]): Promise<void> {
   const options = scaleOptions(args, help, { clusters: 500, seconds: 60 });
-  if (options === undefined) return;
+  if (options === undefined) {
+    return;
+  }
   const names = clusterNames(options.clusters + 1);
   const newcomer = names.pop() ?? '';
   const hub = await startHub(process.env.ARGOCD_CRDS);
@@ -150,7 +152,9 @@ async function quiet(counter: WriteCounter): Promise<void> {
 }
 
 async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await sleep(10);
+  while (!(await isSo())) {
+    await sleep(10);
+  }
 }
 
 /** A row: how long something took until it was done, and what was written until all was quiet. */
@@ -162,7 +166,9 @@ async function measured({ counter }: Bench, what: string, act: () => Promise<unk
   await quiet(counter);
   const writes = difference(before, await counter.served());
   // The benchmark's own.
-  for (const own of ['APPLY placements', 'PATCH placements/status', 'DELETE manifestworks']) delete writes[own];
+  for (const own of ['APPLY placements', 'PATCH placements/status', 'DELETE manifestworks']) {
+    delete writes[own];
+  }
   const which = Object.entries(writes).map(([kind, count]) => `${count} ${kind}`);
   return [what, seconds(took), String(total(writes)), which.join(', ')];
 }

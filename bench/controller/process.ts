@@ -52,8 +52,12 @@ export async function startController(hub: Cluster, args: readonly string[] = []
   );
   const end = async () => (await readFile(logFile, 'utf8')).slice(-4_000);
   for (;;) {
-    if (!child.running) throw new Error(`the controller ended:\n${await end()}`);
-    if ((await readFile(logFile, 'utf8')).includes('caches are complete')) break;
+    if (!child.running) {
+      throw new Error(`the controller ended:\n${await end()}`);
+    }
+    if ((await readFile(logFile, 'utf8')).includes('caches are complete')) {
+      break;
+    }
     await sleep(20);
   }
   return {

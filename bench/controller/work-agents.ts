@@ -24,9 +24,13 @@ export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
     concurrency: 8,
     handler: async (key) => {
       const work = informer.get(parseKey(key));
-      if (work === undefined) return;
+      if (work === undefined) {
+        return;
+      }
       const generation = work.metadata.generation ?? 0;
-      if (acknowledged.get(key) === generation) return;
+      if (acknowledged.get(key) === generation) {
+        return;
+      }
       await client.mergePatch(manifestWorks, work.metadata, { status: statusOf(work) }, { subresource: 'status' });
       acknowledged.set(key, generation);
       written += 1;
@@ -37,10 +41,14 @@ export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
   informer.subscribe({
     added: ({ metadata }) => {
       queue.add(`${metadata.namespace}/${metadata.name}`);
-      for (const hear of heard) hear();
+      for (const hear of heard) {
+        hear();
+      }
     },
     updated: (old, { metadata }) => {
-      if (old.metadata.generation !== metadata.generation) queue.add(`${metadata.namespace}/${metadata.name}`);
+      if (old.metadata.generation !== metadata.generation) {
+        queue.add(`${metadata.namespace}/${metadata.name}`);
+      }
     },
     deleted: ({ metadata }) => acknowledged.delete(`${metadata.namespace}/${metadata.name}`),
   });

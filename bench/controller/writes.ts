@@ -23,7 +23,9 @@ export function countWrites(client: KubeClient): WriteCounter {
   const changes: Record<string, number> = {};
   const watching = kinds.map((type) =>
     follow(client, type as ResourceType, changes, ended.signal).catch((error) => {
-      if (!ended.signal.aborted) throw error;
+      if (!ended.signal.aborted) {
+        throw error;
+      }
     }),
   );
   return {
@@ -41,8 +43,9 @@ async function follow(client: KubeClient, type: ResourceType, changes: Record<st
   let { resourceVersion } = await client.listPage(type, { limit: 1, signal });
   while (!signal.aborted) {
     for await (const event of await client.watch(type, { resourceVersion, signal })) {
-      if (event.type === 'BOOKMARK') resourceVersion = event.resourceVersion;
-      else {
+      if (event.type === 'BOOKMARK') {
+        resourceVersion = event.resourceVersion;
+      } else {
         resourceVersion = event.object.metadata.resourceVersion ?? resourceVersion;
         changes[type.plural] = (changes[type.plural] ?? 0) + 1;
       }
@@ -55,11 +58,17 @@ async function servedWrites(client: KubeClient): Promise<Writes> {
   const names = new Set(kinds.map(({ plural }) => plural));
   const counts: Record<string, number> = {};
   for (const line of (await response.body.text()).split('\n')) {
-    if (!line.startsWith('apiserver_request_total{') || !/code="2\d\d"/.test(line)) continue;
+    if (!line.startsWith('apiserver_request_total{') || !/code="2\d\d"/.test(line)) {
+      continue;
+    }
     const label = (name: string) => new RegExp(`[{,]${name}="([^"]*)"`).exec(line)?.[1] ?? '';
     const [verb, resource, subresource] = [label('verb'), label('resource'), label('subresource')];
-    if (!['POST', 'PUT', 'PATCH', 'APPLY', 'DELETE'].includes(verb) || !names.has(resource)) continue;
-    if (resource === 'manifestworks' && subresource === 'status') continue;
+    if (!['POST', 'PUT', 'PATCH', 'APPLY', 'DELETE'].includes(verb) || !names.has(resource)) {
+      continue;
+    }
+    if (resource === 'manifestworks' && subresource === 'status') {
+      continue;
+    }
     const key = `${verb} ${resource}${subresource ? `/${subresource}` : ''}`;
     counts[key] = (counts[key] ?? 0) + Number(line.slice(line.lastIndexOf(' ') + 1));
   }

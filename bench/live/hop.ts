@@ -15,7 +15,11 @@ const client = KubeClient.load({ kubeconfig });
 const server = createServer({ cert: pem, key: pem }, async (request, response) => {
   const answer = await client.request(request.url ?? '/');
   response.writeHead(answer.status, { 'content-type': answer.headers['content-type'] });
-  for await (const bytes of answer.body) if (!response.write(bytes)) await once(response, 'drain');
+  for await (const bytes of answer.body) {
+    if (!response.write(bytes)) {
+      await once(response, 'drain');
+    }
+  }
   response.end();
 });
 server.listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));

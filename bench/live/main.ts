@@ -36,7 +36,9 @@ export async function benchLive(args: string[]): Promise<void> {
       help: { type: 'boolean' },
     },
   });
-  if (values.help) return print(help);
+  if (values.help) {
+    return print(help);
+  }
   const logBytes = Number(values['log-megabytes']) * 2 ** 20;
   const setting = await startSetting({ objects: Number(values.objects), logBytes });
   try {
@@ -71,16 +73,24 @@ async function compare(
       const begin = performance.now();
       length = await ask(way);
       const ms = performance.now() - begin;
-      if (round < 0) continue;
+      if (round < 0) {
+        continue;
+      }
       samples.set(way.name, [...(samples.get(way.name) ?? []), ms]);
       const after = await setting.usage();
-      if (way.name === 'copied') spent.copiers += seconds(after.copiers) - seconds(before.copiers);
-      if (way.name !== 'proxied') continue;
+      if (way.name === 'copied') {
+        spent.copiers += seconds(after.copiers) - seconds(before.copiers);
+      }
+      if (way.name !== 'proxied') {
+        continue;
+      }
       spent.principal += seconds([after.principal]) - seconds([before.principal]);
       spent.agent += seconds([after.agent]) - seconds([before.agent]);
     }
   }
-  for (const [name, times] of samples) print(latencies(`${what}, ${name}`, times));
+  for (const [name, times] of samples) {
+    print(latencies(`${what}, ${name}`, times));
+  }
   const median = (name: Way['name']) => percentile(samples.get(name) ?? [], 50);
   const against = (name: Way['name']) =>
     as === 'times'
@@ -101,13 +111,16 @@ async function compareLogs(setting: Setting): Promise<void> {
     for (const { name, client } of setting.ways) {
       let bytes = 0;
       const begin = performance.now();
-      for await (const chunk of (await client.request(log)).body) bytes += chunk.length;
+      for await (const chunk of (await client.request(log)).body) {
+        bytes += chunk.length;
+      }
       const rate = bytes / 2 ** 20 / ((performance.now() - begin) / 1000);
       rates.set(name, [...(rates.get(name) ?? []), rate]);
     }
   }
-  for (const [name, times] of rates)
+  for (const [name, times] of rates) {
     print(` log, ${name}: ${times.map((rate) => `${rate.toFixed(1)} MiB/s`).join('  ')}`);
+  }
   const { principal, agent } = await setting.usage();
   print(` peak memory so far: principal ${megabytes(principal.peakRssBytes)}, agent ${megabytes(agent.peakRssBytes)}`);
 }
@@ -149,13 +162,19 @@ async function watches(setting: Setting, ...counts: number[]): Promise<void> {
     const response = await proxied.client.request(`${collection}?${query}`, { signal: stop.signal, timeoutMs: 0 });
     const follow = async () => {
       for await (const chunk of response.body) {
-        if (!Buffer.from(chunk).includes('"object-00000"')) continue;
+        if (!Buffer.from(chunk).includes('"object-00000"')) {
+          continue;
+        }
         seen++;
-        if (seen === open) all();
+        if (seen === open) {
+          all();
+        }
       }
     };
     follow().catch((error: unknown) => {
-      if (!stop.signal.aborted) throw error;
+      if (!stop.signal.aborted) {
+        throw error;
+      }
     });
   };
   for (const count of counts) {

@@ -88,7 +88,9 @@ export async function startSetting(options: { objects: number; logBytes: number 
       way('copied', far.kubeconfig),
     ] as const;
     const usageOfProgram = ({ pid }: { readonly pid?: number | undefined }) => {
-      if (pid === undefined) throw new Error('a program has ended');
+      if (pid === undefined) {
+        throw new Error('a program has ended');
+      }
       return usageOf(pid);
     };
     return {
@@ -98,12 +100,16 @@ export async function startSetting(options: { objects: number; logBytes: number 
         const [principal, agent, ...copiers] = await Promise.all(
           [pair.principal, pair.agent, near.process, far.process].map(usageOfProgram),
         );
-        if (principal === undefined || agent === undefined) throw new Error('a program has ended');
+        if (principal === undefined || agent === undefined) {
+          throw new Error('a program has ended');
+        }
         return { principal, agent, copiers };
       },
       async stop() {
         await Promise.all(ways.map(({ client }) => client.close()));
-        for (const hop of [near, far]) hop.process.kill();
+        for (const hop of [near, far]) {
+          hop.process.kill();
+        }
         await node.stop();
         await pair.stop();
       },

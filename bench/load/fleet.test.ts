@@ -62,7 +62,9 @@ beforeEach(async () => {
       return {
         event: (event) => {
           heard.push({ agent: session.agent, event });
-          if (answers && !isAcknowledgement(event)) session.stream.send(acknowledgement(event, principalSource));
+          if (answers && !isAcknowledgement(event)) {
+            session.stream.send(acknowledgement(event, principalSource));
+          }
         },
         closed: nothing,
       };
@@ -158,7 +160,9 @@ test('one report of an Application is under way at a time, and newer ones take t
   await until(() => fleet.unreported === 4);
   answers = true;
   for (const { agent, event } of heard.slice()) {
-    if (event.type === eventTypes.statusUpdate) sessions.get(agent)?.stream.send(acknowledgement(event, ''));
+    if (event.type === eventTypes.statusUpdate) {
+      sessions.get(agent)?.stream.send(acknowledgement(event, ''));
+    }
   }
   const { made, sent, superseded } = await changing;
   expect(made).toBe(20);

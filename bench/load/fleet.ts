@@ -49,7 +49,9 @@ export class Fleet {
     );
     this.#resend = setInterval(() => {
       const now = performance.now();
-      for (const agent of this.#agents) agent.resend(now);
+      for (const agent of this.#agents) {
+        agent.resend(now);
+      }
     }, resendTickMs);
   }
 
@@ -64,13 +66,17 @@ export class Fleet {
 
   /** Connects all agents at once. */
   start(): void {
-    for (const agent of this.#agents) agent.start();
+    for (const agent of this.#agents) {
+      agent.start();
+    }
   }
 
   /** Ends all connections. */
   async stop(): Promise<void> {
     clearInterval(this.#resend);
-    for (const what of this.#intervals.keys()) this.#repeat(what, 0, () => undefined);
+    for (const what of this.#intervals.keys()) {
+      this.#repeat(what, 0, () => undefined);
+    }
     await Promise.all(this.#agents.map((agent) => agent.stop()));
   }
 
@@ -131,13 +137,19 @@ export class Fleet {
   }
 
   #repeat(what: string, everySeconds: number, act: (agent: SimulatedAgent) => void): void {
-    for (const timer of this.#intervals.get(what) ?? []) clearTimeout(timer);
-    if (everySeconds === 0) return;
+    for (const timer of this.#intervals.get(what) ?? []) {
+      clearTimeout(timer);
+    }
+    if (everySeconds === 0) {
+      return;
+    }
     const timers: NodeJS.Timeout[] = [];
     this.#intervals.set(what, timers);
     for (const [index, agent] of this.#agents.entries()) {
       const again = () => {
-        if (agent.isConnected) act(agent);
+        if (agent.isConnected) {
+          act(agent);
+        }
         timers[index] = setTimeout(again, everySeconds * 1000);
       };
       timers[index] = setTimeout(again, Math.random() * everySeconds * 1000);
@@ -147,7 +159,9 @@ export class Fleet {
   #poll(everyMs: number, isDone: () => boolean): Promise<void> {
     return new Promise((resolve) => {
       const timer = setInterval(() => {
-        if (!isDone()) return;
+        if (!isDone()) {
+          return;
+        }
         clearInterval(timer);
         resolve();
       }, everyMs);

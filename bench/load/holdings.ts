@@ -82,8 +82,12 @@ export class Holdings {
       health: undefined,
     };
     this.#held.set(place, made);
-    if (before !== undefined) this.#unlist(before);
-    if (event.target === targets.application) this.#applications.push(made);
+    if (before !== undefined) {
+      this.#unlist(before);
+    }
+    if (event.target === targets.application) {
+      this.#applications.push(made);
+    }
     return made;
   }
 
@@ -97,7 +101,9 @@ export class Holdings {
     const { kind, name, namespace = '' } = told;
     for (const [target, one] of Object.entries(kinds)) {
       const holding = one === kind ? this.#held.get(`${target}/${namespace}/${name}`) : undefined;
-      if (holding !== undefined) return requestUpdateOf(holding);
+      if (holding !== undefined) {
+        return requestUpdateOf(holding);
+      }
     }
     return { kind, name, namespace, uid: '', checksum: null };
   }
@@ -108,7 +114,9 @@ export class Holdings {
     const { name } = namesOf(event);
     const before = this.#held.get(place);
     const sourceUid = event.resourceId.slice(name.length + 1);
-    if (before === undefined || (sourceUid !== '' && before.sourceUid !== sourceUid)) return undefined;
+    if (before === undefined || (sourceUid !== '' && before.sourceUid !== sourceUid)) {
+      return undefined;
+    }
     this.#held.delete(place);
     this.#unlist(before);
     return before;
@@ -116,7 +124,9 @@ export class Holdings {
 
   #unlist(holding: Holding): void {
     const index = this.#applications.indexOf(holding);
-    if (index >= 0) this.#applications.splice(index, 1);
+    if (index >= 0) {
+      this.#applications.splice(index, 1);
+    }
   }
 }
 
@@ -155,7 +165,9 @@ export function requestUpdateOf(holding: Holding): object {
 function namesOf(event: WireEvent): { namespace: string; name: string } {
   const subject = event.subject ?? '';
   const slash = subject.indexOf('/');
-  if (slash > 0) return { namespace: subject.slice(0, slash), name: subject.slice(slash + 1) };
+  if (slash > 0) {
+    return { namespace: subject.slice(0, slash), name: subject.slice(slash + 1) };
+  }
   const { metadata } = JSON.parse(Buffer.from(event.data).toString('utf8')) as Application;
   return { namespace: metadata.namespace ?? '', name: metadata.name };
 }

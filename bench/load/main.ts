@@ -16,7 +16,9 @@ async function main(): Promise<void> {
   const report = options.remote ? tell : watcher(options);
   const fleet = new Fleet({ ...options, certificates, report });
   const ended = new Promise<void>((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve());
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      process.once(signal, () => resolve());
+    }
   });
   fleet.sendHeartbeats(options.heartbeatSeconds);
   fleet.sendClusterCacheInfo(options.cacheInfoSeconds);
@@ -65,7 +67,9 @@ function watcher({ agents }: LoadOptions): (report: Report) => void {
       reasons.add(report.why);
       process.stdout.write(`${elapsed().padStart(10)}  ${report.agent}: ${report.why}\n`);
     }
-    if (report.is !== 'in-sync') return;
+    if (report.is !== 'in-sync') {
+      return;
+    }
     inSync.add(report.agent);
     const share = inSync.size / agents.length;
     if (inSync.size === 1 || share === 0.5 || share === 1) {
@@ -77,12 +81,16 @@ function watcher({ agents }: LoadOptions): (report: Report) => void {
 async function run(fleet: Fleet, { changes }: LoadOptions): Promise<void> {
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
-      if (fleet.counts().inSync < fleet.size) return;
+      if (fleet.counts().inSync < fleet.size) {
+        return;
+      }
       clearInterval(timer);
       resolve();
     }, 100);
   });
-  if (changes === undefined) return new Promise(() => undefined);
+  if (changes === undefined) {
+    return new Promise(() => undefined);
+  }
   process.stdout.write(`${described(await fleet.change(changes.perSecond, changes.seconds))}\n`);
 }
 

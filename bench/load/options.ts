@@ -57,8 +57,12 @@ export function loadOptions(args: string[]): LoadOptions | 'help' {
       help: { type: 'boolean', default: false },
     },
   });
-  if (values.help) return 'help';
-  if (values.server === '' || values.pki === '') throw new Error('--server and --pki are needed; see --help');
+  if (values.help) {
+    return 'help';
+  }
+  if (values.server === '' || values.pki === '') {
+    throw new Error('--server and --pki are needed; see --help');
+  }
   const perSecond = amount('changes', values.changes);
   return {
     server: values.server,

@@ -32,7 +32,9 @@ export async function agentCertificates(folder: string, agents: readonly string[
     ca,
     of(agent) {
       const pair = pairs.get(agent);
-      if (pair === undefined) throw new Error(`no certificate was prepared for ${agent}`);
+      if (pair === undefined) {
+        throw new Error(`no certificate was prepared for ${agent}`);
+      }
       return pair;
     },
   };
@@ -47,7 +49,9 @@ async function found(folder: string, agent: string): Promise<KeyCertificate | un
     const { notAfter } = inspectCertificate(certificate);
     return notAfter.getTime() > Date.now() + 24 * 3_600_000 ? { certificate, key } : undefined;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+      return undefined;
+    }
     throw error;
   }
 }

@@ -111,7 +111,9 @@ export class SimulatedAgent {
 
   /** Connects, and stays so as far as the principal lets it. */
   start(): void {
-    if (this.#stop !== undefined) return;
+    if (this.#stop !== undefined) {
+      return;
+    }
     const stop = new AbortController();
     this.#stop = stop;
     const { server, ca, certificate, version, listener } = this.#options;
@@ -150,10 +152,14 @@ export class SimulatedAgent {
   /** Argo CD on the cluster finds that the health of an Application has changed. */
   changeHealth(index: number, message: string): void {
     const holding = this.#holdings.application(index);
-    if (holding === undefined) return;
+    if (holding === undefined) {
+      return;
+    }
     holding.health = { status: 'Progressing', message };
     holding.version++;
-    if (this.#outdated.has(holding)) this.superseded++;
+    if (this.#outdated.has(holding)) {
+      this.superseded++;
+    }
     this.#report(holding);
   }
 
@@ -170,9 +176,13 @@ export class SimulatedAgent {
 
   /** Sends again what was not acknowledged in time. */
   resend(now: number): void {
-    if (this.#stream === undefined) return;
+    if (this.#stream === undefined) {
+      return;
+    }
     for (const one of this.#unanswered.values()) {
-      if (one.dueAt > now) continue;
+      if (one.dueAt > now) {
+        continue;
+      }
       one.dueAt = now + 4 * resendMs.least;
       this.#stream.send(one.event);
     }
@@ -182,7 +192,9 @@ export class SimulatedAgent {
     this.#stream = stream;
     this.#isInSync = false;
     this.#isCompared = !this.#hasIntroducedItself;
-    for (const { event } of this.#unanswered.values()) stream.send(event);
+    for (const { event } of this.#unanswered.values()) {
+      stream.send(event);
+    }
     stream.onDrain(() => {
       this.#isFull = false;
       this.#reports.writable();
@@ -201,7 +213,9 @@ export class SimulatedAgent {
   }
 
   #announce(): void {
-    for (const holding of this.#holdings.values()) this.#ask(eventTypes.requestUpdate, requestUpdateOf(holding));
+    for (const holding of this.#holdings.values()) {
+      this.#ask(eventTypes.requestUpdate, requestUpdateOf(holding));
+    }
   }
 
   #ask(type: string, payload: object): void {
@@ -226,8 +240,12 @@ export class SimulatedAgent {
   }
 
   #sendReport(stream: EventStream, delivery: Delivery<Holding>): boolean {
-    if (this.#isFull) return false;
-    if (!('snapshot' in delivery)) return true;
+    if (this.#isFull) {
+      return false;
+    }
+    if (!('snapshot' in delivery)) {
+      return true;
+    }
     const { resourceId, eventId, snapshot } = delivery;
     const holding = snapshot.object;
     if (!this.#reportedAt.has(eventId)) {
@@ -252,7 +270,9 @@ export class SimulatedAgent {
   }
 
   #answered({ resourceId, eventId }: WireEvent): void {
-    if (this.#unanswered.delete(eventId)) return;
+    if (this.#unanswered.delete(eventId)) {
+      return;
+    }
     const sentAt = this.#reportedAt.get(eventId);
     if (sentAt !== undefined) {
       this.#reportedAt.delete(eventId);
@@ -278,12 +298,16 @@ export class SimulatedAgent {
         const holding = this.#holdings.keep(event);
         this.#options.listener.changed(event);
         // Argo CD writes a status into what is new.
-        if (isNew && event.target === targets.application) this.#report(holding);
+        if (isNew && event.target === targets.application) {
+          this.#report(holding);
+        }
         return;
       }
       case eventTypes.delete: {
         const gone = this.#holdings.drop(event);
-        if (gone === undefined) return;
+        if (gone === undefined) {
+          return;
+        }
         this.#outdated.delete(gone);
         this.#reports.changed(keyOf(gone));
       }
@@ -291,9 +315,15 @@ export class SimulatedAgent {
   }
 
   #lookAround(): void {
-    if (this.#isInSync || !this.#isCompared || this.#stream === undefined) return;
-    if (this.#unanswered.size > 0 || this.#reports.pending > 0) return;
-    if (this.#holdings.applications < this.#options.applications) return;
+    if (this.#isInSync || !this.#isCompared || this.#stream === undefined) {
+      return;
+    }
+    if (this.#unanswered.size > 0 || this.#reports.pending > 0) {
+      return;
+    }
+    if (this.#holdings.applications < this.#options.applications) {
+      return;
+    }
     this.#isInSync = true;
     this.#options.listener.inSync(this);
   }

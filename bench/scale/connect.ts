@@ -21,7 +21,9 @@ the moment when the principal serves agents, and so do CPU seconds; agents that 
 /** Runs the benchmark and prints its table. */
 export async function benchConnect(args: string[]): Promise<void> {
   const options = scaleOptions(args, help, { agents: 1_000, applications: 5_000, 'token-key-bits': 2048 });
-  if (options === undefined) return;
+  if (options === undefined) {
+    return;
+  }
   const { agents, applications } = options;
   const perAgent = Math.round(applications / agents);
   const names = agentNames(agents);

@@ -48,13 +48,17 @@ export class Generator {
       { stdio: ['pipe', 'pipe', 'inherit'] },
     );
     const { stdout } = this.#process;
-    if (stdout === null) throw new Error('the load generator has no output');
+    if (stdout === null) {
+      throw new Error('the load generator has no output');
+    }
     createInterface({ input: stdout }).on('line', (line) => this.#take(JSON.parse(line) as Report));
     this.#process.on('exit', (code) => {
       this.#ended = `the load generator ended with code ${code}`;
       this.#ready.reject(new Error(this.#ended));
       this.#changes.reject(new Error(this.#ended));
-      for (const look of this.#watchers) look();
+      for (const look of this.#watchers) {
+        look();
+      }
     });
     this.#changes.promise.catch(() => undefined);
   }
@@ -67,7 +71,9 @@ export class Generator {
   }
 
   get pid(): number {
-    if (this.#process.pid === undefined) throw new Error('the load generator does not run');
+    if (this.#process.pid === undefined) {
+      throw new Error('the load generator does not run');
+    }
     return this.#process.pid;
   }
 
@@ -97,9 +103,13 @@ export class Generator {
     const began = performance.now();
     const left = () => this.#agents - [...this.inSync.values()].filter((at) => at >= since).length;
     for (let told = 0; left() > 0; ) {
-      if (this.#ended !== undefined) throw new Error(this.#ended);
+      if (this.#ended !== undefined) {
+        throw new Error(this.#ended);
+      }
       const elapsed = performance.now() - began;
-      if (elapsed > timeoutMs) break;
+      if (elapsed > timeoutMs) {
+        break;
+      }
       if (elapsed > (told + 1) * progressMs) {
         told = Math.floor(elapsed / progressMs);
         await progress();
@@ -132,7 +142,9 @@ export class Generator {
   count(): Promise<Counts> {
     const id = this.#counts.size + 1;
     return new Promise((resolve, reject) => {
-      if (this.#ended !== undefined) reject(new Error(this.#ended));
+      if (this.#ended !== undefined) {
+        reject(new Error(this.#ended));
+      }
       this.#counts.set(id, resolve);
       this.#tell({ do: 'count', id });
     });
@@ -140,7 +152,9 @@ export class Generator {
 
   /** Ends it, and with it all connections. */
   async stop(): Promise<void> {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) {
+      return;
+    }
     const exited = once(this.#process, 'exit');
     this.#process.kill('SIGTERM');
     await exited;
@@ -171,7 +185,9 @@ export class Generator {
         this.#lastLoss = report.why;
         break;
     }
-    for (const look of this.#watchers) look();
+    for (const look of this.#watchers) {
+      look();
+    }
   }
 
   /** Resolves at the next report, or when the time is over. */

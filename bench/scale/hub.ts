@@ -125,10 +125,13 @@ async function cachedAuthority(): Promise<KeyCertificate> {
   const [certificateFile, keyFile] = [join(pkiFolder, 'ca.crt'), join(pkiFolder, 'ca.key')];
   try {
     const [certificate, key] = await Promise.all([readFile(certificateFile, 'utf8'), readFile(keyFile, 'utf8')]);
-    if (inspectCertificate(certificate).notAfter.getTime() > Date.now() + 30 * 24 * 3_600_000)
+    if (inspectCertificate(certificate).notAfter.getTime() > Date.now() + 30 * 24 * 3_600_000) {
       return { certificate, key };
+    }
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw error;
+    }
   }
   const authority = await createAuthority({ commonName: 'argocd-agent-ca@bench' });
   await rm(pkiFolder, { recursive: true, force: true });

@@ -22,7 +22,9 @@ const settleMs = 15_000;
 /** Runs the benchmark and prints its table. */
 export async function benchIdle(args: string[]): Promise<void> {
   const options = scaleOptions(args, help, { agents: 1_000, applications: 5_000, seconds: 30 });
-  if (options === undefined) return;
+  if (options === undefined) {
+    return;
+  }
   const { agents, applications } = options;
   const perAgent = Math.round(applications / agents);
   const names = agentNames(agents);
@@ -48,7 +50,9 @@ export async function benchIdle(args: string[]): Promise<void> {
     const { losses } = await generator.count();
     const heading = [`${agents} agents idle`, 'CPU per minute', 'RSS', 'peak RSS', 'heap used', 'outside the heap'];
     print(table(heading, rows));
-    if (losses > 0) print(` ${losses} connections were lost meanwhile`);
+    if (losses > 0) {
+      print(` ${losses} connections were lost meanwhile`);
+    }
   } finally {
     await generator?.stop();
     await principal?.stop();

@@ -6,7 +6,9 @@ export async function inParallel<T>(
 ): Promise<void> {
   const iterator = items[Symbol.iterator]();
   const worker = async () => {
-    for (let next = iterator.next(); !next.done; next = iterator.next()) await act(next.value);
+    for (let next = iterator.next(); !next.done; next = iterator.next()) {
+      await act(next.value);
+    }
   };
   await Promise.all(Array.from({ length: width }, worker));
 }

@@ -37,7 +37,9 @@ interface Options {
 /** Runs the benchmark and prints its tables. */
 export async function benchMany(args: string[]): Promise<void> {
   const options = scaleOptions(args, help, { agents: 500, applications: 50_000, changes: 2_000, limit: 600 });
-  if (options === undefined) return;
+  if (options === undefined) {
+    return;
+  }
   const perAgent = Math.round(options.applications / options.agents);
   const names = agentNames(options.agents);
   const few = Math.max(1, Math.round(options.agents / 10));
@@ -86,7 +88,9 @@ async function measured(hub: Hub, names: readonly string[], options: Options): P
     print(`The principal has started after ${seconds(startSeconds)}; ${names.length} agents connect …`);
     const context = { hub, principal, generator };
     const first = await untilInSync(`${size}, have nothing`, context, options, () => generator?.connect() ?? 0);
-    if (first === undefined) return [[size, ...startOf(principal), 'not reached']];
+    if (first === undefined) {
+      return [[size, ...startOf(principal), 'not reached']];
+    }
 
     await settled(principal);
     const idle = await rate(principal, () => sleep(idleSeconds * 1000));
@@ -176,7 +180,9 @@ async function untilInSync(
   print(`\n${table(usageHeading(`${what}: until all are in sync`), usageRows(processes, used))}`);
   print(` events sent to agents: ${now.sent - events.sent}, received: ${now.received - events.received}`);
   print(` asked of the hub's API server: ${describedRequests(asked)}`);
-  if (losses > counts.losses) print(` connections lost: ${losses - counts.losses}`);
+  if (losses > counts.losses) {
+    print(` connections lost: ${losses - counts.losses}`);
+  }
   if (left > 0) {
     print(` ${left} agents are not in sync after ${lasted.toFixed(0)} s: ${await generator.described()}\n`);
     return undefined;
@@ -207,7 +213,9 @@ async function changeSome(
   const indices = Array.from({ length: changes }, (_, index) => index);
   await inParallel(indices, 16, async (index) => {
     const wait = began + (index / changesPerSecond) * 1000 - performance.now();
-    if (wait > 0) await sleep(wait);
+    if (wait > 0) {
+      await sleep(wait);
+    }
     const namespace = names[Math.floor(Math.random() * names.length)] ?? '';
     const name = applicationName(Math.floor(Math.random() * perAgent));
     const spec = { source: { targetRevision: `change-${index}-${Date.now()}` } };
@@ -215,7 +223,9 @@ async function changeSome(
   });
   while (((await generator?.count())?.changesReceived ?? 0) - before < changes) {
     // Two changes of one Application may travel as one, when the first is not acknowledged yet.
-    if ((await isQuiet(generator)) || performance.now() - began > limit * 1000) return;
+    if ((await isQuiet(generator)) || performance.now() - began > limit * 1000) {
+      return;
+    }
   }
 }
 
@@ -224,7 +234,9 @@ async function settled(principal: Principal): Promise<void> {
   let former = Number.POSITIVE_INFINITY;
   for (let round = 0; round < 24; round++) {
     const { cpuSeconds } = await rate(principal, () => sleep(5_000));
-    if (cpuSeconds > former * 0.8) return;
+    if (cpuSeconds > former * 0.8) {
+      return;
+    }
     former = cpuSeconds;
   }
 }

@@ -88,12 +88,16 @@ export async function startPrincipal(hub: Hub, args: readonly string[] = []): Pr
 
 async function ready(child: SupervisedProcess, url: string, logFile: string): Promise<void> {
   for (;;) {
-    if (!child.running) throw new Error(`the principal ended:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`);
+    if (!child.running) {
+      throw new Error(`the principal ended:\n${(await readFile(logFile, 'utf8')).slice(-4_000)}`);
+    }
     const isWell = await fetch(url).then(
       (response) => response.ok,
       () => false,
     );
-    if (isWell) return;
+    if (isWell) {
+      return;
+    }
     await sleep(20);
   }
 }

@@ -34,6 +34,8 @@ export async function forgetPeak(pid: number): Promise<void> {
 
 function kilobytes(status: string, field: string): number {
   const found = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
-  if (found === undefined) throw new Error(`the kernel says nothing about ${field}`);
+  if (found === undefined) {
+    throw new Error(`the kernel says nothing about ${field}`);
+  }
   return Number(found);
 }

@@ -8,10 +8,14 @@ export async function servedRequests(client: KubeClient): Promise<Requests> {
   const response = await client.request('/metrics');
   const counts = new Map<string, number>();
   for (const line of (await response.body.text()).split('\n')) {
-    if (!line.startsWith('apiserver_request_total{')) continue;
+    if (!line.startsWith('apiserver_request_total{')) {
+      continue;
+    }
     const label = (name: string) => new RegExp(`[{,]${name}="([^"]*)"`).exec(line)?.[1] ?? '';
     const [verb, resource, code] = [label('verb'), label('resource'), label('code')];
-    if (resource === '') continue;
+    if (resource === '') {
+      continue;
+    }
     const subresource = label('subresource') === '' ? '' : `/${label('subresource')}`;
     const key = `${verb} ${resource}${subresource}${/^(0|2\d\d)$/.test(code) ? '' : ` (${code})`}`;
     counts.set(key, (counts.get(key) ?? 0) + Number(line.slice(line.lastIndexOf(' ') + 1)));

@@ -33,7 +33,9 @@ const floorWidth = 16;
 /** Runs the benchmark and prints its tables. */
 export async function benchStatus(args: string[]): Promise<void> {
   const options = scaleOptions(args, help, { agents: 100, applications: 1_000, 'per-second': 1_000, seconds: 30 });
-  if (options === undefined) return;
+  if (options === undefined) {
+    return;
+  }
   const { agents, applications, seconds: duration } = options;
   const perAgent = Math.round(applications / agents);
   const names = agentNames(agents);
@@ -137,14 +139,18 @@ class Shown {
 
   take(old: ArgoObject, now: ArgoObject): void {
     const changedAt = timeOfChange(now);
-    if (changedAt === undefined || changedAt === timeOfChange(old)) return;
+    if (changedAt === undefined || changedAt === timeOfChange(old)) {
+      return;
+    }
     const { namespace = '', name } = now.metadata;
     const id = `${namespace}/${name}`;
     const before = this.#last.get(id);
     const seenAt = performance.now();
     this.seenAt.push(seenAt);
     this.delays.push(performance.timeOrigin + seenAt - changedAt);
-    if (before !== undefined) this.intervals.push(seenAt - before);
+    if (before !== undefined) {
+      this.intervals.push(seenAt - before);
+    }
     this.#last.set(id, seenAt);
     this.ofAgent.set(namespace, (this.ofAgent.get(namespace) ?? 0) + 1);
   }
@@ -176,7 +182,9 @@ async function bareWrites(
   const before = await usageOf(apiServer.pid);
   const began = performance.now();
   const worker = async () => {
-    while (performance.now() - began < floorMs) await write();
+    while (performance.now() - began < floorMs) {
+      await write();
+    }
   };
   await Promise.all(Array.from({ length: floorWidth }, worker));
   const seconds = (performance.now() - began) / 1000;
@@ -186,7 +194,9 @@ async function bareWrites(
 
 /** Resolves when nothing was seen for a second. */
 async function quiet(shown: Shown): Promise<void> {
-  for (let before = -1; before !== shown.delays.length; await sleep(1_000)) before = shown.delays.length;
+  for (let before = -1; before !== shown.delays.length; await sleep(1_000)) {
+    before = shown.delays.length;
+  }
 }
 
 /** When the status was changed on the managed cluster, in milliseconds since the epoch: the generator writes it there. */

@@ -37,8 +37,9 @@ export class ApplicationReconciler {
       const live = await client.get(applications, parseKey(key), signal);
       // While its finalizers hold an Application, it is released here, after its work. So of one that is gone and has a
       // work, somebody took them off, or it never had any: what it deployed stays.
-      if (live === undefined) await this.#retire(works, [], 'its Application is gone', signal);
-      else if (live.metadata.labels?.[keys.pull] === undefined) {
+      if (live === undefined) {
+        await this.#retire(works, [], 'its Application is gone', signal);
+      } else if (live.metadata.labels?.[keys.pull] === undefined) {
         await this.#remove(works, 'its label was removed', signal);
         await this.#report(live, live, { feedback: {} }, signal);
       }
@@ -73,7 +74,9 @@ export class ApplicationReconciler {
   ): Promise<Requeue | undefined> {
     const { now, newId } = this.#world;
     const existing = await this.#workOf(application, target, signal);
-    if (existing.work?.metadata.deletionTimestamp) return undefined; // its end leads here again
+    if (existing.work?.metadata.deletionTimestamp) {
+      return undefined; // its end leads here again
+    }
     const isSamePlace = existing.work !== undefined && placeOfWork(existing.work) === placeOf(target);
     const carrier = isSamePlace
       ? { payload: payloadOf(existing.work), feedback: feedbackOf(existing.work) }
@@ -82,9 +85,13 @@ export class ApplicationReconciler {
     let requeue: Requeue | undefined;
     let refusal: Error | undefined;
     try {
-      if (!plan.isBeginning) requeue = await this.#deliver(application, target, existing, plan, works, signal);
+      if (!plan.isBeginning) {
+        requeue = await this.#deliver(application, target, existing, plan, works, signal);
+      }
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isRefusal(error)) {
+        throw error;
+      }
       refusal = error;
     }
     const { problem } = existing.work ? applied(existing.work) : {};
@@ -94,9 +101,13 @@ export class ApplicationReconciler {
       cluster: target.cluster,
       problem: refusal ? `the hub does not take its ManifestWork: ${refusal.message}` : onCluster,
     };
-    if (report.problem) this.#warn(application, 'NotApplied', report.problem);
+    if (report.problem) {
+      this.#warn(application, 'NotApplied', report.problem);
+    }
     await this.#report(application, plan.application ?? application, report, signal);
-    if (refusal) throw refusal;
+    if (refusal) {
+      throw refusal;
+    }
     return requeue;
   }
 
@@ -117,7 +128,9 @@ export class ApplicationReconciler {
       const since = this.#heldSince.get(key) ?? performance.now();
       this.#heldSince.set(key, since);
       const left = since + patienceMs - performance.now();
-      if (left > 0) return { requeueAfterMs: left };
+      if (left > 0) {
+        return { requeueAfterMs: left };
+      }
       logger.warn(
         { application: key, cluster: target.cluster },
         'a change no longer waits for the operation under way',
@@ -132,7 +145,9 @@ export class ApplicationReconciler {
       guarded: true,
       signal,
     });
-    if (changed) logger.info({ application: key, work: keyOf(object) }, 'sent to its cluster');
+    if (changed) {
+      logger.info({ application: key, work: keyOf(object) }, 'sent to its cluster');
+    }
     const place = placeOf(target);
     const others = works.filter(
       (work) => work.metadata.namespace !== target.cluster || work.metadata.name !== existing.name,
@@ -150,7 +165,9 @@ export class ApplicationReconciler {
     for (const isTaken of [false, true]) {
       const at = { namespace: target.cluster, name: workName(application.metadata, isTaken) };
       const work = await works.current(pullWorks, at, caches.works.get(at), signal);
-      if (work === undefined || applicationKeyOf(work) === key || isTaken) return { name: at.name, work };
+      if (work === undefined || applicationKeyOf(work) === key || isTaken) {
+        return { name: at.name, work };
+      }
     }
     throw new Error(`Application ${key}: no name for its work`);
   }
@@ -161,7 +178,9 @@ export class ApplicationReconciler {
     this.#heldSince.delete(keyOf(application));
     const finalizers = application.metadata.finalizers ?? [];
     await this.#retire(works, finalizers, 'its Application is being deleted', signal);
-    if (!finalizers.some(isArgoCdFinalizer)) return undefined;
+    if (!finalizers.some(isArgoCdFinalizer)) {
+      return undefined;
+    }
     // A cluster that is gone will not remove anything.
     const waiting = works.filter(({ metadata }) => caches.managedClusters.get({ name: metadata.namespace ?? '' }));
     const [first] = waiting;
@@ -174,7 +193,9 @@ export class ApplicationReconciler {
     if (wish.kind === 'wanted' && caches.managedClusters.get({ name: wish.target.cluster })) {
       // A work that was written a moment ago may not be in the cache yet.
       const { work } = await this.#workOf(application, wish.target, signal);
-      if (work && applicationKeyOf(work) === keyOf(application)) return { requeueAfterMs: 200 };
+      if (work && applicationKeyOf(work) === keyOf(application)) {
+        return { requeueAfterMs: 200 };
+      }
     }
     const { namespace, name, uid, resourceVersion } = application.metadata;
     const left = finalizers.filter((one) => !isArgoCdFinalizer(one));
@@ -197,7 +218,9 @@ export class ApplicationReconciler {
   ): Promise<void> {
     const { caches, logger } = this.#world;
     for (const work of works) {
-      if (work.metadata.deletionTimestamp) continue;
+      if (work.metadata.deletionTimestamp) {
+        continue;
+      }
       const payload = payloadOf(work);
       if (payload && caches.managedClusters.get({ name: work.metadata.namespace ?? '' })) {
         const isOthers = (one: string) => !isArgoCdFinalizer(one);
@@ -213,7 +236,9 @@ export class ApplicationReconciler {
           continue;
         }
         // Of the first generation there is no other version that the cluster could have.
-        if ((work.metadata.generation ?? 1) > 1 && !applied(work).tried) continue;
+        if ((work.metadata.generation ?? 1) > 1 && !applied(work).tried) {
+          continue;
+        }
       }
       await this.#remove([work], why, signal);
     }
@@ -221,7 +246,9 @@ export class ApplicationReconciler {
 
   async #remove(works: readonly PullWork[], why: string, signal: AbortSignal): Promise<void> {
     for (const work of works) {
-      if (work.metadata.deletionTimestamp) continue;
+      if (work.metadata.deletionTimestamp) {
+        continue;
+      }
       await this.#world.works.remove(pullWorks, work, signal);
       this.#world.logger.info({ application: applicationKeyOf(work), work: keyOf(work), why }, 'removed a work');
     }
@@ -241,8 +268,9 @@ export class ApplicationReconciler {
 
   /** Says what is wrong, once: as long as the condition is there, everybody has been told. */
   #warn(application: Application, reason: string, problem: string): void {
-    if (application.status?.conditions?.some(({ type, message }) => type === problemCondition && message === problem))
+    if (application.status?.conditions?.some(({ type, message }) => type === problemCondition && message === problem)) {
       return;
+    }
     this.#world.events.warning(application, reason, problem);
     this.#world.logger.warn({ application: keyOf(application), problem }, 'an Application does not reach its cluster');
   }
@@ -252,7 +280,9 @@ export class ApplicationReconciler {
     const status = statusFor(next, report, this.#world.now());
     const desired: Application = Object.keys(status).length > 0 ? { ...next, status } : next;
     const patch = mergePatchBetween(application, desired);
-    if (patch === undefined) return;
+    if (patch === undefined) {
+      return;
+    }
     const { namespace, name, uid, resourceVersion } = application.metadata;
     const { metadata } = patch as { metadata?: object };
     // What differs was worked out from this version: another one is a conflict, and looked at again.

@@ -21,7 +21,9 @@ let fleet: BasicFleet;
 beforeAll(async () => {
   testbed = await startTestbed({ clusters: 1 });
   const [cluster] = testbed.managed;
-  if (!cluster) throw new Error('no managed cluster');
+  if (!cluster) {
+    throw new Error('no managed cluster');
+  }
   // The real schemas where they are to be had.
   const hubCrds = hasShared ? await readCrds(join(shared, 'ocm')) : await ocmCrds('hub');
   const all = hasShared ? await readCrds(join(shared, 'argocd')) : await argoCdCrds();
@@ -230,7 +232,9 @@ test('the last word on the finalizer counts, also when the cluster hears only th
   fleet.start();
   await fleet.create('orphan');
   await fleet.create('cascade', { metadata: { finalizers: [] } });
-  for (const name of ['orphan', 'cascade']) await fleet.onHub('its health', name, isHealthy);
+  for (const name of ['orphan', 'cascade']) {
+    await fleet.onHub('its health', name, isHealthy);
+  }
   await member.disconnect();
   await fleet.change('orphan', { metadata: { finalizers: null } });
   await fleet.remove('orphan');
@@ -238,7 +242,9 @@ test('the last word on the finalizer counts, also when the cluster hears only th
   await fleet.remove('cascade');
   await fleet.settled();
   await member.reconnect();
-  for (const name of ['orphan', 'cascade']) await fleet.onCluster('its end', name, (one) => one === undefined);
+  for (const name of ['orphan', 'cascade']) {
+    await fleet.onCluster('its end', name, (one) => one === undefined);
+  }
   await fleet.onHub('its end', 'cascade', (one) => one === undefined);
   await eventually('no works', async () => (await fleet.works()).length === 0);
   expect(fleet.argoCd.cascaded).toEqual(['argocd/cascade']);
@@ -248,9 +254,12 @@ test('8.3 M: no work is left when an Application loses its label or moves to ano
   await fleet.fixture.managedCluster('other');
   fleet.start();
   const names = ['unlabelled', 'unannotated', 'moved', 'kept'];
-  for (const name of names) await fleet.create(name);
-  for (const name of names)
+  for (const name of names) {
+    await fleet.create(name);
+  }
+  for (const name of names) {
     await fleet.worksAre(`the work of ${name}`, `argocd/${name}`, (works) => works.length === 1);
+  }
   await fleet.stop();
   await fleet.change('unlabelled', { metadata: { labels: { [keys.pull]: null } } });
   await fleet.change('unannotated', { metadata: { annotations: { [keys.cluster]: null } } });

@@ -110,7 +110,9 @@ function targets(application: Application) {
 
 /** A large Application is large by its list of resources, which is not used here. */
 function slimApplication(application: Application): Application {
-  if (!application.status) return application;
+  if (!application.status) {
+    return application;
+  }
   const { resources: _, summary: __, ...status } = application.status;
   return { ...application, status };
 }

@@ -30,7 +30,9 @@ export const basicCommand = command({
   flags: basicFlags,
   run: async (flags, { signal, env, parsed }) => {
     const logger = createLogger({ level: flags['log-level'], format: flags['log-format'], name: 'gitops-controller' });
-    for (const warning of parsed.warnings) logger.warn(warning);
+    for (const warning of parsed.warnings) {
+      logger.warn(warning);
+    }
     await runDaemon({
       flags,
       env,

@@ -127,7 +127,9 @@ export class BasicController {
       added: (work) => workChanged(applicationKeyOf(work)),
       updated: (old, now) => {
         workChanged(applicationKeyOf(now));
-        if (applicationKeyOf(old) !== applicationKeyOf(now)) workChanged(applicationKeyOf(old));
+        if (applicationKeyOf(old) !== applicationKeyOf(now)) {
+          workChanged(applicationKeyOf(old));
+        }
       },
       deleted: (work) => {
         workChanged(applicationKeyOf(work));
@@ -138,7 +140,9 @@ export class BasicController {
       this.#clusters.add(name);
       this.#wake(applications.byIndex('cluster', name));
       // Of Applications that are gone, works may wait for the cluster's end.
-      for (const work of works.list(name)) workChanged(applicationKeyOf(work));
+      for (const work of works.list(name)) {
+        workChanged(applicationKeyOf(work));
+      }
     };
     managedClusters.subscribe({
       added: ({ metadata }) => clusterChanged(metadata.name),
@@ -146,16 +150,24 @@ export class BasicController {
         // Everything else in it changes often and means nothing here.
         const relevant = ({ metadata, status }: typeof now) =>
           JSON.stringify([metadata.deletionTimestamp !== undefined, metadata.labels?.['local-cluster'], status]);
-        if (relevant(old) !== relevant(now)) clusterChanged(now.metadata.name);
+        if (relevant(old) !== relevant(now)) {
+          clusterChanged(now.metadata.name);
+        }
       },
       deleted: ({ metadata }) => clusterChanged(metadata.name),
     });
     const secretChanged = (secret: Parameters<typeof textOf>[0] & object) => {
       const named = textOf(secret, 'name');
-      if (named) this.#clusters.add(named);
-      if (secret.metadata.name.endsWith('-secret')) this.#clusters.add(secret.metadata.name.slice(0, -7));
+      if (named) {
+        this.#clusters.add(named);
+      }
+      if (secret.metadata.name.endsWith('-secret')) {
+        this.#clusters.add(secret.metadata.name.slice(0, -7));
+      }
       const agent = secret.metadata.labels?.[keys.agentName];
-      if (agent) this.#wake(applications.byIndex('agent', agent));
+      if (agent) {
+        this.#wake(applications.byIndex('agent', agent));
+      }
     };
     clusterSecrets.subscribe({
       added: secretChanged,
@@ -171,16 +183,22 @@ export class BasicController {
     this.#applications.add(keyOf(now));
     // Others may ask for the place that it leaves.
     const places = new Set([now, ...(old ? [old] : [])].map(placeOfApplication));
-    for (const place of places) this.#wakePlace(place, keyOf(now));
+    for (const place of places) {
+      this.#wakePlace(place, keyOf(now));
+    }
   }
 
   #wakePlace(place: string | undefined, except?: string): void {
-    if (place === undefined) return;
+    if (place === undefined) {
+      return;
+    }
     this.#wake(this.#caches.applications.byIndex('place', place).filter((one) => keyOf(one) !== except));
   }
 
   #wake(applications: readonly Application[]): void {
-    for (const one of applications) this.#applications.add(keyOf(one));
+    for (const one of applications) {
+      this.#applications.add(keyOf(one));
+    }
   }
 }
 

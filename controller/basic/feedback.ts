@@ -9,17 +9,28 @@ export type Feedback = Readonly<Partial<Record<FeedbackName, string>>> & { reado
 export function feedbackOf(work: PullWork | undefined): Feedback {
   const payload = payloadOf(work);
   const found = work?.status?.resourceStatus?.manifests?.find(({ resourceMeta }) => resourceMeta.ordinal === 0);
-  if (!payload || !found) return {};
+  if (!payload || !found) {
+    return {};
+  }
   const { name, namespace } = found.resourceMeta;
-  if (name !== payload.metadata.name || (namespace ?? '') !== payload.metadata.namespace) return {};
+  if (name !== payload.metadata.name || (namespace ?? '') !== payload.metadata.namespace) {
+    return {};
+  }
   const told: Record<string, string | number> = {};
   for (const value of found.statusFeedback?.values ?? []) {
-    if (!(value.name in feedbackPaths)) continue;
+    if (!(value.name in feedbackPaths)) {
+      continue;
+    }
     const { string, integer, boolean } = value.fieldValue ?? {};
     if (value.name === 'historyId') {
-      if (typeof integer === 'number') told.historyNumber = integer;
-    } else if (typeof string === 'string') told[value.name] = string;
-    else if (typeof boolean === 'boolean') told[value.name] = String(boolean);
+      if (typeof integer === 'number') {
+        told.historyNumber = integer;
+      }
+    } else if (typeof string === 'string') {
+      told[value.name] = string;
+    } else if (typeof boolean === 'boolean') {
+      told[value.name] = String(boolean);
+    }
   }
   return told as Feedback;
 }
@@ -28,7 +39,9 @@ export function feedbackOf(work: PullWork | undefined): Feedback {
 export function applied(work: PullWork): { readonly tried: boolean; readonly problem?: string } {
   const condition = findCondition(work.status?.conditions, 'Applied');
   const tried = condition !== undefined && (condition.observedGeneration ?? 0) >= (work.metadata.generation ?? 0);
-  if (condition?.status !== 'False') return { tried };
+  if (condition?.status !== 'False') {
+    return { tried };
+  }
   const manifest = work.status?.resourceStatus?.manifests?.find(({ resourceMeta }) => resourceMeta.ordinal === 0);
   const detail = findCondition(manifest?.conditions, 'Applied');
   const why = detail?.status === 'False' ? detail.message : condition.message;

@@ -63,7 +63,9 @@ export function workName(application: { name: string; uid?: string }, isTaken = 
   const { name, uid = '' } = application;
   const suffix = isTaken ? uid : uid.slice(0, 5);
   const full = suffix === '' ? name : `${name}-${suffix}`;
-  if (full.length <= maxWorkName) return full;
+  if (full.length <= maxWorkName) {
+    return full;
+  }
   const hash = createHash('sha256').update(name).digest('hex').slice(0, 8);
   const tail = `-${hash}-${suffix}`;
   return name.slice(0, maxWorkName - tail.length).replace(/[.-]+$/, '') + tail;

@@ -15,8 +15,12 @@ export function obstacleTo(
 ): string | undefined {
   const { cluster, namespace } = target;
   const found = world.caches.managedClusters.get({ name: cluster });
-  if (found === undefined) return `there is no ManagedCluster ${cluster}, which annotation ${keys.cluster} names`;
-  if (found.metadata.deletionTimestamp) return `ManagedCluster ${cluster} is being deleted`;
+  if (found === undefined) {
+    return `there is no ManagedCluster ${cluster}, which annotation ${keys.cluster} names`;
+  }
+  if (found.metadata.deletionTimestamp) {
+    return `ManagedCluster ${cluster} is being deleted`;
+  }
   const isHub = reasonToSkip(found, world.hubId()) !== undefined;
   if (isHub && namespace === application.metadata.namespace) {
     return `ManagedCluster ${cluster} is the hub itself: the copy would overwrite this Application; set annotation ${keys.appNamespace} to another namespace`;
@@ -33,9 +37,13 @@ export function obstacleTo(
  * called like the namespace. Two that write one Application would undo each other's work.
  */
 export function claimOfAgent(application: Application, { caches }: Pick<BasicWorld, 'caches'>): string | undefined {
-  if (application.metadata.labels?.[keys.ignoreSync] === 'true') return undefined;
+  if (application.metadata.labels?.[keys.ignoreSync] === 'true') {
+    return undefined;
+  }
   const agent = agentNamesOf(application).find((name) => caches.clusterSecrets.byIndex('agent', name).length > 0);
-  if (agent === undefined) return undefined;
+  if (agent === undefined) {
+    return undefined;
+  }
   return `argocd-agent has this Application for its agent ${agent}; take label ${keys.pull} off, or set label ${keys.ignoreSync} to "true"`;
 }
 
@@ -47,7 +55,9 @@ export function holderOf(target: Target, { caches }: Pick<BasicWorld, 'caches'>)
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .sort((a, b) => compare(ageOf(a), ageOf(b)));
   const [oldest] = claimants;
-  if (claimants.length <= 1) return oldest && keyOf(oldest);
+  if (claimants.length <= 1) {
+    return oldest && keyOf(oldest);
+  }
   const holders = caches.works
     .byIndex('place', place)
     .filter((work) => work.metadata.deletionTimestamp === undefined && placeOfWork(work) === place)

@@ -200,12 +200,16 @@ class Fleet {
     if (!planned.isBeginning) {
       const next = nextCopy(planned, payload, payloadFor(this.hub, target, planned.requests));
       if (next && JSON.stringify(next) !== JSON.stringify(payload)) {
-        if (writes-- <= 0) return;
+        if (writes-- <= 0) {
+          return;
+        }
         this.work = workFor(this.hub, target, next);
       }
     }
     if (planned.application && writes > 0) {
-      if (planned.application.status?.operationState?.message?.startsWith('terminated before')) this.withdrawn++;
+      if (planned.application.status?.operationState?.message?.startsWith('terminated before')) {
+        this.withdrawn++;
+      }
       this.hub = planned.application;
     }
   }
@@ -213,32 +217,46 @@ class Fleet {
   /** Someone ends the operation, as Argo CD's API server does it. */
   terminate(): void {
     const state = this.hub.status?.operationState;
-    if (this.hub.operation === undefined || state === undefined) return;
+    if (this.hub.operation === undefined || state === undefined) {
+      return;
+    }
     this.hub = { ...this.hub, status: { operationState: { ...state, phase: 'Terminating' } } };
   }
 
   /** The work agent applies what there is. */
   apply(): void {
     const payload = this.work?.spec.workload.manifests[0] as Payload | undefined;
-    if (!payload) return;
+    if (!payload) {
+      return;
+    }
     const hash = JSON.stringify(payload);
-    if (this.live?.hash === hash) return;
+    if (this.live?.hash === hash) {
+      return;
+    }
     // What another owner has taken off comes back with a new version; what the new version lacks is removed.
     const { status: ending, ...content } = structuredClone(payload);
     const phase = ending && { phase: ending.operationState.phase };
     this.live = { ...content, status: { ...this.live?.status, ...phase }, hash };
-    if (!this.live.operation) this.#busy = false;
+    if (!this.live.operation) {
+      this.#busy = false;
+    }
   }
 
   /** Argo CD begins or ends the operation. */
   run(): void {
-    if (!this.live?.operation) return;
+    if (!this.live?.operation) {
+      return;
+    }
     const id = idOf(this.live.operation) ?? '?';
     const isEnding = this.live.status.phase === 'Terminating';
     if (this.#busy || isEnding) {
       // What is over and told to end is ended again: nothing is deployed by that.
-      if (this.#busy) this.ran.push(id);
-      if (isEnding) this.ended.push(id);
+      if (this.#busy) {
+        this.ran.push(id);
+      }
+      if (isEnding) {
+        this.ended.push(id);
+      }
       delete this.live.operation;
       this.live.status = { ...this.live.status, phase: isEnding ? 'Failed' : 'Succeeded' };
       this.#busy = false;
@@ -251,7 +269,9 @@ class Fleet {
 
   /** Feedback comes back. */
   tell(): void {
-    if (!this.live) return;
+    if (!this.live) {
+      return;
+    }
     const value = (name: string, string: string | undefined) =>
       string === undefined ? [] : [{ name, fieldValue: { type: 'String', string } }];
     const values = [
@@ -267,7 +287,9 @@ class Fleet {
         statusFeedback: { values },
       },
     ];
-    if (this.work) this.told = feedbackOf({ ...this.work, status: { resourceStatus: { manifests } } });
+    if (this.work) {
+      this.told = feedbackOf({ ...this.work, status: { resourceStatus: { manifests } } });
+    }
   }
 }
 
@@ -288,12 +310,19 @@ describe('8.3 H: operations', () => {
           fleet.hub = { ...fleet.hub, operation: { sync: { revision: 'HEAD' } } };
         } else if (what === 1) {
           fleet.hub = { ...fleet.hub, spec: { destination: {}, version: step } };
-        } else if (what === 2) fleet.look(roll(3));
-        else if (what === 3) fleet.apply();
-        else if (what === 4) fleet.run();
-        else if (what === 5) fleet.tell();
-        else if (what === 6) fleet.terminate();
-        else fleet.look();
+        } else if (what === 2) {
+          fleet.look(roll(3));
+        } else if (what === 3) {
+          fleet.apply();
+        } else if (what === 4) {
+          fleet.run();
+        } else if (what === 5) {
+          fleet.tell();
+        } else if (what === 6) {
+          fleet.terminate();
+        } else {
+          fleet.look();
+        }
       }
       for (let step = 0; step < 12; step++) {
         fleet.look();

@@ -75,9 +75,13 @@ export function planRequests(
   } else if (asked && askedId !== undefined && !isTerminated) {
     requests.operation = { id: askedId, operation: asked };
   }
-  if (isTerminated && askedId !== carriedId) next = withdrawn(application, now);
+  if (isTerminated && askedId !== carriedId) {
+    next = withdrawn(application, now);
+  }
   const isBeginning = asked !== undefined && askedId === undefined;
-  if (isBeginning) next = begun(application, newId, now);
+  if (isBeginning) {
+    next = begun(application, newId, now);
+  }
 
   const how = application.metadata.annotations?.[keys.refresh];
   if (how !== undefined) {
@@ -101,7 +105,9 @@ export function nextCopy(
   current: Payload | undefined,
   wanted: Payload,
 ): Payload | undefined {
-  if (current === undefined) return wanted;
+  if (current === undefined) {
+    return wanted;
+  }
   if (requests.operation?.isEnding && current.status === undefined) {
     const annotations = { ...current.metadata.annotations, [keys.operation]: endingMark(requests.operation.id) };
     return { ...current, metadata: { ...current.metadata, annotations }, status: endingStatus };
@@ -132,7 +138,9 @@ function isTerminatedOnHub({ operation, status }: Application): boolean {
 /** An operation that was terminated before its cluster could hear of it. */
 function withdrawn({ operation: _, ...application }: Application, now: Date): Application {
   const { operationState } = application.status ?? {};
-  if (operationState === undefined) return application;
+  if (operationState === undefined) {
+    return application;
+  }
   const cluster = application.metadata.annotations?.[keys.cluster];
   const message = `terminated before it was sent to managed cluster ${cluster}`;
   const ended = { ...operationState, phase: 'Failed', message, finishedAt: rfc3339(now) };

@@ -24,7 +24,9 @@ export class SecretReconciler {
     const managed = caches.managedClusters.get({ name: cluster });
     const others = caches.clusterSecrets.byIndex('name', cluster).filter((one) => keyOf(one) !== keyOf(key));
     if (!managed || managed.metadata.deletionTimestamp || others.length > 0) {
-      if (!cached || !isOurs(cached)) return;
+      if (!cached || !isOurs(cached)) {
+        return;
+      }
       await applier.remove(secrets, cached, signal);
       logger.info({ cluster, secret: keyOf(key) }, 'removed a cluster Secret');
       return;
@@ -37,11 +39,17 @@ export class SecretReconciler {
     };
     try {
       const { changed } = await applier.ensure(secrets, desired, cached, { guarded: true, signal });
-      if (changed) logger.info({ cluster, secret: keyOf(key) }, 'wrote a cluster Secret');
+      if (changed) {
+        logger.info({ cluster, secret: keyOf(key) }, 'wrote a cluster Secret');
+      }
     } catch (error) {
-      if (!(error instanceof ForeignObjectError)) throw error;
+      if (!(error instanceof ForeignObjectError)) {
+        throw error;
+      }
       // A cluster Secret of somebody else is as good, when it is this cluster's.
-      if (textOf(cached, 'name') === cluster) return;
+      if (textOf(cached, 'name') === cluster) {
+        return;
+      }
       const problem = `Secret ${keyOf(key)} is somebody else's, so ApplicationSets do not find the cluster; rename or delete it`;
       this.#world.events.warning({ ...managed, kind: 'ManagedCluster' }, 'NoClusterSecret', problem);
       logger.warn({ cluster, problem }, 'no cluster Secret');
@@ -53,7 +61,9 @@ export class SecretReconciler {
 export function isOurs(secret: Secret): boolean {
   const { name, labels = {} } = secret.metadata;
   const owner = labels[keys.managedBy];
-  if (owner !== undefined) return owner === managedBy;
+  if (owner !== undefined) {
+    return owner === managedBy;
+  }
   const cluster = textOf(secret, 'name');
   return (
     cluster !== undefined &&

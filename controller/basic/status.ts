@@ -38,11 +38,17 @@ export function statusFor(application: Application, report: Report, now: Date): 
     status.sync = defined({ ...rest, status: feedback.syncStatus, revision: feedback.syncRevision });
   }
   const operationState = operationStateFor(application, feedback);
-  if (operationState) status.operationState = operationState;
+  if (operationState) {
+    status.operationState = operationState;
+  }
   const history = historyFor(application, feedback);
-  if (history) status.history = history;
+  if (history) {
+    status.history = history;
+  }
   const conditions = conditionsFor(status.conditions ?? [], report, now);
-  if (conditions.length > 0 || status.conditions) status.conditions = conditions;
+  if (conditions.length > 0 || status.conditions) {
+    status.conditions = conditions;
+  }
   return status;
 }
 
@@ -52,10 +58,14 @@ function operationStateFor(
   feedback: Feedback,
 ): ApplicationStatus['operationState'] {
   const { operationStatePhase: phase, operationStateStartedAt: startedAt, operationTaken: taken } = feedback;
-  if (phase === undefined || startedAt === undefined) return undefined;
+  if (phase === undefined || startedAt === undefined) {
+    return undefined;
+  }
   const asked = idOf(operation);
   // What the cluster tells is of an earlier operation.
-  if (asked !== undefined && asked !== taken) return undefined;
+  if (asked !== undefined && asked !== taken) {
+    return undefined;
+  }
   // Someone wants it to end, and the cluster has not heard of that, or not done it yet.
   const isEnding = asked !== undefined && phase === 'Running' && status?.operationState?.phase === terminating;
   const known = [operation, status?.operationState?.operation].find(
@@ -79,9 +89,13 @@ function operationStateFor(
 /** Feedback brings the last deployment; the list is what was seen of them. */
 function historyFor({ spec, status }: Application, feedback: Feedback): HistoryEntry[] | undefined {
   const { historyNumber: id, historyDeployedAt: deployedAt } = feedback;
-  if (id === undefined || deployedAt === undefined) return undefined;
+  if (id === undefined || deployedAt === undefined) {
+    return undefined;
+  }
   const before = status?.history ?? [];
-  if (before.some((entry) => entry.id === id && entry.deployedAt === deployedAt)) return undefined;
+  if (before.some((entry) => entry.id === id && entry.deployedAt === deployedAt)) {
+    return undefined;
+  }
   const entry: HistoryEntry = defined({
     id,
     deployedAt,
@@ -99,7 +113,9 @@ function conditionsFor(before: ApplicationCondition[], { feedback, cluster, prob
   const isOurs = ({ type, message }: ApplicationCondition) =>
     type === problemCondition || /^managed cluster [a-z0-9-]+: /.test(message);
   const wanted: ApplicationCondition[] = [];
-  if (problem !== undefined) wanted.push({ type: problemCondition, message: problem });
+  if (problem !== undefined) {
+    wanted.push({ type: problemCondition, message: problem });
+  }
   if (cluster !== undefined && feedback.conditionType && feedback.conditionMessage !== undefined) {
     wanted.push({ type: feedback.conditionType, message: prefix(cluster) + feedback.conditionMessage });
   }

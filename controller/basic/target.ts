@@ -23,15 +23,23 @@ const no = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
 export function wishOf({ metadata }: Application): Wish {
   const { labels = {}, annotations = {} } = metadata;
   const pull = labels[keys.pull];
-  if (pull === undefined || no.has(pull)) return { kind: 'none' };
+  if (pull === undefined || no.has(pull)) {
+    return { kind: 'none' };
+  }
   if (!yes.has(pull)) {
     return { kind: 'wrong', problem: `label ${keys.pull} is ${JSON.stringify(pull)}; it must be "true" or "false"` };
   }
   const cluster = annotations[keys.cluster] ?? '';
-  if (cluster === '') return { kind: 'none' };
-  if (!label.test(cluster)) return wrong(keys.cluster, cluster, 'the name of a ManagedCluster');
+  if (cluster === '') {
+    return { kind: 'none' };
+  }
+  if (!label.test(cluster)) {
+    return wrong(keys.cluster, cluster, 'the name of a ManagedCluster');
+  }
   const namespace = annotations[keys.appNamespace] || metadata.namespace || 'argocd';
-  if (!label.test(namespace)) return wrong(keys.appNamespace, namespace, 'the name of a namespace');
+  if (!label.test(namespace)) {
+    return wrong(keys.appNamespace, namespace, 'the name of a namespace');
+  }
   return { kind: 'wanted', target: { cluster, namespace, name: metadata.name } };
 }
 

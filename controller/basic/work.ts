@@ -73,7 +73,9 @@ export function payloadFor(application: Application, target: Target, requests: R
     annotations[keys.hostingApplicationSet] = set;
   }
   const { operation, refresh } = requests;
-  if (operation) annotations[keys.operation] = operation.isEnding ? endingMark(operation.id) : operation.id;
+  if (operation) {
+    annotations[keys.operation] = operation.isEnding ? endingMark(operation.id) : operation.id;
+  }
   if (refresh) {
     annotations[keys.refreshRequest] = refresh.id;
     annotations[keys.refresh] = refresh.how;

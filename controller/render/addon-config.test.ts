@@ -12,7 +12,9 @@ type Workload = KubeObject & { spec: { template: { spec: PodSpec } } };
 const adc = (spec: object): AddOnDeploymentConfig => ({ metadata: { namespace: 'c1', name: 'config' }, spec });
 const read = (spec: object, annotations: Record<string, string> = {}) => {
   const parsed = parseAddOnConfig(adc(spec), { metadata: { name: 'c1', annotations } });
-  if (parsed.problem !== undefined) throw new Error(parsed.problem);
+  if (parsed.problem !== undefined) {
+    throw new Error(parsed.problem);
+  }
   return parsed.value;
 };
 const objectsOf = (config: AddOnConfig, from: RenderInput = input) =>
@@ -40,7 +42,9 @@ suite('an AddOnDeploymentConfig', () => {
       const wanted =
         metadata.name === 'argocd-agent-agent' ? { limits: { memory: '1Gi' } } : { requests: { cpu: '1m' } };
       expect(container?.resources).toEqual(wanted);
-      if (container?.image?.includes('argocd:')) expect(container.image).toBe('mirror.local/argo/argocd:v3.2.6');
+      if (container?.image?.includes('argocd:')) {
+        expect(container.image).toBe('mirror.local/argo/argocd:v3.2.6');
+      }
     }
     expect(decorate(objectsOf(noConfig), noConfig)).toEqual(objectsOf(noConfig));
   });

@@ -122,11 +122,15 @@ export function parseAddOnConfig(
   cluster?: ManagedCluster | undefined,
 ): Parsed<AddOnConfig> {
   const result = schema.safeParse(config?.spec ?? {});
-  if (!result.success) return { problem: `${nameOf(config)}: ${textOf(result.error, 'spec')}` };
+  if (!result.success) {
+    return { problem: `${nameOf(config)}: ${textOf(result.error, 'spec')}` };
+  }
   const { customizedVariables, nodePlacement, proxyConfig, resourceRequirements, ...spec } = result.data;
   const variable = (name: string) => customizedVariables.findLast((one) => one.name === name)?.value ?? '';
   for (const name of ['ARGOCD_NAMESPACE', 'ARGOCD_OPERATOR_NAMESPACE']) {
-    if (namespaceName.safeParse(variable(name)).success) continue;
+    if (namespaceName.safeParse(variable(name)).success) {
+      continue;
+    }
     const value = JSON.stringify(variable(name));
     return { problem: `${nameOf(config)}: spec.customizedVariables[${name}] must be a namespace's name, not ${value}` };
   }
@@ -136,7 +140,9 @@ export function parseAddOnConfig(
     return { problem: `${nameOf(config)}: ${problem}` };
   }
   const own = spec.registries ? { value: spec.registries } : registriesOf(cluster);
-  if (own.problem !== undefined) return own;
+  if (own.problem !== undefined) {
+    return own;
+  }
   const installNamespace = spec.agentInstallNamespace === defaultInstallNamespace ? '' : spec.agentInstallNamespace;
   return {
     value: {
@@ -163,7 +169,9 @@ export const noConfig: AddOnConfig = parseAddOnConfig(undefined).value as AddOnC
 
 function registriesOf(cluster: ManagedCluster | undefined): Parsed<readonly Registry[]> {
   const text = cluster?.metadata.annotations?.[registriesAnnotation];
-  if (!text) return { value: [] };
+  if (!text) {
+    return { value: [] };
+  }
   const where = `ManagedCluster ${cluster?.metadata.name}: annotation ${registriesAnnotation}`;
   let content: unknown;
   try {

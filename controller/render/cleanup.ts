@@ -64,6 +64,8 @@ export function cleanUpState(work: ManifestWork): CleanUpState {
   const manifests = work.status?.resourceStatus?.manifests ?? [];
   const values = manifests.find(({ resourceMeta }) => resourceMeta.kind === 'Job')?.statusFeedback?.values ?? [];
   const isTrue = (name: string) => values.some((value) => value.name === name && value.fieldValue.string === 'True');
-  if (isTrue('JobComplete')) return 'complete';
+  if (isTrue('JobComplete')) {
+    return 'complete';
+  }
   return isTrue('JobFailed') ? 'failed' : 'running';
 }

@@ -50,8 +50,12 @@ export function deliverableCrd(crd: CustomResourceDefinition): CustomResourceDef
 
 /** A schema without its descriptions. A property called `description` stays: it is a schema, not a text. */
 function withoutDescriptions(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutDescriptions);
-  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    return value.map(withoutDescriptions);
+  }
+  if (typeof value !== 'object' || value === null) {
+    return value;
+  }
   return Object.fromEntries(
     Object.entries(value)
       .filter(([key, part]) => key !== 'description' || typeof part !== 'string')

@@ -47,10 +47,16 @@ export function decorate(objects: readonly KubeObject[], config: AddOnConfig): K
   const namespaces = new Set<string>();
   const decorated = objects.map((object) => {
     const plural = plurals[object.kind ?? ''];
-    if (plural === undefined) return object;
-    if (config.proxy.caBundle) namespaces.add(object.metadata.namespace ?? '');
+    if (plural === undefined) {
+      return object;
+    }
+    if (config.proxy.caBundle) {
+      namespaces.add(object.metadata.namespace ?? '');
+    }
     const before = known.get(object);
-    if (before?.settings === settings) return before.workload;
+    if (before?.settings === settings) {
+      return before.workload;
+    }
     const workload = decorateWorkload(object, plural, config);
     known.set(object, { settings, workload });
     return workload;
@@ -64,16 +70,26 @@ function decorateWorkload(object: KubeObject, plural: string, config: AddOnConfi
   if (Object.keys(config.nodeSelector).length > 0) {
     pod.nodeSelector = { ...(pod.nodeSelector as Record<string, string>), ...config.nodeSelector };
   }
-  if (config.tolerations) pod.tolerations = [...config.tolerations];
+  if (config.tolerations) {
+    pod.tolerations = [...config.tolerations];
+  }
   const containers = [...(pod.initContainers ?? []), ...pod.containers];
   for (const container of containers) {
-    if (container.image) container.image = mirrored(container.image, config.registries);
+    if (container.image) {
+      container.image = mirrored(container.image, config.registries);
+    }
     const proxy = proxyEnvironment(config);
-    if (proxy.length > 0) container.env = [...(container.env ?? []), ...proxy];
+    if (proxy.length > 0) {
+      container.env = [...(container.env ?? []), ...proxy];
+    }
     const resources = resourcesOf(config, plural, object.metadata.name, container.name);
-    if (resources) container.resources = resources;
+    if (resources) {
+      container.resources = resources;
+    }
   }
-  if (config.proxy.caBundle) mountProxyCa(pod, containers);
+  if (config.proxy.caBundle) {
+    mountProxyCa(pod, containers);
+  }
   return workload;
 }
 
@@ -87,8 +103,12 @@ export function mirrored(image: string, registries: readonly Registry[]): string
     const rest = image.slice(without(source).length);
     return source === '' || (image.startsWith(without(source)) && (rest === '' || /^[/:@]/.test(rest)));
   });
-  if (found === undefined) return image;
-  if (found.source === '') return `${without(found.mirror)}/${image.slice(image.lastIndexOf('/') + 1)}`;
+  if (found === undefined) {
+    return image;
+  }
+  if (found.source === '') {
+    return `${without(found.mirror)}/${image.slice(image.lastIndexOf('/') + 1)}`;
+  }
   return `${without(found.mirror)}${image.slice(without(found.source).length)}`;
 }
 
@@ -96,7 +116,9 @@ export function mirrored(image: string, registries: readonly Registry[]): string
 export function unmatchedContainers(objects: readonly KubeObject[], config: AddOnConfig): string[] {
   const containers = objects.flatMap((object) => {
     const plural = plurals[object.kind ?? ''];
-    if (plural === undefined) return [];
+    if (plural === undefined) {
+      return [];
+    }
     const { containers: main, initContainers = [] } = (object as Workload).spec.template.spec;
     return [...initContainers, ...main].map(({ name }) => [plural, object.metadata.name, name] as const);
   });
@@ -107,7 +129,9 @@ export function unmatchedContainers(objects: readonly KubeObject[], config: AddO
 
 function proxyEnvironment({ proxy }: AddOnConfig): { name: string; value: string }[] {
   const { httpProxy, httpsProxy, noProxy } = proxy;
-  if (!httpProxy && !httpsProxy) return [];
+  if (!httpProxy && !httpsProxy) {
+    return [];
+  }
   const values = {
     HTTP_PROXY: httpProxy,
     HTTPS_PROXY: httpsProxy,

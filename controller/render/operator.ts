@@ -121,7 +121,9 @@ const accountOfAgent = ({ metadata: { name, namespace } }: KubeObject) => ({ nam
  * or, without an agent there, as parameters in `spec.extraConfig`. Everything else stays as it is, as with the original.
  */
 function withEndpoint(object: KubeObject, { serverAddress, serverPort }: AgentContext): KubeObject {
-  if (!isArgoCd(object)) return object;
+  if (!isArgoCd(object)) {
+    return object;
+  }
   const spec = fields((object as { spec?: unknown }).spec) ?? {};
   const agent = agentOf(object);
   const fill = (target: Fields, values: Record<string, string>): Fields => {

@@ -43,7 +43,9 @@ export function pack(manifests: readonly KubeObject[], limit = workLimit): KubeO
   let room = 0;
   for (const manifest of manifests) {
     const bytes = Buffer.byteLength(JSON.stringify(manifest));
-    if (bytes > limit) throw new OversizedManifestError(manifest, bytes);
+    if (bytes > limit) {
+      throw new OversizedManifestError(manifest, bytes);
+    }
     const last = packed.at(-1);
     if (last === undefined || bytes > room) {
       packed.push([manifest]);

@@ -54,7 +54,9 @@ export class Templates {
   /** A file that is no template, as text. */
   text(file: string): string {
     const text = this.#texts.get(file);
-    if (text === undefined) throw new TypeError(`there is no template file ${file}`);
+    if (text === undefined) {
+      throw new TypeError(`there is no template file ${file}`);
+    }
     return text;
   }
 
@@ -83,10 +85,14 @@ export class Templates {
     }
     const objects = parseAllDocuments(text).map((document) => {
       const [error] = document.errors;
-      if (error) throw new Error(`template ${file} does not yield YAML: ${error.message}`);
+      if (error) {
+        throw new Error(`template ${file} does not yield YAML: ${error.message}`);
+      }
       return document.toJS() as KubeObject;
     });
-    if (this.#parsed.size >= cacheSize) this.#parsed.delete(this.#parsed.keys().next().value ?? '');
+    if (this.#parsed.size >= cacheSize) {
+      this.#parsed.delete(this.#parsed.keys().next().value ?? '');
+    }
     this.#parsed.set(text, objects);
     return objects;
   }

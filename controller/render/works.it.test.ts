@@ -78,7 +78,9 @@ afterAll(async () => {
 async function refusal(object: KubeObject): Promise<string | undefined> {
   const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
   const { namespace, name } = object.metadata;
-  if (!type) return `${describe(object)}: the API server has no such kind`;
+  if (!type) {
+    return `${describe(object)}: the API server has no such kind`;
+  }
   const base = type.group === '' ? '/api/v1' : `/apis/${type.group}/${type.version}`;
   const path = `${base}${namespace ? `/namespaces/${namespace}` : ''}/${type.plural}/${name}`;
   try {
@@ -98,7 +100,9 @@ async function refusal(object: KubeObject): Promise<string | undefined> {
 /** Why a pod of a workload would not be let in where Pod Security is enforced. */
 async function podRefusal(object: KubeObject): Promise<string | undefined> {
   const { template } = (object as { spec?: { template?: PodTemplate } }).spec ?? {};
-  if (template?.spec === undefined) return undefined;
+  if (template?.spec === undefined) {
+    return undefined;
+  }
   // Service accounts are not there, and are not what is asked about.
   const { serviceAccountName: _, ...spec } = template.spec;
   const metadata = { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
@@ -123,7 +127,9 @@ test.each(cases)('a real API server takes every manifest of $name', async ({ fro
   );
   const refused: (string | undefined)[] = [];
   for (const object of manifestsOf(works)) {
-    if (onlyRead.includes(object.metadata.name)) continue;
+    if (onlyRead.includes(object.metadata.name)) {
+      continue;
+    }
     refused.push(await refusal(object), await podRefusal(object));
   }
   expect(refused.filter(Boolean)).toEqual([]);
@@ -137,7 +143,9 @@ test.each([noConfig, everything ?? noConfig])('a real API server takes the clean
     config,
   });
   const refused: (string | undefined)[] = [];
-  for (const object of workload.manifests) refused.push(await refusal(object), await podRefusal(object));
+  for (const object of workload.manifests) {
+    refused.push(await refusal(object), await podRefusal(object));
+  }
   expect(refused.filter(Boolean)).toEqual([]);
 });
 

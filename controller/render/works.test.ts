@@ -32,7 +32,9 @@ suite('works of a cluster', () => {
       const seen = new Set<string>();
       for (const object of spec.workload.manifests) {
         expect(object.apiVersion && object.kind && object.metadata.name).toBeTruthy();
-        if (object.metadata.namespace !== undefined) expect(object.metadata.namespace).toBe('gitops');
+        if (object.metadata.namespace !== undefined) {
+          expect(object.metadata.namespace).toBe('gitops');
+        }
         expect(seen).not.toContain(describe(object));
         seen.add(describe(object));
       }
@@ -154,7 +156,9 @@ suite('the pods', () => {
     );
     for (const service of manifestsOf().filter(({ kind }) => kind === 'Service')) {
       const { spec } = service as unknown as { spec: { ports: { targetPort: string }[] } };
-      for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort);
+      for (const { targetPort } of spec.ports) {
+        expect(ports).toContain(targetPort);
+      }
     }
   });
 
@@ -221,7 +225,9 @@ suite('the agent', () => {
     ) as (KubeObject & { roleRef: { kind: string; name: string } })[];
     expect(bindings.length).toBeGreaterThan(1);
     const own = roles.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
-    for (const { roleRef } of bindings) expect(own).toContain(`${roleRef.kind} ${roleRef.name}`);
+    for (const { roleRef } of bindings) {
+      expect(own).toContain(`${roleRef.kind} ${roleRef.name}`);
+    }
     // What users may do by way of it is another matter, and nobody's cluster-admin either.
     expect(JSON.stringify(manifestsOf().filter(({ kind }) => kind === 'ClusterRoleBinding'))).not.toContain(
       'cluster-admin',
@@ -270,6 +276,8 @@ suite('CRDs', () => {
     const crds = [read('application'), read('appproject')].map(deliverableCrd);
     const works = renderWorks(templates, { ...input, argoCD: { ...argoCD, crds } });
     expect(works.map(({ part }) => part)).toEqual(['crds', 'argocd', 'agent']);
-    for (const { spec } of works) expect(JSON.stringify(spec.workload).length).toBeLessThan(workLimit);
+    for (const { spec } of works) {
+      expect(JSON.stringify(spec.workload).length).toBeLessThan(workLimit);
+    }
   });
 });

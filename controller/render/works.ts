@@ -35,7 +35,9 @@ export interface ArgoCdInput {
 export function renderWorks(templates: Templates, input: RenderInput): RenderedWork[] {
   const { argoCD, namespace, config, operator } = input;
   const context = agentContextOf(input);
-  if (operator) return renderOperator(templates, { ...input, operator }, context);
+  if (operator) {
+    return renderOperator(templates, { ...input, operator }, context);
+  }
   const works: RenderedWork[] = [];
   if (argoCD) {
     // What users declared with these kinds would go with them, so they stay behind.

@@ -30,16 +30,22 @@ function runs(work: ManifestWork): (manifest: KubeObject) => boolean {
         feedbackRules !== undefined && one.name === name && one.namespace === namespace,
     ) ?? false;
   return ({ kind, metadata, ...rest }) => {
-    if (!workloadKinds.has(kind ?? '') || !isAsked(metadata)) return true;
+    if (!workloadKinds.has(kind ?? '') || !isAsked(metadata)) {
+      return true;
+    }
     const isIt = ({ resourceMeta }: (typeof reported)[number]) =>
       resourceMeta.kind === kind && resourceMeta.name === metadata.name;
     const values = reported.find(isIt)?.statusFeedback?.values;
     const text = (name: string) => values?.find((value) => value.name === name)?.fieldValue.string;
-    if (kind === 'ArgoCD') return text('Phase') === 'Available';
+    if (kind === 'ArgoCD') {
+      return text('Phase') === 'Available';
+    }
     const number = (name: string) => values?.find((value) => value.name === name)?.fieldValue.integer;
     const { template } = (rest as { spec?: { template?: PodTemplate } }).spec ?? {};
     const isSeen = number('Generation') !== undefined && number('Generation') === number('ObservedGeneration');
-    if (!isSeen || text('Image') !== template?.spec?.containers[0]?.image) return false;
+    if (!isSeen || text('Image') !== template?.spec?.containers[0]?.image) {
+      return false;
+    }
     const replicas = number('Replicas') ?? 0;
     return replicas > 0 && number('UpdatedReplicas') === replicas && (number('ReadyReplicas') ?? 0) >= replicas;
   };

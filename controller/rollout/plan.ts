@@ -57,11 +57,19 @@ export function phaseOf(
   strategy: RolloutStrategy,
   now: number,
 ): { phase: Phase; until?: number } {
-  if (isStarted && updatedAt === undefined) return { phase: 'Succeeded' };
-  if (!isReachable) return { phase: 'Unreachable' };
-  if (!isStarted || updatedAt === undefined) return { phase: 'Waiting' };
+  if (isStarted && updatedAt === undefined) {
+    return { phase: 'Succeeded' };
+  }
+  if (!isReachable) {
+    return { phase: 'Unreachable' };
+  }
+  if (!isStarted || updatedAt === undefined) {
+    return { phase: 'Waiting' };
+  }
   const until = updatedAt + (isWell ? strategy.minSuccessMs : strategy.progressDeadlineMs);
-  if (now < until) return { phase: isWell ? 'Soaking' : 'Progressing', until };
+  if (now < until) {
+    return { phase: isWell ? 'Soaking' : 'Progressing', until };
+  }
   return { phase: isWell ? 'Succeeded' : 'TimeOut' };
 }
 
@@ -86,8 +94,12 @@ function nextOf(stages: readonly Stage[]): Pick<RolloutPlan, 'start' | 'isStoppe
     const count = (...phases: Phase[]) => clusters.filter(({ phase }) => phases.includes(phase)).length;
     const waiting = clusters.filter(({ phase }) => phase === 'Waiting');
     const running = count('Progressing', 'Soaking');
-    if (count('TimeOut') > maxFailures) return { start: [], isStopped: true };
-    if (waiting.length + running === 0) continue;
+    if (count('TimeOut') > maxFailures) {
+      return { start: [], isStopped: true };
+    }
+    if (waiting.length + running === 0) {
+      continue;
+    }
     const start = waiting
       .toSorted((a, b) => Number(b.isHealthy) - Number(a.isHealthy) || (a.name < b.name ? -1 : 1))
       .slice(0, Math.max(0, maxConcurrency - running))
@@ -100,7 +112,9 @@ function nextOf(stages: readonly Stage[]): Pick<RolloutPlan, 'start' | 'isStoppe
 function stagesOf(strategy: RolloutStrategy, clusters: readonly RolloutCluster[]): Stage[] {
   const { type, mandatoryDecisionGroups, maxConcurrency, maxFailures } = strategy;
   const unlimited = Number.POSITIVE_INFINITY;
-  if (type === 'All') return [{ clusters, maxConcurrency: unlimited, maxFailures: unlimited }];
+  if (type === 'All') {
+    return [{ clusters, maxConcurrency: unlimited, maxFailures: unlimited }];
+  }
   const isMandatory = (cluster: RolloutCluster) => mandatoryDecisionGroups.some((group) => isOf(group, cluster));
   const mandatory = mandatoryDecisionGroups.map((group): Stage => {
     return { clusters: clusters.filter((one) => isOf(group, one)), maxConcurrency: unlimited, maxFailures: 0 };
@@ -125,6 +139,8 @@ function stagesOf(strategy: RolloutStrategy, clusters: readonly RolloutCluster[]
 
 /** The name counts before the index, as in OCM. */
 function isOf({ groupName, groupIndex }: DecisionGroup, { group }: RolloutCluster): boolean {
-  if (groupName) return group?.name === groupName;
+  if (groupName) {
+    return group?.name === groupName;
+  }
   return groupIndex !== undefined && group?.index === groupIndex;
 }

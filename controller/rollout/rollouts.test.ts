@@ -80,7 +80,9 @@ const names = Array.from({ length: 30 }, (_, i) => `c${String(i).padStart(2, '0'
 
 test('of thirty clusters three have their turn at a time, and the next are woken when one is done', async () => {
   const hub = new Hub();
-  for (const name of names) hub.deliver(name, one);
+  for (const name of names) {
+    hub.deliver(name, one);
+  }
   const turns = await Promise.all(names.toReversed().map((name) => hub.rollouts.turnOf(fleet(two), name, signal)));
   const started = names.toReversed().filter((_, index) => !turns[index]?.isHeld);
   expect(started).toEqual(['c02', 'c01', 'c00']);
@@ -101,18 +103,30 @@ test('of thirty clusters three have their turn at a time, and the next are woken
 
 test('news that change nothing wake nobody', async () => {
   const hub = new Hub();
-  for (const name of names) hub.deliver(name, one);
-  for (const name of names) await hub.rollouts.turnOf(fleet(two), name, signal);
+  for (const name of names) {
+    hub.deliver(name, one);
+  }
+  for (const name of names) {
+    await hub.rollouts.turnOf(fleet(two), name, signal);
+  }
   hub.changed.length = 0;
-  for (let i = 0; i < 3; i++) for (const name of names.slice(3)) hub.rollouts.report(fleet(two), name, false);
+  for (let i = 0; i < 3; i++) {
+    for (const name of names.slice(3)) {
+      hub.rollouts.report(fleet(two), name, false);
+    }
+  }
   expect(hub.woken).toEqual([]);
   expect(hub.changed).toEqual([]);
 });
 
 test('another controller goes on where this one stopped', async () => {
   const hub = new Hub();
-  for (const name of names) hub.deliver(name, one);
-  for (const name of ['c05', 'c06']) hub.deliver(name, two, at, 'argocd/fleet', false);
+  for (const name of names) {
+    hub.deliver(name, one);
+  }
+  for (const name of ['c05', 'c06']) {
+    hub.deliver(name, two, at, 'argocd/fleet', false);
+  }
   const next = hub.restart();
   const turns = await Promise.all(names.map((name) => next.turnOf(fleet(two), name, signal)));
   expect(names.filter((_, index) => !turns[index]?.isHeld)).toEqual(['c00', 'c05', 'c06']);
@@ -121,7 +135,9 @@ test('another controller goes on where this one stopped', async () => {
 
 test('a cluster that is not well in time stops the others, and is looked at again when its time is over', async () => {
   const hub = new Hub();
-  for (const name of names) hub.deliver(name, one);
+  for (const name of names) {
+    hub.deliver(name, one);
+  }
   hub.deliver('c00', two, at, 'argocd/fleet', false);
   expect(hub.rollouts.report(fleet(two), 'c00', false)).toEqual({
     phase: 'Progressing',
@@ -138,7 +154,9 @@ test('a cluster that is not well in time stops the others, and is looked at agai
 
 test('clusters that leave, or belong to another GitOpsCluster now, keep nobody waiting', async () => {
   const hub = new Hub();
-  for (const name of ['a', 'b', 'c']) hub.deliver(name, one);
+  for (const name of ['a', 'b', 'c']) {
+    hub.deliver(name, one);
+  }
   expect(hub.rollouts.planOf(fleet(two)).start).toEqual(['a']);
   hub.works.delete('a');
   hub.rollouts.forget('a');

@@ -67,7 +67,9 @@ export class Rollouts {
     const works = await this.#worksOf(foundation, cluster, signal);
     const found = works.flatMap((work) => deliveredBy(work) ?? []);
     const started = found.find(({ version }) => isSame(version, release.version));
-    if (started) return { ...release, updatedAt: started.updatedAt, isHeld: false };
+    if (started) {
+      return { ...release, updatedAt: started.updatedAt, isHeld: false };
+    }
     const [before] = found;
     // Nobody knows what it has, or it gets something else altogether: that is no new version of the same.
     if (before === undefined || !isComparable(before.version, release.version)) {
@@ -81,7 +83,9 @@ export class Rollouts {
       delete fleet.plan;
       this.#changed(foundation.key);
     }
-    if (member.startedAt !== undefined) return { ...release, updatedAt: member.startedAt, isHeld: false };
+    if (member.startedAt !== undefined) {
+      return { ...release, updatedAt: member.startedAt, isHeld: false };
+    }
     const crds = new Map([...release.crds, ...crdsOf(works)]);
     return { version: before.version, crds, updatedAt: before.updatedAt, isHeld: true };
   }
@@ -96,7 +100,11 @@ export class Rollouts {
     const { member, until, isChanged } = this.#update(fleet, foundation, cluster, isWritten);
     if (isChanged) {
       this.#changed(foundation.key);
-      for (const name of this.#plan(fleet, foundation).start) if (name !== cluster) this.#wakeCluster(name);
+      for (const name of this.#plan(fleet, foundation).start) {
+        if (name !== cluster) {
+          this.#wakeCluster(name);
+        }
+      }
     }
     return { phase: member.phase, ...(until === undefined ? {} : { until }) };
   }
@@ -108,12 +116,16 @@ export class Rollouts {
 
   #forget(cluster: string, isMeant: (fleet: Fleet) => boolean): void {
     for (const [key, fleet] of this.#fleets) {
-      if (!isMeant(fleet) || !fleet.members.delete(cluster)) continue;
+      if (!isMeant(fleet) || !fleet.members.delete(cluster)) {
+        continue;
+      }
       delete fleet.plan;
       this.#changed(key);
       // Who is next is found out by whoever asks: one is enough, it wakes the others.
       const waiting = [...fleet.members].find(([, { phase }]) => phase === 'Waiting');
-      if (waiting) this.#wakeCluster(waiting[0]);
+      if (waiting) {
+        this.#wakeCluster(waiting[0]);
+      }
     }
   }
 
@@ -127,20 +139,26 @@ export class Rollouts {
     const { key, release, rolloutStrategy } = foundation;
     const digest = JSON.stringify([versionText(release.version), rolloutStrategy]);
     const known = this.#fleets.get(key);
-    if (known?.digest === digest) return known;
+    if (known?.digest === digest) {
+      return known;
+    }
     const fleet: Fleet = { digest, members: new Map() };
     this.#fleets.set(key, fleet);
     const works = this.#caches.works.byIndex('owner', key).filter(isPart);
     for (const [cluster, own] of Map.groupBy(works, ({ metadata }) => metadata.namespace ?? '')) {
       const addOn = this.#caches.addOns.get({ namespace: cluster, name: addOnName });
-      if (addOn && isDetaching(addOn)) continue;
+      if (addOn && isDetaching(addOn)) {
+        continue;
+      }
       fleet.members.set(cluster, this.#memberOf(foundation, cluster, own).member);
     }
     return fleet;
   }
 
   #plan(fleet: Fleet, { key, rolloutStrategy, placement }: Foundation): RolloutPlan {
-    if (fleet.plan) return fleet.plan;
+    if (fleet.plan) {
+      return fleet.plan;
+    }
     const groups = this.#groupsOf(`${key.split('/')[0]}/${placement}`);
     const clusters = [...fleet.members].map(([name, { phase, isHealthy }]): RolloutCluster => {
       return { name, phase, isHealthy, group: groups.get(name) };
@@ -154,7 +172,9 @@ export class Rollouts {
     for (const { metadata, status } of this.#caches.decisions.byIndex('placement', placement)) {
       const index = Number(metadata.labels?.[keys.decisionGroupIndex] ?? 0);
       const name = metadata.labels?.[keys.decisionGroupName] ?? '';
-      for (const { clusterName } of status?.decisions ?? []) groups.set(clusterName, { index, name });
+      for (const { clusterName } of status?.decisions ?? []) {
+        groups.set(clusterName, { index, name });
+      }
     }
     return groups;
   }
@@ -165,7 +185,9 @@ export class Rollouts {
     const { member, until } = this.#memberOf(foundation, cluster, works, before?.startedAt, isWritten);
     const isChanged = before?.phase !== member.phase || before.isHealthy !== member.isHealthy;
     fleet.members.set(cluster, member);
-    if (isChanged) delete fleet.plan;
+    if (isChanged) {
+      delete fleet.plan;
+    }
     this.#forget(cluster, (other) => other !== fleet);
     return { member, until, isChanged };
   }

@@ -13,7 +13,9 @@ export function progressOfRollout(phase: Phase, { release, key }: Foundation): V
     const message = `waiting for its turn in the rollout of ${version} by GitOpsCluster ${key}`;
     return { type, status: 'True', reason: 'WaitingForRollout', message };
   }
-  if (phase !== 'TimeOut') return undefined;
+  if (phase !== 'TimeOut') {
+    return undefined;
+  }
   const message = `${version} is delivered, but not up and running in the time that rolloutStrategy.progressDeadline gives`;
   return { type, status: 'False', reason: 'Failed', message };
 }
@@ -23,8 +25,9 @@ export function sayRollout(plan: RolloutPlan, { release }: Pick<Foundation, 'rel
   const version = describeVersion(release.version);
   const { total, start, running, failed, waiting, unreachable, isStopped } = plan;
   const behind = start.length + waiting.length;
-  if (total === 0)
+  if (total === 0) {
     return { status: 'True', reason: 'NoClusters', message: 'No managed clusters selected by placement' };
+  }
   const done = total - behind - running.length - failed.length - unreachable.length;
   if (behind + running.length === 0) {
     const unwell = failed.length > 0 ? `; not well with it: ${namesText(failed)}` : '';
@@ -40,7 +43,9 @@ export function sayRollout(plan: RolloutPlan, { release }: Pick<Foundation, 'rel
     ...(behind > 0 ? [`${behind} to follow`] : []),
     ...(unreachable.length > 0 ? [`not reporting: ${namesText(unreachable)}`] : []),
   ].join(', ');
-  if (!isStopped) return { status: 'False', reason: 'InProgress', message: `Rolling out ${version}: ${parts}` };
+  if (!isStopped) {
+    return { status: 'False', reason: 'InProgress', message: `Rolling out ${version}: ${parts}` };
+  }
   const advice =
     'it goes on when these clusters are well, or with a higher maxFailures in spec.argoCDAgentAddon.rolloutStrategy';
   return { status: 'False', reason: 'Failed', message: `The rollout of ${version} is stopped: ${parts}; ${advice}` };

@@ -83,7 +83,9 @@ export function deliveredBy({
   metadata,
 }: ManifestWork): { version: Version; updatedAt: string | undefined } | undefined {
   const text = metadata.annotations?.[versionKeys.version];
-  if (text === undefined) return undefined;
+  if (text === undefined) {
+    return undefined;
+  }
   let content: unknown;
   try {
     content = JSON.parse(text);

@@ -34,7 +34,9 @@ export async function eventually<T>(
   for (;;) {
     try {
       const value = await probe();
-      if (value !== undefined && value !== false) return value;
+      if (value !== undefined && value !== false) {
+        return value;
+      }
     } catch (error) {
       last = error;
     }
@@ -166,7 +168,9 @@ export class HubFixture {
   /** Reports a work as the work agent would: applied, with these ready replicas. */
   async reportWork(cluster: string, name: string, ready = 1): Promise<void> {
     const work = await this.client.get(manifestWorks, { namespace: cluster, name });
-    if (!work) throw new Error(`no ManifestWork ${cluster}/${name}`);
+    if (!work) {
+      throw new Error(`no ManifestWork ${cluster}/${name}`);
+    }
     const now = rfc3339(new Date());
     const conditions = ['Applied', 'Available'].map((type) => ({
       type,

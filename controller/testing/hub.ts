@@ -49,7 +49,9 @@ export class TestHub {
   }
 
   get controller() {
-    if (!this.#running) throw new Error('no controller is running');
+    if (!this.#running) {
+      throw new Error('no controller is running');
+    }
     return this.#running.controller;
   }
 
@@ -110,7 +112,9 @@ export class TestHub {
     const found: Record<string, string> = {};
     for (const type of [gitOpsClusters, managedClusterAddOns, manifestWorks, placements, secrets, configMaps]) {
       for (const object of await this.client.list(type as typeof secrets)) {
-        if (object.metadata.name === pulse.name) continue;
+        if (object.metadata.name === pulse.name) {
+          continue;
+        }
         found[`${type.plural}/${keyOf(object)}`] = object.metadata.resourceVersion ?? '';
       }
     }
@@ -197,7 +201,9 @@ export class TestHub {
       await this.client.mergePatch(gitOpsClusters, one.metadata, { metadata: { finalizers: null } });
       await this.client.delete(gitOpsClusters, one.metadata);
     }
-    for (const one of await this.client.list(manifestWorks)) await this.client.delete(manifestWorks, one.metadata);
+    for (const one of await this.client.list(manifestWorks)) {
+      await this.client.delete(manifestWorks, one.metadata);
+    }
     for (const one of await this.client.list(managedClusterAddOns)) {
       await this.client.mergePatch(managedClusterAddOns, one.metadata, { metadata: { finalizers: null } });
       await this.client.delete(managedClusterAddOns, one.metadata);

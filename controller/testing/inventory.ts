@@ -27,9 +27,15 @@ export async function inventoryOf(client: KubeClient): Promise<Record<string, st
 export function differences(before: Record<string, string>, after: Record<string, string>): string[] {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   return keys.flatMap((key) => {
-    if (before[key] === after[key]) return [];
-    if (before[key] === undefined) return [`remains: ${key}`];
-    if (after[key] === undefined) return [`is missing: ${key}`];
+    if (before[key] === after[key]) {
+      return [];
+    }
+    if (before[key] === undefined) {
+      return [`remains: ${key}`];
+    }
+    if (after[key] === undefined) {
+      return [`is missing: ${key}`];
+    }
     return [`is changed: ${key}: ${before[key]} -> ${after[key]}`];
   });
 }

@@ -26,27 +26,37 @@ export function mortalClient(client: KubeClient, at: { write: number; when: 'bef
     resolve();
   };
   const survive = () => {
-    if (isDead) throw new Error('the process is dead');
+    if (isDead) {
+      throw new Error('the process is dead');
+    }
   };
   const intercept = async (method: (typeof writing)[number], args: unknown[]): Promise<unknown> => {
     survive();
     const call = () => (client[method] as (...all: unknown[]) => Promise<unknown>).apply(client, args);
     const [type, object] = args as [ResourceType, { name?: string; metadata?: { name: string } }];
-    if (type.plural === 'events') return call();
+    if (type.plural === 'events') {
+      return call();
+    }
     count += 1;
     const isLast = count === at.write;
-    if (isLast && at.when === 'before') die();
+    if (isLast && at.when === 'before') {
+      die();
+    }
     survive();
     const answer = await call();
     writes.push(`${method} ${type.plural} ${object.metadata?.name ?? object.name ?? ''}`);
-    if (isLast) die();
+    if (isLast) {
+      die();
+    }
     survive();
     return answer;
   };
   const mortal = new Proxy(client, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target);
-      if (typeof value !== 'function') return value;
+      if (typeof value !== 'function') {
+        return value;
+      }
       const method = writing.find((one) => one === name);
       return method ? (...args: unknown[]) => intercept(method, args) : value.bind(target);
     },

@@ -30,7 +30,9 @@ export async function argoCdAddress({ hub, hubNode }: Pick<Fleet, 'hub' | 'hubNo
   const slices = await waitForObjects(hub.client, endpointSlices, place, (all) => all.some(podOf));
   const pod = slices.map(podOf).find((name) => name !== undefined) ?? '';
   const endpoint = hubNode.podEndpoint(place.namespace, pod, 8080);
-  if (!endpoint) throw new Error(`the hub's node does not run pod ${pod}`);
+  if (!endpoint) {
+    throw new Error(`the hub's node does not run pod ${pod}`);
+  }
   return endpoint;
 }
 
@@ -65,7 +67,9 @@ export class ArgoCdApi {
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await this.#send(method, path, body);
     const text = await textOf(response);
-    if (response.statusCode === 200) return JSON.parse(text) as T;
+    if (response.statusCode === 200) {
+      return JSON.parse(text) as T;
+    }
     throw new ArgoCdError(`${method} ${path}`, response.statusCode ?? 0, text);
   }
 
@@ -76,7 +80,9 @@ export class ArgoCdApi {
   /** The messages of an endpoint that goes on; ends with the signal. */
   async *stream<T>(path: string, signal: AbortSignal): AsyncGenerator<T> {
     const response = await this.#send('GET', path, undefined, { accept: 'text/event-stream' }, signal);
-    if (response.statusCode !== 200) throw new ArgoCdError(path, response.statusCode ?? 0, await textOf(response));
+    if (response.statusCode !== 200) {
+      throw new ArgoCdError(path, response.statusCode ?? 0, await textOf(response));
+    }
     let rest = '';
     try {
       for await (const chunk of response.setEncoding('utf8')) {
@@ -84,14 +90,22 @@ export class ArgoCdApi {
         rest = lines.pop() ?? '';
         for (const line of lines) {
           const text = line.replace(/^data: /, '').trim();
-          if (text === '') continue;
+          if (text === '') {
+            continue;
+          }
           const message = JSON.parse(text) as { result?: T; error?: { message: string } };
-          if (message.error) throw new ArgoCdError(path, 200, message.error.message);
-          if (message.result !== undefined) yield message.result;
+          if (message.error) {
+            throw new ArgoCdError(path, 200, message.error.message);
+          }
+          if (message.result !== undefined) {
+            yield message.result;
+          }
         }
       }
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (!signal.aborted) {
+        throw error;
+      }
     }
   }
 
@@ -133,6 +147,8 @@ export class ArgoCdApi {
 
 async function textOf(response: IncomingMessage): Promise<string> {
   let text = '';
-  for await (const chunk of response.setEncoding('utf8')) text += chunk;
+  for await (const chunk of response.setEncoding('utf8')) {
+    text += chunk;
+  }
   return text;
 }

@@ -51,7 +51,9 @@ export class ArgoCdCli {
   /** Runs it and returns what it prints. @throws Error with what it says when it fails */
   async print(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await this.run(...args);
-    if (code !== 0) throw new Error(`argocd ${args.join(' ')}: exit code ${code}\n${stdout}${stderr}`);
+    if (code !== 0) {
+      throw new Error(`argocd ${args.join(' ')}: exit code ${code}\n${stdout}${stderr}`);
+    }
     return stdout;
   }
 
@@ -63,7 +65,9 @@ export class ArgoCdCli {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (chunk: string) => {
         printed += chunk;
-        if (accept(printed)) resolve();
+        if (accept(printed)) {
+          resolve();
+        }
       });
     }
     child.once('close', (code) => reject(new Error(`argocd ${args.join(' ')} ended with ${code}: ${printed}`)));

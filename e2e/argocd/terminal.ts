@@ -15,7 +15,9 @@ export class ArgoCdTerminal {
     this.closed = new Promise((resolve) => webSocket.once('close', resolve));
     webSocket.on('message', (message: Buffer) => {
       const { operation, data } = JSON.parse(message.toString()) as { operation: string; data: string };
-      if (operation === 'stdout') this.shown += data;
+      if (operation === 'stdout') {
+        this.shown += data;
+      }
       this.#look();
     });
     webSocket.on('error', () => undefined);
@@ -57,8 +59,11 @@ export class ArgoCdTerminal {
     const complain = () => reject(new Error(`the terminal shows ${JSON.stringify(this.shown)}, not ${text}`));
     const timer = setTimeout(complain, timeoutMs);
     this.#look = () => {
-      if (this.shown.includes(text)) resolve();
-      else if (this.#webSocket.readyState === WebSocket.CLOSED) complain();
+      if (this.shown.includes(text)) {
+        resolve();
+      } else if (this.#webSocket.readyState === WebSocket.CLOSED) {
+        complain();
+      }
     };
     this.#look();
     return promise.finally(() => clearTimeout(timer));

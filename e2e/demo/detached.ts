@@ -23,7 +23,9 @@ export async function goToBackground(status: () => TestbedStatus | undefined, en
   const control = await listenForControl(keptName, { status, stop: end });
   const write = process.stdout.write.bind(process.stdout);
   process.stdout.write = (text: string | Uint8Array) => {
-    if (process.connected) process.send?.({ text: String(text) } satisfies Message);
+    if (process.connected) {
+      process.send?.({ text: String(text) } satisfies Message);
+    }
     return write(text);
   };
   // A starter that goes before the fleet is up was killed: nobody knows of the fleet.
@@ -31,7 +33,9 @@ export async function goToBackground(status: () => TestbedStatus | undefined, en
   return {
     ready() {
       process.off('disconnect', end);
-      if (!process.connected) return;
+      if (!process.connected) {
+        return;
+      }
       process.send?.({ ready: true } satisfies Message);
       process.disconnect();
     },
@@ -60,9 +64,13 @@ export async function keepUp(colour: boolean): Promise<number> {
   await log.close();
   const interrupt = () => child.kill('SIGTERM');
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-  for (const signal of signals) process.on(signal, interrupt);
+  for (const signal of signals) {
+    process.on(signal, interrupt);
+  }
   const code = await untilReady(child);
-  for (const signal of signals) process.off(signal, interrupt);
+  for (const signal of signals) {
+    process.off(signal, interrupt);
+  }
   if (code !== 0 && code !== 130) {
     const complaints = (await readFile(logFile, 'utf8')).trimEnd().split('\n').slice(-20).join('\n');
     process.stderr.write(`The demo ended early. The end of ${logFile}:\n${complaints}\n`);
@@ -74,8 +82,11 @@ export async function keepUp(colour: boolean): Promise<number> {
 function untilReady(child: ChildProcess): Promise<number> {
   return new Promise((resolve) => {
     child.on('message', (message: Message) => {
-      if ('text' in message) process.stdout.write(message.text);
-      else resolve(0);
+      if ('text' in message) {
+        process.stdout.write(message.text);
+      } else {
+        resolve(0);
+      }
     });
     child.once('exit', (code) => resolve(code ?? 1));
   });
@@ -85,7 +96,9 @@ function untilReady(child: ChildProcess): Promise<number> {
 export async function down(): Promise<number> {
   const owner = (await callTestbed(keptName, 'GET'))?.pid;
   const ended = await callTestbed(keptName, 'DELETE');
-  while (owner !== undefined && isProcessAlive(owner)) await sleep(50);
+  while (owner !== undefined && isProcessAlive(owner)) {
+    await sleep(50);
+  }
   process.stdout.write(ended === undefined ? 'No fleet is up.\n' : 'The fleet is down.\n');
   return 0;
 }

@@ -27,7 +27,9 @@ export async function showsLive(
           `/api/v1/applications/${of.app}/resource-tree`,
         );
         const found = nodes.find(({ kind }) => kind === 'Pod');
-        if (found) return found;
+        if (found) {
+          return found;
+        }
         waitsFor(`the tree has ${nodes.map(({ kind }) => kind).join(', ') || 'nothing'} so far`);
         await sleep(200, undefined, { signal });
       }

@@ -20,15 +20,19 @@ Options:
 const values = parse();
 const colour = values.colour || (process.stdout.isTTY && process.stdout.hasColors() && !process.env.NO_COLOR);
 
-if (values.help) process.stdout.write(help);
-else if ([values.exit, values.keep, values.down].filter(Boolean).length > 1)
+if (values.help) {
+  process.stdout.write(help);
+} else if ([values.exit, values.keep, values.down].filter(Boolean).length > 1) {
   refuse('Say one of --exit, --keep, --down.');
-else if (!isProvider(values.provider)) refuse(`--provider: ${providerNames.join(' or ')}, not ${values.provider}.`);
-else if (values.provider !== 'local' && (values.keep || values.down))
+} else if (!isProvider(values.provider)) {
+  refuse(`--provider: ${providerNames.join(' or ')}, not ${values.provider}.`);
+} else if (values.provider !== 'local' && (values.keep || values.down)) {
   refuse('--keep and --down are for --provider local.');
-else if (values.down) process.exitCode = await down();
-else if (values.keep) process.exitCode = await keepUp(colour);
-else {
+} else if (values.down) {
+  process.exitCode = await down();
+} else if (values.keep) {
+  process.exitCode = await keepUp(colour);
+} else {
   const code = await runDemo({
     provider: values.provider,
     until: values.exit ? 'done' : 'interrupted',

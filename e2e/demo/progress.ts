@@ -72,7 +72,9 @@ export class Progress {
     let printedAt = begin;
     const look = () => {
       const now = performance.now();
-      if (now - begin < longMs || (reason === printed && now - printedAt < remindMs)) return;
+      if (now - begin < longMs || (reason === printed && now - printedAt < remindMs)) {
+        return;
+      }
       printed = reason;
       printedAt = now;
       this.say(this.#styled('dim', `… ${Math.round((now - begin) / 1_000)} s${reason && `, waiting: ${reason}`}`));

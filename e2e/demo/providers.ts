@@ -31,24 +31,32 @@ function local(): Provider {
     tools: 'etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache',
     check: checkRequirements,
     async prepare(options) {
-      for (const name of toolNames) await buildTool(name, options);
+      for (const name of toolNames) {
+        await buildTool(name, options);
+      }
     },
     async start(options) {
       fleet = await startFleet(options);
       return fleet;
     },
     async argoCd() {
-      if (!fleet) throw new Error('the fleet is not started');
+      if (!fleet) {
+        throw new Error('the fleet is not started');
+      }
       return await ArgoCdApi.login(await argoCdAddress(fleet), 'admin', await adminPassword(fleet.hub.client));
     },
     async argoCdForPeople() {
-      if (!fleet) throw new Error('the fleet is not started');
+      if (!fleet) {
+        throw new Error('the fleet is not started');
+      }
       const { host, port } = await argoCdAddress(fleet);
       const password = await adminPassword(fleet.hub.client);
       return `https://${host}:${port}, user admin, password ${password} (its certificate is one that it made for itself)`;
     },
     status() {
-      if (!fleet) return undefined;
+      if (!fleet) {
+        return undefined;
+      }
       const members = [...fleet.members.values()].map(({ cluster }) => cluster);
       return statusOf(fleet.folder, [fleet.hub, ...members]);
     },

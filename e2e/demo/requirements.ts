@@ -34,7 +34,9 @@ async function works(command: string, args: string[], signal: AbortSignal, other
   try {
     await run(command, args, { signal });
   } catch (error) {
-    if (signal.aborted) throw signal.reason;
+    if (signal.aborted) {
+      throw signal.reason;
+    }
     throw new RequirementError(`${otherwise} ${command} said: ${(error as Error).message.trim()}`);
   }
 }

@@ -46,7 +46,9 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
   const { signal } = interrupted;
   const interrupt = () => {
     // Asked twice: at once. What was started dies with this process.
-    if (signal.aborted) process.exit(130);
+    if (signal.aborted) {
+      process.exit(130);
+    }
     process.stdout.write('\nStopping everything …\n');
     interrupted.abort(new Interrupted());
   };
@@ -58,7 +60,9 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
         () => signal.aborted || interrupt(),
       )
     : undefined;
-  for (const signalName of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signalName, interrupt);
+  for (const signalName of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signalName, interrupt);
+  }
   const progress = new Progress({ colour });
   let code = 0;
   try {
@@ -72,10 +76,14 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
     await live(fleet, provider, progress, signal);
     await comeAndGo(fleet, progress, signal);
     process.stdout.write(`\n${progress.table()}\n`);
-    if (until === 'interrupted') await stay(fleet, provider, background, signal);
+    if (until === 'interrupted') {
+      await stay(fleet, provider, background, signal);
+    }
   } catch (error) {
     code = signal.aborted && signal.reason instanceof Interrupted ? 130 : 1;
-    if (code === 1) await tellFailure(error, fleet);
+    if (code === 1) {
+      await tellFailure(error, fleet);
+    }
     if (code === 1 && fleet && until === 'interrupted' && !detached) {
       process.stderr.write(
         `\nThe fleet is still up, with the logs of every process in ${fleet.folder}; Ctrl-C ends it.\n`,
@@ -84,7 +92,9 @@ export async function runDemo({ provider: name, until, detached, colour }: DemoO
     }
   }
   if (fleet) {
-    if (!signal.aborted) process.stdout.write('\nStopping everything …\n');
+    if (!signal.aborted) {
+      process.stdout.write('\nStopping everything …\n');
+    }
     await fleet.stop();
   }
   await background?.close();
@@ -96,7 +106,9 @@ class Interrupted extends Error {}
 async function tellFailure(error: unknown, fleet: SharedFleet | undefined): Promise<void> {
   const isPlain = [ToolError, RequirementError, KindRequirementError].some((kind) => error instanceof kind);
   const what = error instanceof Error ? (isPlain ? error.message : error.stack) : String(error);
-  if (fleet) process.stderr.write(`\n${await fleet.logs(20)}\n`);
+  if (fleet) {
+    process.stderr.write(`\n${await fleet.logs(20)}\n`);
+  }
   process.stderr.write(`\nThe demo failed: ${what}\n`);
 }
 
@@ -139,7 +151,9 @@ async function enroll(fleet: SharedFleet, progress: Progress, signal: AbortSigna
 async function live(fleet: SharedFleet, provider: Provider, progress: Progress, signal: AbortSignal): Promise<void> {
   const { hub, git } = fleet;
   const [member] = fleet.members.values();
-  if (!member) throw new Error('the fleet has no managed cluster');
+  if (!member) {
+    throw new Error('the fleet has no managed cluster');
+  }
   const { client, name } = member.cluster;
   const app = { namespace: argocd, name: `guestbook-${name}` };
   progress.chapter('Live');
@@ -186,7 +200,9 @@ async function live(fleet: SharedFleet, provider: Provider, progress: Progress, 
   });
   await progress.step('it is Synced and Healthy again', (waitsFor) => deployed(hub.client, app, waitsFor, { signal }));
   const api = await provider.argoCd?.();
-  if (api) await showsLive(api, { app: app.name, cluster: name, client }, progress, signal);
+  if (api) {
+    await showsLive(api, { app: app.name, cluster: name, client }, progress, signal);
+  }
 }
 
 /** The clock runs from before the act to the watch event that shows its effect; the watch is open before. */
@@ -263,7 +279,9 @@ ${background ? 'It runs in the background. End it: npm run demo -- --down' : 'Ct
 }
 
 async function untilAborted(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  if (!signal.aborted) {
+    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  }
 }
 
 /** What the GitOpsCluster says of itself. */

@@ -91,7 +91,9 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     ended.abort();
-    for (const end of stops.reverse()) await end();
+    for (const end of stops.reverse()) {
+      await end();
+    }
   };
   try {
     const testbed = await step(`hub and ${count} managed clusters: etcd, API server, controller manager`, () =>
@@ -103,7 +105,9 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
     );
     stops.push(() => Promise.all(nodes.map((node) => node.stop())));
     const [hubNode] = nodes;
-    if (!hubNode) throw new Error('the testbed has no hub');
+    if (!hubNode) {
+      throw new Error('the testbed has no hub');
+    }
     const git = await startGitServer(join(testbed.dir, 'git'));
     stops.push(() => git.stop());
     await step("Argo CD's API server, application-set controller and Redis on the hub", () =>

@@ -46,7 +46,9 @@ export async function watchObjects<T extends KubeObject>(
     ...(key && { fieldSelector: `metadata.name=${key.name}` }),
   });
   const running = informer.run(signal).catch((error: unknown) => {
-    if (!signal.aborted) throw error;
+    if (!signal.aborted) {
+      throw error;
+    }
   });
   await informer.synced(signal);
   const until = (accept: (objects: T[]) => boolean) =>
@@ -59,7 +61,9 @@ export async function watchObjects<T extends KubeObject>(
       };
       const look = () => {
         const objects = informer.list();
-        if (accept(objects)) end(() => resolve(objects));
+        if (accept(objects)) {
+          end(() => resolve(objects));
+        }
       };
       const onAbort = () => end(() => reject(signal.reason));
       const timer = setTimeout(() => {

@@ -60,7 +60,9 @@ async function listening(host: string, port: number): Promise<void> {
       socket.unref();
       socket.once('connect', () => socket.destroy());
     });
-    if (connected) return;
+    if (connected) {
+      return;
+    }
     await sleep(50);
   }
   throw new Error(`git daemon does not listen on ${host}:${port}`);

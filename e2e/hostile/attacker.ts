@@ -144,7 +144,9 @@ export class AttackCall {
     stream.on('data', (chunk: Buffer) => this.#take(chunk));
     this.end = new Promise((resolve) => {
       const look = (headers: Record<string, unknown>) => {
-        if (headers['grpc-status'] === undefined) return;
+        if (headers['grpc-status'] === undefined) {
+          return;
+        }
         const message = decodeURIComponent(String(headers['grpc-message'] ?? ''));
         this.#ended = true;
         resolve({ code: Number(headers['grpc-status']), message });
@@ -164,7 +166,9 @@ export class AttackCall {
 
   /** Writes bytes; resolves when more may be written, or the call is over. */
   async write(bytes: Uint8Array): Promise<void> {
-    if (this.#ended || this.stream.destroyed || this.stream.closed || this.stream.write(bytes)) return;
+    if (this.#ended || this.stream.destroyed || this.stream.closed || this.stream.write(bytes)) {
+      return;
+    }
     await new Promise<void>((resolve) => {
       const done = () => {
         this.stream.off('drain', done);
@@ -192,7 +196,9 @@ export class AttackCall {
 
   /** Sends events and resolves when each was acknowledged. */
   async sendAll(events: readonly WireEvent[]): Promise<void> {
-    for (const event of events) await this.send(event);
+    for (const event of events) {
+      await this.send(event);
+    }
     await until(
       'everything is acknowledged',
       async () => this.#ended || events.every(({ eventId }) => this.acknowledged.has(eventId)) || undefined,
@@ -207,7 +213,9 @@ export class AttackCall {
     this.#rest = Buffer.concat([this.#rest, chunk]);
     while (this.#rest.length >= 5) {
       const end = 5 + this.#rest.readUInt32BE(1);
-      if (this.#rest.length < end) return;
+      if (this.#rest.length < end) {
+        return;
+      }
       const payload = this.#rest.subarray(5, end);
       this.#rest = this.#rest.subarray(end);
       this.payloads.push(payload);
@@ -227,7 +235,9 @@ export class AttackCall {
       return;
     }
     this.events.push(event);
-    if (this.isPolite) void this.send(acknowledgement(event, agentSource));
+    if (this.isPolite) {
+      void this.send(acknowledgement(event, agentSource));
+    }
   }
 }
 

@@ -23,7 +23,9 @@ export function mutated(messages: readonly Uint8Array[], words: readonly string[
       return withEvent(original, (event) => spoilAttributes(event, words, random));
     default:
       return withEvent(original, (event) => {
-        for (let count = random.integer(1, 3); count > 0; count--) spoilPayload(event, words, random);
+        for (let count = random.integer(1, 3); count > 0; count--) {
+          spoilPayload(event, words, random);
+        }
       });
   }
 }
@@ -75,9 +77,13 @@ function spoilAttributes(event: CloudEvent, words: readonly string[], random: Ra
       break;
     default: {
       const [first, second] = random.shuffle(names);
-      if (first === undefined || second === undefined) return;
+      if (first === undefined || second === undefined) {
+        return;
+      }
       const kept = event.attributes[first];
-      if (kept === undefined) return;
+      if (kept === undefined) {
+        return;
+      }
       event.attributes[first] = event.attributes[second] ?? {};
       event.attributes[second] = kept;
     }
@@ -93,8 +99,11 @@ function spoilPayload(event: CloudEvent, words: readonly string[], random: Rando
   }
   const places = placesIn(payload);
   const place = places.length === 0 ? undefined : random.pick(places);
-  if (place === undefined) payload = oddValue(words, random);
-  else spoilPlace(place, places, words, random);
+  if (place === undefined) {
+    payload = oddValue(words, random);
+  } else {
+    spoilPlace(place, places, words, random);
+  }
   event.binaryData = Buffer.from(unrolled(payload));
 }
 
@@ -121,7 +130,9 @@ interface Place {
 }
 
 function placesIn(value: unknown, depth = 0): Place[] {
-  if (typeof value !== 'object' || value === null || depth > 20) return [];
+  if (typeof value !== 'object' || value === null || depth > 20) {
+    return [];
+  }
   const parent = value as Record<string, unknown>;
   return Object.keys(parent).flatMap((key) => [
     { parent, key, value: parent[key] },

@@ -133,7 +133,9 @@ export class Stage {
   /** The client certificate of an agent. */
   certificateOf(name: string): KeyCertificate {
     const found = this.#certificates.get(name);
-    if (found === undefined) throw new Error(`there is no certificate of ${name}`);
+    if (found === undefined) {
+      throw new Error(`there is no certificate of ${name}`);
+    }
     return found;
   }
 
@@ -194,7 +196,9 @@ export class Stage {
   }
 
   #dismiss(): void {
-    for (const attacker of this.#attackers) attacker.close();
+    for (const attacker of this.#attackers) {
+      attacker.close();
+    }
     this.#attackers = [];
   }
 }

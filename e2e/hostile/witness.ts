@@ -90,7 +90,9 @@ export class Witness {
   }
 
   #take(stream: EventStream, event: WireEvent): void {
-    if (isAcknowledgement(event)) return;
+    if (isAcknowledgement(event)) {
+      return;
+    }
     this.#received.push(event);
     stream.send(acknowledgement(event, agentSource));
   }

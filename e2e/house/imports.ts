@@ -20,8 +20,11 @@ export function readImports(root: string): ImportGraph {
 function* sources(root: string, folder = ''): Generator<string> {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory() && !ignored.has(entry.name)) yield* sources(root, path);
-    else if (entry.isFile() && entry.name.endsWith('.ts')) yield path;
+    if (entry.isDirectory() && !ignored.has(entry.name)) {
+      yield* sources(root, path);
+    } else if (entry.isFile() && entry.name.endsWith('.ts')) {
+      yield path;
+    }
   }
 }
 
@@ -42,16 +45,25 @@ export function brokenWalls(graph: ImportGraph): string[] {
     for (const target of imports) {
       const to = roomOf(target);
       const report = (rule: string) => broken.push(`${file} imports ${target}: ${rule}`);
-      if (from === to) continue;
-      if (programs.includes(from) && !['proto'].includes(to) && !to.startsWith('lib/') && !isTest(file))
+      if (from === to) {
+        continue;
+      }
+      if (programs.includes(from) && !['proto'].includes(to) && !to.startsWith('lib/') && !isTest(file)) {
         report('a program imports only lib and proto');
-      if (from.startsWith('lib/') && !to.startsWith('lib/') && to !== 'proto' && !isTest(file))
+      }
+      if (from.startsWith('lib/') && !to.startsWith('lib/') && to !== 'proto' && !isTest(file)) {
         report('lib imports only lib and proto');
-      if (['lib/sync', 'lib/argocd'].includes(from) && ['lib/kube', 'lib/wire', 'proto'].includes(to))
+      }
+      if (['lib/sync', 'lib/argocd'].includes(from) && ['lib/kube', 'lib/wire', 'proto'].includes(to)) {
         report('the engine and the rules know neither Kubernetes nor gRPC');
+      }
       const isFace = target === `${to}/index.ts` || (isForTests(file) && target === `${to}/testing.ts`);
-      if (to.startsWith('lib/') && !isFace) report(`import ${to}/index.ts, its public face`);
-      if (['e2e', 'bench'].includes(from) && programs.includes(to)) report('programs are run, not imported');
+      if (to.startsWith('lib/') && !isFace) {
+        report(`import ${to}/index.ts, its public face`);
+      }
+      if (['e2e', 'bench'].includes(from) && programs.includes(to)) {
+        report('programs are run, not imported');
+      }
     }
   }
   return broken;
@@ -61,18 +73,26 @@ export function brokenWalls(graph: ImportGraph): string[] {
 export function findCycle(graph: ImportGraph): string[] | undefined {
   const done = new Set<string>();
   const visit = (file: string, path: string[]): string[] | undefined => {
-    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
-    if (done.has(file)) return undefined;
+    if (path.includes(file)) {
+      return [...path.slice(path.indexOf(file)), file];
+    }
+    if (done.has(file)) {
+      return undefined;
+    }
     for (const next of graph.get(file) ?? []) {
       const cycle = visit(next, [...path, file]);
-      if (cycle) return cycle;
+      if (cycle) {
+        return cycle;
+      }
     }
     done.add(file);
     return undefined;
   };
   for (const file of graph.keys()) {
     const cycle = visit(file, []);
-    if (cycle) return cycle;
+    if (cycle) {
+      return cycle;
+    }
   }
   return undefined;
 }

@@ -40,7 +40,9 @@ describe("the chart's documentation", () => {
     const unknown = valuesOf(chart).filter((path) => {
       let at: Schema | undefined = schema;
       for (const key of path) {
-        if (at && !at.properties) return false;
+        if (at && !at.properties) {
+          return false;
+        }
         at = at?.properties?.[key];
       }
       return at === undefined;

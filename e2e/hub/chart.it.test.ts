@@ -21,7 +21,9 @@ async function render(values: Record<string, unknown> = {}): Promise<Rendered[]>
 
 function named(objects: Rendered[], kind: string, name: string): Rendered {
   const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-  if (!found) throw new Error(`no ${kind} ${name} was rendered`);
+  if (!found) {
+    throw new Error(`no ${kind} ${name} was rendered`);
+  }
   return found;
 }
 
@@ -125,7 +127,9 @@ describe('the charts', () => {
 
   it('serve live access: both proxies, and a server of Argo CD that looks for its cache in the one of them', async () => {
     const objects = await render({ 'hubArgoCD.install': true });
-    for (const name of ['argocd-agent-resource-proxy', 'argocd-agent-redis-proxy']) named(objects, 'Service', name);
+    for (const name of ['argocd-agent-resource-proxy', 'argocd-agent-redis-proxy']) {
+      named(objects, 'Service', name);
+    }
     const [policy] = objects.filter(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && /principal$/.test(metadata.name),
     );

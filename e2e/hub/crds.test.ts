@@ -42,23 +42,35 @@ function schemaOf(crd: CustomResourceDefinition, version: string): Schema {
 /** What the compact schema says and the real one does not: "" when it only says less. */
 function contradictions(compact: Schema, real: Schema, path: string): string[] {
   const found: string[] = [];
-  if (compact.type !== real.type) found.push(`${path} is ${compact.type}, really ${real.type}`);
-  if (compact.enum && JSON.stringify(compact.enum) !== JSON.stringify(real.enum))
+  if (compact.type !== real.type) {
+    found.push(`${path} is ${compact.type}, really ${real.type}`);
+  }
+  if (compact.enum && JSON.stringify(compact.enum) !== JSON.stringify(real.enum)) {
     found.push(`${path} has another enum`);
+  }
   for (const name of compact.required ?? []) {
-    if (!real.required?.includes(name)) found.push(`${path}.${name} is not really required`);
+    if (!real.required?.includes(name)) {
+      found.push(`${path}.${name} is not really required`);
+    }
   }
   for (const [name, schema] of Object.entries(compact.properties ?? {})) {
     const other = real.properties?.[name];
-    if (!other) found.push(`${path}.${name} does not really exist`);
-    else found.push(...contradictions(schema, other, `${path}.${name}`));
+    if (!other) {
+      found.push(`${path}.${name} does not really exist`);
+    } else {
+      found.push(...contradictions(schema, other, `${path}.${name}`));
+    }
   }
   if (compact.properties && !compact['x-kubernetes-preserve-unknown-fields']) {
     for (const name of Object.keys(real.properties ?? {})) {
-      if (!(name in compact.properties)) found.push(`${path}.${name} would be pruned`);
+      if (!(name in compact.properties)) {
+        found.push(`${path}.${name} would be pruned`);
+      }
     }
   }
-  if (compact.items && real.items) found.push(...contradictions(compact.items, real.items, `${path}[]`));
+  if (compact.items && real.items) {
+    found.push(...contradictions(compact.items, real.items, `${path}[]`));
+  }
   return found;
 }
 
@@ -92,14 +104,18 @@ describe.skipIf(!existsSync(shared))('the compact CRDs against the real ones', a
 
   it('types the fields that the work needs most', async () => {
     const [work] = (await ocmCrds('hub')).filter((crd) => crd.spec?.names.kind === 'ManifestWork');
-    if (!work) throw new Error('no ManifestWork');
+    if (!work) {
+      throw new Error('no ManifestWork');
+    }
     const spec = schemaOf(work, 'v1').properties?.spec;
     expect(spec?.properties?.deleteOption?.properties?.propagationPolicy?.enum).toContain('Orphan');
   });
 });
 
 describe.skipIf(!existsSync(shared))('the GitOpsCluster CRD against the original', async () => {
-  if (!existsSync(shared)) return;
+  if (!existsSync(shared)) {
+    return;
+  }
   const [ours] = await readCrds(gitOpsFolder);
   const original = parse(
     await readFile(join(shared, 'gitopscluster/gitopsclusters.yaml'), 'utf8'),
@@ -114,7 +130,9 @@ describe.skipIf(!existsSync(shared))('the GitOpsCluster CRD against the original
   });
 
   it('has every field of the original, with the same type, and requires no more', () => {
-    if (!ours) throw new Error('the chart has no GitOpsCluster CRD');
+    if (!ours) {
+      throw new Error('the chart has no GitOpsCluster CRD');
+    }
     const lost = (was: Schema, is: Schema | undefined, path: string): string[] => [
       ...(is?.type === was.type ? [] : [`${path}: ${was.type} has become ${is?.type}`]),
       ...(is?.required ?? [])

@@ -42,11 +42,17 @@ export async function installCrds(
   const informer = new Informer({ client, type: crds });
   const established = new Promise<void>((resolve) => {
     const look = (definition: CustomResourceDefinition) => {
-      if (isEstablished(definition)) waiting.delete(definition.metadata.name);
-      if (waiting.size === 0) resolve();
+      if (isEstablished(definition)) {
+        waiting.delete(definition.metadata.name);
+      }
+      if (waiting.size === 0) {
+        resolve();
+      }
     };
     informer.subscribe({ added: look, updated: (_, now) => look(now) });
-    if (signal?.aborted) resolve();
+    if (signal?.aborted) {
+      resolve();
+    }
     signal?.addEventListener('abort', () => resolve(), { once: true });
   });
   const watching = informer.run(signal ? AbortSignal.any([signal, ended.signal]) : ended.signal);

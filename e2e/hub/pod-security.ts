@@ -22,7 +22,9 @@ export async function restrictedRefusals(client: KubeClient, namespace: string, 
       const made = await client.request(`/api/v1/namespaces/${namespace}/pods?dryRun=All`, { method: 'POST', body });
       await made.body.text();
     } catch (error) {
-      if (!isForbidden(error)) throw error;
+      if (!isForbidden(error)) {
+        throw error;
+      }
       refusals.push(`${of}: ${(error as Error).message}`);
     }
   }

@@ -24,7 +24,9 @@ async function render(values: Record<string, unknown> = {}): Promise<Rendered[]>
 
 function named(objects: Rendered[], kind: string, name: string): Rendered {
   const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
-  if (!found) throw new Error(`no ${kind} ${name} was rendered`);
+  if (!found) {
+    throw new Error(`no ${kind} ${name} was rendered`);
+  }
   return found;
 }
 
@@ -53,7 +55,9 @@ describe('the chart of the basic pull model', () => {
       ['RoleBinding', 'ocm-placement-consumer:argocd'],
     ] as const) {
       const { metadata } = named(objects, kind, name);
-      if (!kind.startsWith('Cluster')) expect(metadata.namespace, name).toBe('argocd');
+      if (!kind.startsWith('Cluster')) {
+        expect(metadata.namespace, name).toBe('argocd');
+      }
     }
     expect(named(objects, 'ClusterManagementAddOn', 'argocd')).toMatchObject({
       metadata: { annotations: { 'addon.open-cluster-management.io/lifecycle': 'addon-manager' } },
@@ -123,7 +127,9 @@ describe('the chart of the basic pull model', () => {
       for (const rule of object.rules ?? []) {
         const all = [...(rule.apiGroups ?? []), ...(rule.resources ?? []), ...rule.verbs];
         expect(all, `${object.kind} ${object.metadata.name}`).not.toContain('*');
-        if (object.kind === 'ClusterRole') expect(rule.resources).not.toContain('secrets');
+        if (object.kind === 'ClusterRole') {
+          expect(rule.resources).not.toContain('secrets');
+        }
       }
     }
   });

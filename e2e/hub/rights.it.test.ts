@@ -54,12 +54,16 @@ async function start(namespace: string, deployment: string, entry: string, args:
   const { spec } = (await hub.client.get(deployments, { namespace, name: deployment })) ?? {};
   const [container] = spec?.template?.spec?.containers ?? [];
   const name = spec?.template?.spec?.serviceAccountName;
-  if (!container || !name) throw new Error(`Deployment ${deployment} is incomplete`);
+  if (!container || !name) {
+    throw new Error(`Deployment ${deployment} is incomplete`);
+  }
   const env: Record<string, string> = { POD_NAMESPACE: namespace, POD_NAME: deployment };
   for (const { name: variable, value, valueFrom } of container.env ?? []) {
     const { name: map = '', key = '' } = (valueFrom?.configMapKeyRef ?? {}) as { name?: string; key?: string };
     const found = value ?? (map && (await hub.client.get(configMaps, { namespace, name: map }))?.data?.[key]);
-    if (found !== undefined && found !== '') env[variable] = found;
+    if (found !== undefined && found !== '') {
+      env[variable] = found;
+    }
   }
   const program = new Podlike(entry, [...(args.length > 0 ? args : (container.args ?? []))], {
     ...env,
@@ -78,7 +82,9 @@ async function until<T extends KubeObject>(type: ReturnType<typeof resourceType<
     await informer.synced();
     await new Promise<void>((resolve, reject) => {
       const look = () => {
-        if (holds(informer.list())) resolve();
+        if (holds(informer.list())) {
+          resolve();
+        }
       };
       informer.subscribe({ added: look, updated: look, deleted: look });
       look();

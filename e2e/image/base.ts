@@ -40,24 +40,34 @@ function layOut(root: string): void {
   for (const folder of ['usr/bin', 'usr/local/bin', 'usr/lib', 'usr/lib64', 'etc/ssl/certs', 'root', 'proc', 'sys']) {
     mkdirSync(join(root, folder), { recursive: true });
   }
-  for (const folder of ['dev', 'run', 'var/tmp']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['dev', 'run', 'var/tmp']) {
+    mkdirSync(join(root, folder), { recursive: true });
+  }
   mkdirSync(join(root, 'tmp'), { mode: 0o1777 });
-  for (const folder of ['bin', 'lib', 'lib64']) symlinkSync(`usr/${folder}`, join(root, folder));
+  for (const folder of ['bin', 'lib', 'lib64']) {
+    symlinkSync(`usr/${folder}`, join(root, folder));
+  }
   const put = (from: string, to: string) => {
     mkdirSync(dirname(join(root, to)), { recursive: true });
     copyFileSync(from, join(root, to));
   };
   put(process.execPath, 'usr/local/bin/node');
-  for (const command of commands) put(`/bin/${command}`, `usr/bin/${command}`);
+  for (const command of commands) {
+    put(`/bin/${command}`, `usr/bin/${command}`);
+  }
   for (const program of [process.execPath, ...commands.map((command) => `/bin/${command}`)]) {
-    for (const library of librariesOf(program)) put(library, library);
+    for (const library of librariesOf(program)) {
+      put(library, library);
+    }
   }
   // …/npm/bin/npm-cli.js
   const npm = realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim());
   cpSync(dirname(dirname(npm)), join(root, 'usr/local/lib/node_modules/npm'), { recursive: true });
   symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(root, 'usr/local/bin/npm'));
   const authorities = process.env.NODE_EXTRA_CA_CERTS ?? '/etc/ssl/certs/ca-certificates.crt';
-  if (existsSync(authorities)) put(authorities, 'etc/ssl/certs/ca-certificates.crt');
+  if (existsSync(authorities)) {
+    put(authorities, 'etc/ssl/certs/ca-certificates.crt');
+  }
   writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0::/root:/bin/sh\n');
   writeFileSync(join(root, 'etc/group'), 'root:x:0:\n');
 }

@@ -6,7 +6,9 @@ const machine =
   (commands: Record<string, string | Error>): Runner =>
   async (command) => {
     const answer = commands[command] ?? Object.assign(new Error(`spawn ${command} ENOENT`), { code: 'ENOENT' });
-    if (answer instanceof Error) throw answer;
+    if (answer instanceof Error) {
+      throw answer;
+    }
     return answer;
   };
 const noDaemon = Object.assign(new Error('Command failed'), {

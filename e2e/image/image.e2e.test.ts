@@ -36,19 +36,31 @@ const podman = async (...args: string[]) => (await run('podman', [...podmanFlags
 
 /** Why this machine cannot run the suite; undefined when it can. With TEST_IMAGE=1 it has to, with TEST_IMAGE=0 it need not. */
 const obstacle = process.env.TEST_IMAGE === '1' ? undefined : await findObstacle();
-if (obstacle !== undefined) console.log(`The image is not tested: ${obstacle}.`);
+if (obstacle !== undefined) {
+  console.log(`The image is not tested: ${obstacle}.`);
+}
 
 async function findObstacle(): Promise<string | undefined> {
-  if (process.env.TEST_IMAGE === '0') return 'TEST_IMAGE=0';
-  if (process.getuid?.() !== 0) return 'containers of this suite need root';
+  if (process.env.TEST_IMAGE === '0') {
+    return 'TEST_IMAGE=0';
+  }
+  if (process.getuid?.() !== 0) {
+    return 'containers of this suite need root';
+  }
   for (const name of ['podman', 'buildah', 'runc']) {
     const args = name === 'runc' ? ['--version'] : [...podmanFlags, 'info'];
     const { code } = (await failureOf(run(name, args))) ?? {};
-    if (code === 'ENOENT') return `${name} is not installed (apt-get install podman buildah runc)`;
-    if (code !== undefined) return `${name} ${args.join(' ')} fails`;
+    if (code === 'ENOENT') {
+      return `${name} is not installed (apt-get install podman buildah runc)`;
+    }
+    if (code !== undefined) {
+      return `${name} ${args.join(' ')} fails`;
+    }
   }
   const noContainer = await failureOf(tryContainer());
-  if (noContainer) return `podman runs no containers here: ${lastLine(noContainer)}`;
+  if (noContainer) {
+    return `podman runs no containers here: ${lastLine(noContainer)}`;
+  }
   const noPackages = await failureOf(run('npm', [...npmProbe, '--fetch-retries=0', '--fetch-timeout=20000']));
   return noPackages && `the package registry does not answer: ${lastLine(noPackages)}`;
 }
@@ -108,18 +120,26 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
     });
     const build = run(command, [...podmanFlags, ...args], { cwd: project, maxBuffer: 64 * 1024 * 1024 });
     const failure = await failureOf(build);
-    if (failure === undefined) return;
+    if (failure === undefined) {
+      return;
+    }
     const said = `${failure.stderr ?? ''}${failure.message}`;
-    if (process.env.TEST_IMAGE === '1' || !noFaultOfOurs.test(said)) throw failure;
+    if (process.env.TEST_IMAGE === '1' || !noFaultOfOurs.test(said)) {
+      throw failure;
+    }
     reason = `the image cannot be built here: ${noFaultOfOurs.exec(said)?.[0]}`;
     console.log(`The image is not tested: ${reason}.`);
   }, 900_000);
   beforeEach(({ skip }) => {
-    if (reason !== undefined) skip(reason);
+    if (reason !== undefined) {
+      skip(reason);
+    }
   });
   afterAll(async () => {
     const left = (await podman('ps', '--all', '--quiet', '--filter', `ancestor=${tag}`)).trim();
-    if (left !== '') await podman('rm', '--force', '--time', '0', ...left.split('\n'));
+    if (left !== '') {
+      await podman('rm', '--force', '--time', '0', ...left.split('\n'));
+    }
     await podman('rmi', '--force', '--ignore', tag, base);
     await rm(folder, { recursive: true, force: true });
   });
@@ -136,7 +156,9 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
     const text = await podman('run', '--rm', ...limitFlags, '--network', 'none', '--entrypoint', 'sh', tag, '-c', look);
     const found = text.split('\n');
     expect(found).toEqual(expect.arrayContaining(['argocd-agent', 'gitops-controller', 'node', 'templates', 'zod']));
-    for (const name of ['npm', 'typescript', 'vitest', 'e2e']) expect(found).not.toContain(name);
+    for (const name of ['npm', 'typescript', 'vitest', 'e2e']) {
+      expect(found).not.toContain(name);
+    }
   });
 
   test.each([
@@ -167,7 +189,9 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
   describe.skipIf(takesTime)(`delivered to a fleet${takesTime ? ' (skipped: in CI with TEST_IMAGE=1)' : ''}`, () => {
     let fleet: Fleet;
     beforeAll(async () => {
-      if (reason !== undefined) return;
+      if (reason !== undefined) {
+        return;
+      }
       const images = { 'quay.io/open-cluster-management/argocd-fleet': builtImage(tag) };
       fleet = await startFleet({ labels: selectedClusters, images });
       await fleet.git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');

@@ -39,7 +39,9 @@ async function main(): Promise<number> {
       process.stdout.write(help);
       return 0;
     }
-    if (values.engine !== undefined && !isEngine(values.engine)) return refuse(`--engine: no ${values.engine}`);
+    if (values.engine !== undefined && !isEngine(values.engine)) {
+      return refuse(`--engine: no ${values.engine}`);
+    }
     const engine = await findEngine(values.engine === undefined ? engineNames : [values.engine]);
     const { command, args } = buildCommand({
       engine,

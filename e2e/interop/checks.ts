@@ -34,16 +34,22 @@ export async function allAcknowledged(stream: GoStream, source: string, until: U
 export function eventsAbout(stream: GoStream, name: string, from = 0): GoEvent[] {
   const events = new Map<string, GoEvent>();
   for (const event of stream.received.slice(from)) {
-    if (targetOf(event) === 'eventProcessed' || payloadOf<GoObject>(event)?.metadata?.name !== name) continue;
+    if (targetOf(event) === 'eventProcessed' || payloadOf<GoObject>(event)?.metadata?.name !== name) {
+      continue;
+    }
     const key = `${typeOf(event)} ${keyOf(event)}`;
-    if (!events.has(key)) events.set(key, event);
+    if (!events.has(key)) {
+      events.set(key, event);
+    }
   }
   return [...events.values()];
 }
 
 /** The recorded object as a user makes it, under another name and perhaps in a namespace. */
 export function asMade(recorded: GoObject | undefined, name: string, namespace?: string): GoObject {
-  if (recorded === undefined) throw new Error('there is no recorded object');
+  if (recorded === undefined) {
+    throw new Error('there is no recorded object');
+  }
   const { metadata, status: _, operation: __, kind: ___, apiVersion: ____, ...content } = structuredClone(recorded);
   const { labels, annotations, finalizers } = metadata;
   const kept = Object.entries({ namespace, labels, annotations, finalizers }).filter(

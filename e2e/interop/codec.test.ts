@@ -12,11 +12,15 @@ describe.skipIf(!hasRecordings)('recorded messages (only where ../shared is)', (
   test.each(recordingNames())('%s: read and written alike by two codecs', (name) => {
     let compared = 0;
     for (const line of recordedLines(name)) {
-      if (line.bytes === undefined) continue;
+      if (line.bytes === undefined) {
+        continue;
+      }
       const bytes = bytesOf(line);
       const schema = messagesOf[line.rpc]?.[line.dir];
       const what = `${name}, line ${line.seq}`;
-      if (schema === undefined) throw new Error(`${what}: no message is known for ${line.rpc}`);
+      if (schema === undefined) {
+        throw new Error(`${what}: no message is known for ${line.rpc}`);
+      }
       const written = writeMessage(schema, messageOfLine(line));
       // The Go runtime writes maps in any order, so events have the same length and fields, not the same bytes.
       if (line.rpc === methods.subscribe) {
@@ -37,7 +41,10 @@ describe.skipIf(!hasRecordings)('recorded messages (only where ../shared is)', (
 test('what is no message is not read', () => {
   for (const hex of ['0a', '0a05', '0a0201', '12', '0800', '1a00', '0a00']) {
     const read = () => readEvent(Buffer.from(hex, 'hex'));
-    if (hex === '0a00') expect(read().attributes.size).toBe(0);
-    else expect(read, hex).toThrow();
+    if (hex === '0a00') {
+      expect(read().attributes.size).toBe(0);
+    } else {
+      expect(read, hex).toThrow();
+    }
   }
 });

@@ -45,7 +45,9 @@ function throughTheDoor({ line }: RecordedEvent) {
     other: (event) => others.push(event),
   });
   peer.event(decodeEvent(Event.decode(bytesOf(line)).event));
-  for (const message of messages) peer.connection.acknowledge(message);
+  for (const message of messages) {
+    peer.connection.acknowledge(message);
+  }
   return { source, messages, others, acknowledged, sent, complaints };
 }
 

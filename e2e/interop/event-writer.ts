@@ -51,7 +51,9 @@ export class GoEventWriter {
   /** Queues an event. */
   add(event: GoEvent): void {
     const resource = extensionOf(event, 'resourceid');
-    if (resource === '') return;
+    if (resource === '') {
+      return;
+    }
     const type = typeOf(event);
     let queue = this.#unsent.get(resource) ?? [];
     if (type === 'delete') {
@@ -68,9 +70,13 @@ export class GoEventWriter {
     const resource = extensionOf(acknowledgement, 'resourceid');
     const id = extensionOf(acknowledgement, 'eventid');
     const sent = this.#sent.get(resource);
-    if (sent !== undefined && extensionOf(sent.event, 'eventid') === id) return this.#sent.delete(resource);
+    if (sent !== undefined && extensionOf(sent.event, 'eventid') === id) {
+      return this.#sent.delete(resource);
+    }
     const [front, ...rest] = this.#unsent.get(resource) ?? [];
-    if (front === undefined || extensionOf(front, 'eventid') !== id) return false;
+    if (front === undefined || extensionOf(front, 'eventid') !== id) {
+      return false;
+    }
     this.#keep(resource, rest);
     return true;
   }
@@ -79,7 +85,9 @@ export class GoEventWriter {
   start(send: (event: GoEvent) => void): void {
     this.stop();
     this.#send = send;
-    for (const sent of this.#sent.values()) sent.retryAt = 0;
+    for (const sent of this.#sent.values()) {
+      sent.retryAt = 0;
+    }
     this.#timer = setInterval(() => this.#tick(), this.#pace.tickMs);
   }
 
@@ -92,20 +100,28 @@ export class GoEventWriter {
   #tick(): void {
     const resources = [...new Set([...this.#unsent.keys(), ...this.#sent.keys()])];
     const shuffled = resources.map((resource) => ({ resource, at: this.#random() })).sort((a, b) => a.at - b.at);
-    for (const { resource } of shuffled) this.#sendOne(resource);
+    for (const { resource } of shuffled) {
+      this.#sendOne(resource);
+    }
   }
 
   #sendOne(resource: string): void {
     const waiting = this.#sent.get(resource);
     if (waiting !== undefined) {
-      if (waiting.retryAt > Date.now()) return;
-      if (waiting.retryAt > 0) this.resends += 1;
+      if (waiting.retryAt > Date.now()) {
+        return;
+      }
+      if (waiting.retryAt > 0) {
+        this.resends += 1;
+      }
       this.#schedule(waiting);
       this.#send?.(waiting.event);
       return;
     }
     const [front, ...rest] = this.#unsent.get(resource) ?? [];
-    if (front === undefined) return;
+    if (front === undefined) {
+      return;
+    }
     this.#keep(resource, rest);
     if (targetOf(front) === 'eventProcessed' || targetOf(front) === 'heartbeat') {
       this.#send?.(front);
@@ -124,8 +140,11 @@ export class GoEventWriter {
   }
 
   #keep(resource: string, queue: GoEvent[]): void {
-    if (queue.length === 0) this.#unsent.delete(resource);
-    else this.#unsent.set(resource, queue);
+    if (queue.length === 0) {
+      this.#unsent.delete(resource);
+    } else {
+      this.#unsent.set(resource, queue);
+    }
   }
 }
 

@@ -45,8 +45,11 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
   const argo = (name: string, fields: Partial<Record<keyof GoObject, unknown>>) =>
     lab.agent.change(name, (object) => {
       for (const [field, value] of Object.entries(fields)) {
-        if (value === undefined) delete object[field];
-        else object[field] = value;
+        if (value === undefined) {
+          delete object[field];
+        } else {
+          object[field] = value;
+        }
       }
     });
 
@@ -136,7 +139,9 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
   test('what became of a request may come before its acknowledgement: in one tick, in any order', async () => {
     const operation = { sync: { revision: 'x' } };
     const names = Array.from({ length: 12 }, (_, index) => `quick-${index}`);
-    for (const name of names) await lab.deploy(name);
+    for (const name of names) {
+      await lab.deploy(name);
+    }
     await acknowledged();
     for (const [index, name] of names.entries()) {
       await lab.edit(name, index % 2 === 0 ? { metadata: { annotations: { [wish]: 'normal' } } } : { operation });
@@ -182,7 +187,9 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
     }
     await acknowledged();
     const sent = stream().sent.filter((event) => payloadOf<GoObject>(event)?.metadata?.name === name);
-    for (const event of sent) stream().writer.add(changed(event, { strings: { sentat: undefined } }));
+    for (const event of sent) {
+      stream().writer.add(changed(event, { strings: { sentat: undefined } }));
+    }
     await acknowledged();
     expect(await lab.onHub(name)).toMatchObject({ status: { health: { message: 'round 3' } } });
     expect(stream().refused).toEqual([]);
@@ -276,9 +283,12 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
       const ours = (change: string, from: number) =>
         about(name, from).filter((event) => typeOf(event) === change && targetOf(event) === target);
       const made = asMade(payloadOf<GoObject>(theirs('create')), name, namespace);
-      if (target === 'appproject') Object.assign(made.spec ?? {}, onHubForm);
-      if (target === 'repository')
+      if (target === 'appproject') {
+        Object.assign(made.spec ?? {}, onHubForm);
+      }
+      if (target === 'repository') {
         Object.assign(made.data ?? {}, { project: Buffer.from('sample').toString('base64') });
+      }
       const from = now();
       await client.create(type, made as never);
       await lab.until(() => expect(ours('create', from)).toHaveLength(1));
@@ -354,7 +364,9 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
   });
 
   test('the agent restarts: only what differs is sent', async () => {
-    for (const name of ['stays', 'changes', 'goes']) await lab.deploy(name);
+    for (const name of ['stays', 'changes', 'goes']) {
+      await lab.deploy(name);
+    }
     await acknowledged();
     lab.agent.restart();
     await lab.edit('changes', { spec: { info: [{ name: 'while', value: 'away' }] } });
@@ -376,7 +388,9 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
   });
 
   test('the principal restarts: asks what the agent holds, and sends only what differs', async () => {
-    for (const name of ['remains', 'differs', 'vanishes']) await lab.deploy(name);
+    for (const name of ['remains', 'differs', 'vanishes']) {
+      await lab.deploy(name);
+    }
     const gone = copy('vanishes')?.metadata.annotations?.['argocd.argoproj.io/source-uid'];
     await acknowledged();
     await lab.hub.principal.stop('SIGKILL');
@@ -426,7 +440,9 @@ function moved(event: GoEvent): GoEvent {
 /** A repository of our AppProject instead of the recorded one's. */
 function withProject(event: GoEvent): GoEvent {
   const object = payloadOf<GoObject>(event) as GoObject;
-  if (object.data?.project === undefined) return event;
+  if (object.data?.project === undefined) {
+    return event;
+  }
   return changed(event, {
     payload: { ...object, data: { ...object.data, project: Buffer.from('sample').toString('base64') } },
   });

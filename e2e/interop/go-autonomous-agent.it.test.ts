@@ -156,7 +156,9 @@ describe.skipIf(!hasRecordings)('our principal and an autonomous Go agent (only 
 
   test('what became of a request may come before its acknowledgement: in one tick, in any order', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `quick-${index}`);
-    for (const name of names) await mirrored(name);
+    for (const name of names) {
+      await mirrored(name);
+    }
     await acknowledged();
     for (const name of names) {
       await edit(name, { metadata: { annotations: { [wish]: 'normal' } } });
@@ -212,7 +214,9 @@ describe.skipIf(!hasRecordings)('our principal and an autonomous Go agent (only 
   });
 
   test('the agent restarts: what changed meanwhile is mirrored', async () => {
-    for (const name of ['stays', 'changes', 'goes']) await mirrored(name);
+    for (const name of ['stays', 'changes', 'goes']) {
+      await mirrored(name);
+    }
     await acknowledged();
     agent.disconnect();
     agent.cluster.application.delete('goes');
@@ -227,7 +231,9 @@ describe.skipIf(!hasRecordings)('our principal and an autonomous Go agent (only 
   });
 
   test('the principal restarts: it tells what it mirrors, as recorded, and learns what changed', async () => {
-    for (const name of ['remains', 'differs', 'vanishes']) await mirrored(name);
+    for (const name of ['remains', 'differs', 'vanishes']) {
+      await mirrored(name);
+    }
     await acknowledged();
     await hub.principal.stop('SIGKILL');
     agent.disconnect();

@@ -39,7 +39,9 @@ export class GoAutonomousAgent {
   async connect(): Promise<void> {
     const { stream } = this;
     await this.#dialer.open(stream);
-    if (this.#resynced) return;
+    if (this.#resynced) {
+      return;
+    }
     this.#resynced = true;
     const template = recordedEvent('connect', {
       ...fromAgent,
@@ -61,7 +63,9 @@ export class GoAutonomousAgent {
     this.#resynced = false;
     this.stream = this.#newStream();
     for (const target of ['appproject', 'application'] as const) {
-      for (const object of this.cluster[target].values()) this.#tell(target, 'create', object);
+      for (const object of this.cluster[target].values()) {
+        this.#tell(target, 'create', object);
+      }
     }
   }
 
@@ -119,19 +123,25 @@ export class GoAutonomousAgent {
 
   #takeApplication(event: GoEvent): string | undefined {
     const incoming = payloadOf<GoObject>(event);
-    if (incoming === undefined) return 'no object';
+    if (incoming === undefined) {
+      return 'no object';
+    }
     const type = typeOf(event);
     if (type === 'create' || type === 'delete') {
       this.harm.push(event);
       return 'discarded';
     }
     const object = this.cluster.application.get(incoming.metadata.name);
-    if (object === undefined) return 'not found';
+    if (object === undefined) {
+      return 'not found';
+    }
     const state = object.status?.operationState as { phase?: string } | undefined;
     if (type === 'spec-update') {
       // Of everything only the wish to be refreshed is taken. Without annotations the original's patch has no place to go.
       const wanted = incoming.metadata.annotations?.[refresh];
-      if (wanted === undefined) return undefined;
+      if (wanted === undefined) {
+        return undefined;
+      }
       // Its own writing is no news that the original would report.
       object.metadata.annotations = { ...object.metadata.annotations, [refresh]: wanted };
       this.#touch(object);
@@ -142,7 +152,9 @@ export class GoAutonomousAgent {
         this.#touch(object);
       }
     } else if (type === 'terminate-operation') {
-      if (state === undefined) return 'no operation in progress';
+      if (state === undefined) {
+        return 'no operation in progress';
+      }
       this.change('application', object.metadata.name, () => Object.assign(state, { phase: 'Terminating' }));
     } else {
       return `unknown event type ${type}`;
@@ -154,7 +166,9 @@ export class GoAutonomousAgent {
     const payload = payloadOf<Record<string, string | null>>(event) ?? {};
     if (typeOf(event) === 'request-synced-resource-list') {
       const keys = this.#keys();
-      if (keys.length === 0 || goListChecksum(keys) === payload.checksum) return undefined;
+      if (keys.length === 0 || goListChecksum(keys) === payload.checksum) {
+        return undefined;
+      }
       const template = recordedEvent('connect', {
         ...fromAgent,
         target: 'resourceResync',
@@ -165,9 +179,13 @@ export class GoAutonomousAgent {
       }
       return undefined;
     }
-    if (typeOf(event) !== 'request-update') return 'not for an autonomous agent';
+    if (typeOf(event) !== 'request-update') {
+      return 'not for an autonomous agent';
+    }
     const target = (Object.keys(kinds) as Owned[]).find((each) => kinds[each] === payload.kind);
-    if (target === undefined) return `unknown kind ${payload.kind}`;
+    if (target === undefined) {
+      return `unknown kind ${payload.kind}`;
+    }
     const prefix = `${this.name}-`;
     const told = payload.name ?? '';
     const name =
@@ -203,7 +221,9 @@ export class GoAutonomousAgent {
 
   #object(target: Owned, name: string): GoObject {
     const object = this.cluster[target].get(name);
-    if (object === undefined) throw new Error(`there is no ${target} ${name}`);
+    if (object === undefined) {
+      throw new Error(`there is no ${target} ${name}`);
+    }
     return object;
   }
 

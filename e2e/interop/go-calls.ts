@@ -143,9 +143,11 @@ export class GoCall {
 
 function followCall(id: string, lines: Lines, listener: GoCallListener, settle: (answer: GoAnswer) => void): void {
   lines.listen(id, ({ event, bytes = '', code = '', message = '', trailer = {}, metadata = {} }) => {
-    if (event === 'message') listener.message(Buffer.from(bytes, 'base64'));
-    else if (event === 'halfClose') listener.halfClose?.();
-    else if (event === 'end') {
+    if (event === 'message') {
+      listener.message(Buffer.from(bytes, 'base64'));
+    } else if (event === 'halfClose') {
+      listener.halfClose?.();
+    } else if (event === 'end') {
       lines.forget(id);
       settle({ code, message, trailer, metadata, bytes: Buffer.from(bytes, 'base64') });
     } else if (event === 'failed') {

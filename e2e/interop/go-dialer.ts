@@ -27,13 +27,17 @@ export class GoDialer {
     const recorded = recordedLines('connect').find(
       ({ rpc, decoded }) => rpc === methods.authenticate && decoded?.mode === mode,
     );
-    if (recorded === undefined) throw new Error('there is no recorded login');
+    if (recorded === undefined) {
+      throw new Error('there is no recorded login');
+    }
     this.#request = { ...readMessage(authRequest, bytesOf(recorded)), agentNamespace };
   }
 
   /** The open event stream. */
   get call(): GoCall {
-    if (this.#call === undefined) throw new Error('there was no stream');
+    if (this.#call === undefined) {
+      throw new Error('there was no stream');
+    }
     return this.#call;
   }
 
@@ -49,7 +53,9 @@ export class GoDialer {
     this.answer = readMessage(authResponse, answer.bytes);
     const authorization = String(this.answer.accessToken);
     const version = await connection.unary(methods.version, Buffer.alloc(0), { authorization });
-    if (version.code !== 'OK') throw new Error(`version: ${version.code}: ${version.message}`);
+    if (version.code !== 'OK') {
+      throw new Error(`version: ${version.code}: ${version.message}`);
+    }
     this.#connection = connection;
     const call = connection.open(methods.subscribe, { authorization }, { message: (bytes) => stream.take(bytes) });
     this.#call = call;

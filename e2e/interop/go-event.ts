@@ -25,7 +25,9 @@ const prefix = 'io.argoproj.argocd-agent.event.';
 /** Reads an `eventstreamapi.Event`. @throws Error when it is none */
 export function readEvent(bytes: Buffer): GoEvent {
   const { event } = readMessage(eventSchema, bytes);
-  if (event === undefined) throw new Error('the message holds no event');
+  if (event === undefined) {
+    throw new Error('the message holds no event');
+  }
   const { id = '', source = '', specVersion = '', type = '', attributes = new Map(), ...data } = event as Fields;
   return { id, source, specVersion, type, attributes, ...data } as GoEvent;
 }
@@ -66,8 +68,11 @@ export function changed(
 ): GoEvent {
   const attributes = new Map(event.attributes);
   for (const [name, value] of Object.entries(changes.strings ?? {})) {
-    if (value === undefined) attributes.delete(name);
-    else attributes.set(name, { ceString: value });
+    if (value === undefined) {
+      attributes.delete(name);
+    } else {
+      attributes.set(name, { ceString: value });
+    }
   }
   const { payload } = changes;
   return { ...event, attributes, ...(payload === undefined ? {} : { binaryData: goJson(payload) }) };
@@ -76,7 +81,9 @@ export function changed(
 /** The acknowledgement that originals send: every extension of the event, no subject, no content type, empty data. */
 export function acknowledgementOf(event: GoEvent, source: string): GoEvent {
   const attributes = new Map(event.attributes);
-  for (const name of ['dataschema', 'datacontenttype', 'subject']) attributes.delete(name);
+  for (const name of ['dataschema', 'datacontenttype', 'subject']) {
+    attributes.delete(name);
+  }
   attributes.set('dataschema', { ceUri: 'eventProcessed' });
   return { id: '', source, specVersion: '1.0', type: `${prefix}processed`, attributes, binaryData: Buffer.alloc(0) };
 }

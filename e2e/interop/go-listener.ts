@@ -53,7 +53,9 @@ export class GoListener {
 
   #accept(call: GoCall): GoCallListener {
     this.calls.push(call);
-    if (call.method === methods.subscribe) return this.#options.subscribed(call);
+    if (call.method === methods.subscribe) {
+      return this.#options.subscribed(call);
+    }
     return { message: (bytes) => this.#answer(call, bytes) };
   }
 
@@ -80,7 +82,9 @@ export class GoListener {
     const recorded = recordedLines('connect').find(
       ({ rpc, dir, bytes }) => rpc === methods.authenticate && dir === 'principal->agent' && bytes !== undefined,
     );
-    if (recorded === undefined) throw new Error('there is no recorded answer to a login');
+    if (recorded === undefined) {
+      throw new Error('there is no recorded answer to a login');
+    }
     const answer = readMessage(authResponse, bytesOf(recorded));
     const identity = { clientID: this.#options.agent, mode: this.#options.mode };
     const moved = (token: unknown) => movedToken(String(token), new Date(), identity);

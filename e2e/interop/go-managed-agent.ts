@@ -73,7 +73,9 @@ export class GoManagedAgent {
   async connect(): Promise<void> {
     const { stream } = this;
     await this.#dialer.open(stream);
-    if (this.#resynced) return;
+    if (this.#resynced) {
+      return;
+    }
     this.#resynced = true;
     this.#tellAll();
     const template = recordedEvent('app-managed', {
@@ -103,7 +105,9 @@ export class GoManagedAgent {
     const object = this.#application(name);
     edit(object);
     this.#touch(object);
-    if (object.metadata.annotations?.[sourceUid] !== undefined) this.#report(object);
+    if (object.metadata.annotations?.[sourceUid] !== undefined) {
+      this.#report(object);
+    }
     return object;
   }
 
@@ -113,7 +117,9 @@ export class GoManagedAgent {
     this.cluster.application.delete(name);
     // An API server tells of a deletion under a version of its own.
     this.#touch(object);
-    if (!this.#managed.delete(name)) return;
+    if (!this.#managed.delete(name)) {
+      return;
+    }
     const template = recordedEvent('delete', { ...fromAgent, target: 'application', type: 'delete' });
     this.stream.writer.add(aboutObject(template, object));
   }
@@ -164,18 +170,24 @@ export class GoManagedAgent {
 
   #takeApplication(event: GoEvent): string | undefined {
     const incoming = payloadOf<GoObject>(event);
-    if (incoming === undefined) return 'no object';
+    if (incoming === undefined) {
+      return 'no object';
+    }
     const type = typeOf(event);
     const { name } = incoming.metadata;
     const existing = this.cluster.application.get(name);
     const from = existing?.metadata.annotations?.[sourceUid];
     const identity = incoming.metadata.annotations?.[sourceUid] || incoming.metadata.uid || '';
-    if (existing !== undefined && from === undefined && type !== 'create') return 'source UID annotation not found';
+    if (existing !== undefined && from === undefined && type !== 'create') {
+      return 'source UID annotation not found';
+    }
     const stamp = extensionOf(event, 'principaluid');
     switch (type) {
       case 'create':
       case 'spec-update': {
-        if (existing === undefined) return this.#create(incoming, identity, stamp);
+        if (existing === undefined) {
+          return this.#create(incoming, identity, stamp);
+        }
         if (from === undefined && existing.metadata.annotations?.[adoptionPolicy] === 'never') {
           this.#refuseToAdopt(name);
           return undefined;
@@ -184,23 +196,30 @@ export class GoManagedAgent {
         const isOtherPrincipal = stamp !== '' && known !== undefined && stamp !== known;
         const adopts =
           from === undefined || isOtherPrincipal || (stamp !== '' && known === undefined && from !== identity);
-        if (adopts || from === identity)
+        if (adopts || from === identity) {
           return this.#update(existing, incoming, adopts ? { identity, stamp } : undefined);
+        }
         this.#remove(existing);
         return this.#create(incoming, identity, stamp);
       }
       case 'delete':
-        if (!this.#managed.has(name) || existing === undefined) return 'not managed';
+        if (!this.#managed.has(name) || existing === undefined) {
+          return 'not managed';
+        }
         this.#managed.delete(name);
         this.#remove(existing);
         return undefined;
       case 'set-operation':
-        if (existing === undefined || from !== identity) return 'not found, or another one';
+        if (existing === undefined || from !== identity) {
+          return 'not found, or another one';
+        }
         this.#patch(existing, { operation: operationToUse(existing, incoming) });
         return undefined;
       case 'terminate-operation': {
         const state = existing?.status?.operationState;
-        if (existing === undefined || typeof state !== 'object') return 'no operation in progress';
+        if (existing === undefined || typeof state !== 'object') {
+          return 'no operation in progress';
+        }
         // Not remembered as a change of its own, so it is reported.
         this.#patch(existing, { status: { ...existing.status, operationState: { ...state, phase: 'Terminating' } } });
         this.#report(existing);
@@ -219,7 +238,9 @@ export class GoManagedAgent {
 
   #create(incoming: GoObject, identity: string, stamp: string): string | undefined {
     const { name } = incoming.metadata;
-    if (this.#managed.has(name)) return 'already managed';
+    if (this.#managed.has(name)) {
+      return 'already managed';
+    }
     const { [lastApplied]: _, ...annotations } = incoming.metadata.annotations ?? {};
     const made = structuredClone(incoming);
     delete made.metadata.ownerReferences;
@@ -238,33 +259,49 @@ export class GoManagedAgent {
   #update(existing: GoObject, incoming: GoObject, adopt?: { identity: string; stamp: string }): string | undefined {
     const old = existing.metadata.annotations ?? {};
     const annotations = { ...incoming.metadata.annotations };
-    if (old[refresh] !== undefined) annotations[refresh] = old[refresh];
+    if (old[refresh] !== undefined) {
+      annotations[refresh] = old[refresh];
+    }
     const from = adopt?.identity ?? old[sourceUid];
     const principal = (adopt?.stamp || undefined) ?? old[principalUid];
-    if (from !== undefined) annotations[sourceUid] = from;
-    if (old[remapped] !== undefined) annotations[remapped] = old[remapped];
-    if (principal !== undefined) annotations[principalUid] = principal;
+    if (from !== undefined) {
+      annotations[sourceUid] = from;
+    }
+    if (old[remapped] !== undefined) {
+      annotations[remapped] = old[remapped];
+    }
+    if (principal !== undefined) {
+      annotations[principalUid] = principal;
+    }
     const { labels, finalizers, deletionTimestamp } = incoming.metadata;
     existing.metadata.annotations = annotations;
     replaceOrDelete(existing.metadata, { labels, finalizers });
     this.#patch(existing, { spec: localSpec(incoming), operation: operationToUse(existing, incoming) });
     this.#managed.add(existing.metadata.name);
     if (deletionTimestamp !== undefined && existing.metadata.deletionTimestamp === undefined) {
-      if ((finalizers ?? []).length === 0) this.finalise(existing.metadata.name);
-      else this.change(existing.metadata.name, ({ metadata }) => Object.assign(metadata, { deletionTimestamp: now() }));
+      if ((finalizers ?? []).length === 0) {
+        this.finalise(existing.metadata.name);
+      } else {
+        this.change(existing.metadata.name, ({ metadata }) => Object.assign(metadata, { deletionTimestamp: now() }));
+      }
     }
     return undefined;
   }
 
   /** Without finalizers it is gone, with them Argo CD has to finish first. */
   #remove(object: GoObject): void {
-    if ((object.metadata.finalizers ?? []).length === 0) this.cluster.application.delete(object.metadata.name);
-    else object.metadata.deletionTimestamp ??= now();
+    if ((object.metadata.finalizers ?? []).length === 0) {
+      this.cluster.application.delete(object.metadata.name);
+    } else {
+      object.metadata.deletionTimestamp ??= now();
+    }
   }
 
   #takeCopy(target: Exclude<Target, 'application'>, event: GoEvent): string | undefined {
     const incoming = payloadOf<GoObject>(event);
-    if (incoming === undefined) return 'no object';
+    if (incoming === undefined) {
+      return 'no object';
+    }
     const { name } = incoming.metadata;
     const existing = this.cluster[target].get(name);
     switch (typeOf(event)) {
@@ -279,7 +316,9 @@ export class GoManagedAgent {
         }
         const made = structuredClone(incoming);
         made.metadata.annotations = { ...made.metadata.annotations, [sourceUid]: incoming.metadata.uid ?? '' };
-        if (existing?.metadata.uid !== undefined) made.metadata.uid = existing.metadata.uid;
+        if (existing?.metadata.uid !== undefined) {
+          made.metadata.uid = existing.metadata.uid;
+        }
         this.#store(target, made, existing?.metadata.uid);
         return undefined;
       }
@@ -305,10 +344,15 @@ export class GoManagedAgent {
           name: '',
         };
         const target = (Object.keys(kinds) as Target[]).find((each) => kinds[each] === kind);
-        if (target === undefined) return `unknown kind ${kind}`;
+        if (target === undefined) {
+          return `unknown kind ${kind}`;
+        }
         const object = this.cluster[target].get(name);
-        if (object === undefined) this.#requestUpdate({ name, namespace, uid: '', kind, checksum: null });
-        else return this.#tell(target, object);
+        if (object === undefined) {
+          this.#requestUpdate({ name, namespace, uid: '', kind, checksum: null });
+        } else {
+          return this.#tell(target, object);
+        }
         return undefined;
       }
       default:
@@ -318,14 +362,18 @@ export class GoManagedAgent {
 
   #tellAll(): void {
     for (const target of Object.keys(kinds) as Target[]) {
-      for (const object of this.cluster[target].values()) this.#tell(target, object);
+      for (const object of this.cluster[target].values()) {
+        this.#tell(target, object);
+      }
     }
   }
 
   #tell(target: Target, object: GoObject): string | undefined {
     const { name, annotations } = object.metadata;
     const uid = annotations?.[sourceUid];
-    if (uid === undefined) return 'source UID annotation not found';
+    if (uid === undefined) {
+      return 'source UID annotation not found';
+    }
     const checksum = goChecksum(object.spec ?? object.data);
     const namespace =
       annotations?.[remapped] === undefined ? object.metadata.namespace : this.#dialer.answer.principalNamespace;
@@ -355,7 +403,9 @@ export class GoManagedAgent {
 
   #application(name: string): GoObject {
     const object = this.cluster.application.get(name);
-    if (object === undefined) throw new Error(`there is no Application ${name}`);
+    if (object === undefined) {
+      throw new Error(`there is no Application ${name}`);
+    }
     return object;
   }
 
@@ -395,8 +445,11 @@ function operationToUse(existing: GoObject, incoming: GoObject): Record<string, 
 
 function replaceOrDelete(target: object, fields: object): void {
   for (const [key, value] of Object.entries(fields)) {
-    if (value === undefined) delete (target as Record<string, unknown>)[key];
-    else (target as Record<string, unknown>)[key] = value;
+    if (value === undefined) {
+      delete (target as Record<string, unknown>)[key];
+    } else {
+      (target as Record<string, unknown>)[key] = value;
+    }
   }
 }
 

@@ -222,7 +222,9 @@ describe.skipIf(!hasRecordings)('our autonomous agent and a Go principal (only w
   });
 
   test('the principal restarts with gaps: it has everything again afterwards', async () => {
-    for (const name of ['kept', 'lost', 'other']) await made(name);
+    for (const name of ['kept', 'lost', 'other']) {
+      await made(name);
+    }
     await acknowledged();
     await principal.restart(() => {
       principal.hub.application.delete('lost');

@@ -76,7 +76,9 @@ export class GoMirrorPrincipal {
   /** The mirror of an Application. */
   mirror(name: string): GoObject {
     const mirror = this.hub.application.get(name);
-    if (mirror === undefined) throw new Error(`${name} is not mirrored`);
+    if (mirror === undefined) {
+      throw new Error(`${name} is not mirrored`);
+    }
     return mirror;
   }
 
@@ -89,7 +91,9 @@ export class GoMirrorPrincipal {
     this.#call = call;
     stream.start(call);
     void call.ended.then(() => {
-      if (this.#call !== call) return;
+      if (this.#call !== call) {
+        return;
+      }
       stream.writer.stop();
       this.#call = undefined;
     });
@@ -105,7 +109,9 @@ export class GoMirrorPrincipal {
     }
     return {
       message: (bytes: Buffer) => {
-        if (this.stream === stream) stream.take(bytes);
+        if (this.stream === stream) {
+          stream.take(bytes);
+        }
       },
       halfClose: () => call.finish(),
     };
@@ -114,21 +120,33 @@ export class GoMirrorPrincipal {
   #handle(event: GoEvent): string | undefined {
     const type = typeOf(event);
     const target = targetOf(event);
-    if (target === 'heartbeat' || target === 'clusterCacheInfoUpdate') return undefined;
-    if (target === 'resourceResync') return this.#takeResync(type, event);
-    if (target !== 'application' && target !== 'appproject') return `unknown target ${target}`;
+    if (target === 'heartbeat' || target === 'clusterCacheInfoUpdate') {
+      return undefined;
+    }
+    if (target === 'resourceResync') {
+      return this.#takeResync(type, event);
+    }
+    if (target !== 'application' && target !== 'appproject') {
+      return `unknown target ${target}`;
+    }
     const incoming = payloadOf<GoObject>(event);
-    if (incoming === undefined) return 'no object';
+    if (incoming === undefined) {
+      return 'no object';
+    }
     const name = target === 'appproject' ? `${this.agent}-${incoming.metadata.name}` : incoming.metadata.name;
     const existing = this.hub[target].get(name);
     switch (type) {
       case 'create':
-        if (existing !== undefined && target === 'appproject') return 'already exists';
+        if (existing !== undefined && target === 'appproject') {
+          return 'already exists';
+        }
         this.#mirror(target, name, incoming, existing);
         return undefined;
       case 'spec-update':
         // The original forgets an update of an Application that it does not mirror.
-        if (existing !== undefined || target === 'appproject') this.#mirror(target, name, incoming, existing);
+        if (existing !== undefined || target === 'appproject') {
+          this.#mirror(target, name, incoming, existing);
+        }
         return undefined;
       case 'delete':
         this.hub[target].delete(name);
@@ -164,10 +182,14 @@ export class GoMirrorPrincipal {
       this.#askForAll();
       return undefined;
     }
-    if (type !== 'response-synced-resource') return `an autonomous agent may not send ${type}`;
+    if (type !== 'response-synced-resource') {
+      return `an autonomous agent may not send ${type}`;
+    }
     const { kind, name = '' } = payloadOf<Record<string, string>>(event) ?? {};
     const target = (Object.keys(kinds) as Owned[]).find((each) => kinds[each] === kind);
-    if (target === undefined) return `unknown kind ${kind}`;
+    if (target === undefined) {
+      return `unknown kind ${kind}`;
+    }
     const mirror = this.hub[target].get(name);
     this.#ask(target, mirror, name);
     return undefined;
@@ -175,7 +197,9 @@ export class GoMirrorPrincipal {
 
   #askForAll(): void {
     for (const target of Object.keys(kinds) as Owned[]) {
-      for (const [name, mirror] of this.hub[target]) this.#ask(target, mirror, name);
+      for (const [name, mirror] of this.hub[target]) {
+        this.#ask(target, mirror, name);
+      }
     }
   }
 

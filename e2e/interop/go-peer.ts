@@ -38,7 +38,9 @@ export class GoPeer {
     this.#process = spawn(path, { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#exit = new Promise((resolve) => this.#process.once('close', () => resolve()));
     const { stdout, stdin } = this.#process;
-    if (stdout === null || stdin === null) throw new Error('the process has no pipes');
+    if (stdout === null || stdin === null) {
+      throw new Error('the process has no pipes');
+    }
     // What is written to a process that has ended is lost; who waits for an answer notices.
     stdin.on('error', () => undefined);
     createInterface({ input: stdout }).on('line', (line) => this.#take(JSON.parse(line)));
@@ -83,10 +85,13 @@ export class GoPeer {
     const started = Promise.withResolvers<string>();
     const stopped = Promise.withResolvers<void>();
     this.#lines.listen(id, (report) => {
-      if (report.event === 'listening') started.resolve(report.address ?? '');
-      else if (report.event === 'stopped') stopped.resolve();
-      else if (report.event === 'failed') started.reject(new Error(report.message));
-      else if (report.event === 'call') {
+      if (report.event === 'listening') {
+        started.resolve(report.address ?? '');
+      } else if (report.event === 'stopped') {
+        stopped.resolve();
+      } else if (report.event === 'failed') {
+        started.reject(new Error(report.message));
+      } else if (report.event === 'call') {
         const call = new GoCall(report, this.#lines);
         call.follow(accept(call));
       }
@@ -110,7 +115,9 @@ export class GoPeer {
 
   #take(report: Report): void {
     const listener = this.#listeners.get(report.event === 'call' ? (report.server ?? '') : report.id);
-    if (listener === undefined && report.event === 'failed') throw new Error(`${report.id}: ${report.message}`);
+    if (listener === undefined && report.event === 'failed') {
+      throw new Error(`${report.id}: ${report.message}`);
+    }
     listener?.(report);
   }
 }

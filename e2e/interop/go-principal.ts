@@ -88,7 +88,9 @@ export class GoPrincipal {
   /** A new process on the same hub: every Application is news to it. */
   async restart(): Promise<void> {
     await this.stop();
-    for (const object of this.hub.application.values()) this.#tell('application', 'create', object);
+    for (const object of this.hub.application.values()) {
+      this.#tell('application', 'create', object);
+    }
     await this.start();
   }
 
@@ -127,7 +129,9 @@ export class GoPrincipal {
     }
     const { operation, ...state } = object;
     this.#tell(target, 'spec-update', state as GoObject);
-    if (operation !== undefined && before.operation === undefined) this.#tell(target, 'set-operation', object);
+    if (operation !== undefined && before.operation === undefined) {
+      this.#tell(target, 'set-operation', object);
+    }
     return object;
   }
 
@@ -146,7 +150,9 @@ export class GoPrincipal {
   /** The object of that name. */
   object(target: Target, name: string): GoObject {
     const object = this.hub[target].get(name);
-    if (object === undefined) throw new Error(`there is no ${target} ${name} on the hub`);
+    if (object === undefined) {
+      throw new Error(`there is no ${target} ${name} on the hub`);
+    }
     return object;
   }
 
@@ -166,12 +172,15 @@ export class GoPrincipal {
     this.#call = call;
     stream.start(call);
     void call.ended.then(() => {
-      if (this.#call === call) this.disconnect();
+      if (this.#call === call) {
+        this.disconnect();
+      }
     });
     for (const target of ['appproject', 'repository', 'gpgkey'] as const) {
       // What is told at every connection is not stamped.
-      for (const object of this.hub[target].values())
+      for (const object of this.hub[target].values()) {
         this.#tell(target, 'spec-update', object, { principaluid: undefined });
+      }
     }
     if (!this.#resynced) {
       this.#resynced = true;
@@ -184,7 +193,9 @@ export class GoPrincipal {
     }
     return {
       message: (bytes: Buffer) => {
-        if (this.stream === stream) stream.take(bytes);
+        if (this.stream === stream) {
+          stream.take(bytes);
+        }
       },
       halfClose: () => call.finish(),
     };
@@ -206,26 +217,37 @@ export class GoPrincipal {
   }
 
   #takeApplication(type: string, event: GoEvent): string | undefined {
-    if (type === 'error') return undefined;
+    if (type === 'error') {
+      return undefined;
+    }
     const incoming = payloadOf<GoObject>(event);
-    if (incoming === undefined) return 'no object';
+    if (incoming === undefined) {
+      return 'no object';
+    }
     const hub = this.hub.application.get(incoming.metadata.name);
     if (type === 'status-update') {
-      if (hub === undefined) return 'not found';
+      if (hub === undefined) {
+        return 'not found';
+      }
       const { [refresh]: wish, ...annotations } = hub.metadata.annotations ?? {};
       const theirs = incoming.metadata.annotations?.[refresh];
       if (wish !== undefined || theirs !== undefined) {
         hub.metadata.annotations = theirs === undefined ? annotations : { ...annotations, [refresh]: wish ?? theirs };
       }
       hub.status = incoming.status ?? {};
-      if (incoming.operation === undefined) delete hub.operation;
-      else hub.operation = incoming.operation;
+      if (incoming.operation === undefined) {
+        delete hub.operation;
+      } else {
+        hub.operation = incoming.operation;
+      }
       // Its own write, of which it tells nobody.
       hub.metadata.resourceVersion = this.#nextVersion();
       return undefined;
     }
     if (type === 'delete') {
-      if (hub?.metadata.deletionTimestamp !== undefined) this.#gone('application', hub);
+      if (hub?.metadata.deletionTimestamp !== undefined) {
+        this.#gone('application', hub);
+      }
       return undefined;
     }
     return `a managed agent may not send ${type}`;
@@ -239,7 +261,9 @@ export class GoPrincipal {
         uid: metadata.uid ?? '',
       }));
       const { checksum } = payloadOf<{ checksum: string | null }>(event) ?? { checksum: null };
-      if (keys.length === 0 || goListChecksum(keys) === checksum) return undefined;
+      if (keys.length === 0 || goListChecksum(keys) === checksum) {
+        return undefined;
+      }
       const template = recordedEvent('resync', {
         ...toAgent,
         target: 'resourceResync',
@@ -250,14 +274,22 @@ export class GoPrincipal {
       }
       return undefined;
     }
-    if (type !== 'request-update') return `a managed agent may not send ${type}`;
+    if (type !== 'request-update') {
+      return `a managed agent may not send ${type}`;
+    }
     const { kind, name, namespace, uid, checksum } = payloadOf<Record<string, string>>(event) ?? {};
     const target = (Object.keys(kinds) as Target[]).find((each) => kinds[each] === kind);
-    if (target === undefined || name === undefined) return `unknown kind ${kind}`;
+    if (target === undefined || name === undefined) {
+      return `unknown kind ${kind}`;
+    }
     const object = this.hub[target].get(name);
-    if (object !== undefined && goChecksum(object.spec ?? object.data) === checksum) return undefined;
+    if (object !== undefined && goChecksum(object.spec ?? object.data) === checksum) {
+      return undefined;
+    }
     // The original cannot repair repositories.
-    if (target === 'repository') return 'unknown kind Repository';
+    if (target === 'repository') {
+      return 'unknown kind Repository';
+    }
     const stamp = target === 'application' ? this.uid : undefined;
     if (object !== undefined) {
       this.#tell(target, 'spec-update', object, { principaluid: stamp });

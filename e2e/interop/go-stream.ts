@@ -44,7 +44,9 @@ export class GoStream {
       return;
     }
     const reason = this.#handle(event);
-    if (reason !== undefined) this.refused.push({ event, reason });
+    if (reason !== undefined) {
+      this.refused.push({ event, reason });
+    }
     this.writer.add(acknowledgementOf(event, this.#source));
   }
 

@@ -12,12 +12,20 @@ export const halfClose = Buffer.from([0x80, 0, 0, 0, 0]);
 /** @throws Error for anything that is not exactly a frame */
 export function readGrpcWs(message: Buffer): GrpcWsFrame {
   const [flags = 0] = message;
-  if (message.length < 5 || message.readUInt32BE(1) !== message.length - 5) throw new Error('the length does not fit');
+  if (message.length < 5 || message.readUInt32BE(1) !== message.length - 5) {
+    throw new Error('the length does not fit');
+  }
   const content = message.subarray(5);
-  if (flags === 0) return { is: 'data', bytes: Buffer.from(content) };
-  if (flags !== 0x80) throw new Error(`unexpected flags ${flags}`);
+  if (flags === 0) {
+    return { is: 'data', bytes: Buffer.from(content) };
+  }
+  if (flags !== 0x80) {
+    throw new Error(`unexpected flags ${flags}`);
+  }
   const lines = content.toString('latin1').split('\r\n');
-  if (content.length > 0 && lines.pop() !== '') throw new Error('the last line is not ended');
+  if (content.length > 0 && lines.pop() !== '') {
+    throw new Error('the last line is not ended');
+  }
   return { is: 'metadata', fields: Object.fromEntries(lines.filter((line) => line !== '').map(fieldOf)) };
 }
 
@@ -34,7 +42,9 @@ export function metadataFrame(fields: Readonly<Record<string, string>>): Buffer 
 
 function fieldOf(line: string): [string, string] {
   const colon = line.indexOf(': ');
-  if (colon <= 0) throw new Error(`"${line}" is no field`);
+  if (colon <= 0) {
+    throw new Error(`"${line}" is no field`);
+  }
   return [line.slice(0, colon), line.slice(colon + 2)];
 }
 

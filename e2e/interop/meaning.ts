@@ -92,7 +92,9 @@ function isObject(payload: unknown): payload is ObjectPayload {
 }
 
 function messageMeaning(target: string, payload: unknown): unknown {
-  if (target !== 'resourceResync' || typeof payload !== 'object' || payload === null) return payload;
+  if (target !== 'resourceResync' || typeof payload !== 'object' || payload === null) {
+    return payload;
+  }
   return Object.fromEntries(Object.entries(payload).filter(([key]) => !ourKeys.includes(key)));
 }
 
@@ -113,9 +115,15 @@ function objectMeaning(object: ObjectPayload): unknown {
 
 /** The value without everything that Go reads like an absent field; undefined when nothing is left. */
 export function withoutZeros(value: unknown): unknown {
-  if (value === null || value === '' || value === 0 || value === false) return undefined;
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map((each) => withoutZeros(each) ?? null);
-  if (typeof value !== 'object') return value;
+  if (value === null || value === '' || value === 0 || value === false) {
+    return undefined;
+  }
+  if (Array.isArray(value)) {
+    return value.length === 0 ? undefined : value.map((each) => withoutZeros(each) ?? null);
+  }
+  if (typeof value !== 'object') {
+    return value;
+  }
   const kept = Object.entries(value)
     .map(([key, each]) => [key, withoutZeros(each)] as const)
     .filter(([, each]) => each !== undefined);

@@ -27,30 +27,42 @@ export function readMessage(schema: Schema, bytes: Buffer): Fields {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
       const byte = bytes[at++];
-      if (byte === undefined || shift > 63n) throw new Error('a number is cut off');
+      if (byte === undefined || shift > 63n) {
+        throw new Error('a number is cut off');
+      }
       value |= BigInt(byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
+      if (byte < 0x80) {
+        return value;
+      }
     }
   };
   while (at < bytes.length) {
     const tag = Number(varint());
     const [name, field] = Object.entries(schema).find(([, { number }]) => number === tag >> 3) ?? [];
-    if (name === undefined || field === undefined) throw new Error(`there is no field ${tag >> 3}`);
+    if (name === undefined || field === undefined) {
+      throw new Error(`there is no field ${tag >> 3}`);
+    }
     const isNumber = field.type === 'bool' || field.type === 'int32' || field.type === 'uint32';
-    if ((tag & 7) !== (isNumber && !field.map ? 0 : 2)) throw new Error(`field ${name} has wire type ${tag & 7}`);
+    if ((tag & 7) !== (isNumber && !field.map ? 0 : 2)) {
+      throw new Error(`field ${name} has wire type ${tag & 7}`);
+    }
     if (isNumber && !field.map) {
       const number = varint();
       message[name] = field.type === 'bool' ? number !== 0n : Number(BigInt.asIntN(64, number));
       continue;
     }
     const length = Number(varint());
-    if (at + length > bytes.length) throw new Error(`field ${name} is cut off`);
+    if (at + length > bytes.length) {
+      throw new Error(`field ${name} is cut off`);
+    }
     const content = bytes.subarray(at, at + length);
     at += length;
     if (field.map) {
       const entry = readMessage(entryOf(field), content);
       const map = (message[name] as Map<string, unknown>) ?? new Map();
-      if (map.has(String(entry.key ?? ''))) throw new Error(`${name} has ${entry.key} twice`);
+      if (map.has(String(entry.key ?? ''))) {
+        throw new Error(`${name} has ${entry.key} twice`);
+      }
       map.set(String(entry.key ?? ''), entry.value);
       message[name] = map;
     } else {
@@ -65,10 +77,14 @@ export function writeMessage(schema: Schema, message: Fields): Buffer {
   const parts: Buffer[] = [];
   for (const [name, field] of Object.entries(schema).sort(([, a], [, b]) => a.number - b.number)) {
     const value = message[name];
-    if (value === undefined) continue;
+    if (value === undefined) {
+      continue;
+    }
     const type = field.map ? entryOf(field) : field.type;
     for (const each of field.map ? entriesOf(value) : [value]) {
-      if (field.present || field.map || !isEmpty(each)) parts.push(writeField(field.number, type, each));
+      if (field.present || field.map || !isEmpty(each)) {
+        parts.push(writeField(field.number, type, each));
+      }
     }
   }
   return Buffer.concat(parts);
@@ -87,7 +103,9 @@ function isEmpty(value: unknown): boolean {
 }
 
 function contentOf(type: Field['type'], content: Buffer): unknown {
-  if (type === 'string') return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+  if (type === 'string') {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
+  }
   return typeof type === 'object' ? readMessage(type, content) : Buffer.from(content);
 }
 
@@ -105,6 +123,8 @@ function writeField(number: number, type: Field['type'], value: unknown): Buffer
 function writeVarint(value: number | bigint): Buffer {
   const bytes: number[] = [];
   let rest = BigInt(value);
-  for (; rest >= 0x80n; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
+  for (; rest >= 0x80n; rest >>= 7n) {
+    bytes.push(Number(rest & 0x7fn) | 0x80);
+  }
   return Buffer.from([...bytes, Number(rest)]);
 }

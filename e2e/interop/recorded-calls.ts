@@ -21,7 +21,9 @@ export const headerLines = (): HeaderLine[] => recordedLines<HeaderLine>('header
 /** The first recorded message of an RPC. */
 export function firstMessage(name: string, fits: (line: RecordedLine) => boolean): Buffer {
   const line = recordedLines(name).find((each) => each.bytes !== undefined && fits(each));
-  if (line === undefined) throw new Error(`nothing of the kind is in ${name}`);
+  if (line === undefined) {
+    throw new Error(`nothing of the kind is in ${name}`);
+  }
   return bytesOf(line);
 }
 

@@ -36,7 +36,9 @@ export interface RecordedEvent {
 
 /** The names of all recordings of calls (`app-managed`, ...). */
 export function recordingNames(): string[] {
-  if (!hasRecordings) return [];
+  if (!hasRecordings) {
+    return [];
+  }
   const files = readdirSync(folder).filter((file) => file.endsWith('.jsonl') && file !== 'headers.jsonl');
   return files.map((file) => file.slice(0, -'.jsonl'.length));
 }
@@ -54,14 +56,18 @@ export function recordedJson<T>(name: string): T {
 
 /** The bytes of a recorded message. */
 export function bytesOf(line: RecordedLine): Buffer {
-  if (line.bytes === undefined) throw new Error(`line ${line.seq} has no message`);
+  if (line.bytes === undefined) {
+    throw new Error(`line ${line.seq} has no message`);
+  }
   return Buffer.from(line.bytes, 'base64');
 }
 
 /** A recorded message, read with the tables of this folder. */
 export function messageOfLine(line: RecordedLine): Fields {
   const schema = messagesOf[line.rpc]?.[line.dir];
-  if (schema === undefined) throw new Error(`no message is known for ${line.dir} ${line.rpc}`);
+  if (schema === undefined) {
+    throw new Error(`no message is known for ${line.dir} ${line.rpc}`);
+  }
   return readMessage(schema, bytesOf(line));
 }
 

@@ -45,7 +45,9 @@ export function recordedEvent(recording: string, which: Which): GoEvent {
       (where === undefined || where(payloadOf(event) as GoObject, event)),
   );
   const found = fitting[nth];
-  if (found === undefined) throw new Error(`${recording} has no ${dir} ${target} ${type} number ${nth}`);
+  if (found === undefined) {
+    throw new Error(`${recording} has no ${dir} ${target} ${type} number ${nth}`);
+  }
   return found.event;
 }
 
@@ -87,14 +89,20 @@ export function goChecksum(spec: Readonly<Record<string, unknown>> | undefined):
 
 /** The checksum over a list of resources, base64; null for none. */
 export function goListChecksum(keys: readonly { kind: string; name: string; uid: string }[]): string | null {
-  if (keys.length === 0) return null;
+  if (keys.length === 0) {
+    return null;
+  }
   const texts = keys.map(({ kind, name, uid }) => Buffer.from(`${kind}/${name}/${uid}`)).sort(Buffer.compare);
   return createHash('sha256').update(Buffer.concat(texts)).digest('base64');
 }
 
 function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    return value.map(sorted);
+  }
+  if (typeof value !== 'object' || value === null) {
+    return value;
+  }
   const entries = Object.entries(value).sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   return Object.fromEntries(entries.map(([key, each]) => [key, sorted(each)]));
 }

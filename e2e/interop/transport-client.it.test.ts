@@ -25,7 +25,9 @@ afterAll(() => go?.stop());
 
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -49,12 +51,16 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
       accept: (call) => {
         calls.push(call);
         const messages: Buffer[] = [];
-        if (call.method === methods.subscribe) streams.push({ call, messages });
+        if (call.method === methods.subscribe) {
+          streams.push({ call, messages });
+        }
         const age = call.method === methods.refreshToken ? 0 : tokenAgeSeconds;
         return {
           message: (bytes) => {
             messages.push(bytes);
-            if (call.method === methods.subscribe) return;
+            if (call.method === methods.subscribe) {
+              return;
+            }
             requests.push(bytes);
             answer(call, bytes, new Date(Date.now() - age * 1000));
           },
@@ -130,8 +136,11 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
           (line) => line.rpc === call.method && line.dir === 'agent->principal' && line.transport === transport,
         );
         // No renewal was recorded with compression.
-        if (recorded !== undefined) expectSameHeaders(call, recorded);
-        else expect([transport, call.method]).toEqual(['compression', methods.refreshToken]);
+        if (recorded !== undefined) {
+          expectSameHeaders(call, recorded);
+        } else {
+          expect([transport, call.method]).toEqual(['compression', methods.refreshToken]);
+        }
         expect(call.subject).toBe('CN=agent-managed');
       }
     }
@@ -170,9 +179,13 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
     await until(() => expect(principal.streams).toHaveLength(1));
     const { call, messages } = principal.streams[0] as { call: GoCall; messages: Buffer[] };
     const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'principal->agent');
-    for (const { line } of sent) call.send(bytesOf(line));
+    for (const { line } of sent) {
+      call.send(bytesOf(line));
+    }
     await until(() => expect(agent.events).toHaveLength(sent.length));
-    for (const event of agent.events) agent.streams[0]?.send({ ...event, source: 'agent://agent-managed' });
+    for (const event of agent.events) {
+      agent.streams[0]?.send({ ...event, source: 'agent://agent-managed' });
+    }
     await until(() => expect(messages).toHaveLength(sent.length));
     expect(messages.map((bytes) => readEvent(bytes))).toEqual(
       sent.map(({ event }) => ({ ...event, source: 'agent://agent-managed' })),
@@ -201,7 +214,9 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
       const count = agent.streams.length;
       const stopped = principal.server.stop(graceful);
       // A server that waits for its streams says goodbye first; an agent that stayed would hold it up for ever.
-      if (graceful) principal.streams.at(-1)?.call.finish('Unavailable', 'shutting down');
+      if (graceful) {
+        principal.streams.at(-1)?.call.finish('Unavailable', 'shutting down');
+      }
       await stopped;
       principal = await startPrincipal({ address });
       await until(() => expect(agent.streams.length).toBeGreaterThan(count));

@@ -36,7 +36,9 @@ afterAll(() => go?.stop());
 
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -163,10 +165,14 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
   test('takes every recorded event of a Go agent and acknowledges in bytes that Go reads', async () => {
     const { call, session, messages } = await subscribe('agent-managed');
     const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'agent->principal');
-    for (const { line } of sent) call.send(bytesOf(line));
+    for (const { line } of sent) {
+      call.send(bytesOf(line));
+    }
     await until(() => expect(received).toHaveLength(sent.length));
     expect(received.map(({ eventId }) => eventId)).toEqual(sent.map(({ event }) => extensionOf(event, 'eventid')));
-    for (const event of received) session.stream.send({ ...event, source: '' });
+    for (const event of received) {
+      session.stream.send({ ...event, source: '' });
+    }
     await until(() => expect(messages).toHaveLength(sent.length));
     expect(messages.map((bytes) => readEvent(bytes))).toEqual(sent.map(({ event }) => ({ ...event, source: '' })));
   });
@@ -221,7 +227,9 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
     ] as const) {
       const lines = recordedLines(recording).filter((line) => line.rpc === method && line.dir === 'agent->principal');
       const live = connection.open(method, { authorization }, { message: () => undefined });
-      for (const line of lines.slice(0, 5)) live.send(bytesOf(line));
+      for (const line of lines.slice(0, 5)) {
+        live.send(bytesOf(line));
+      }
       // Neither makes a Go agent believe that its connection is bad, as other codes do.
       expect(['NotFound', 'Unimplemented']).toContain((await live.ended).code);
     }

@@ -26,7 +26,9 @@ beforeAll(async () => {
   material = await makeMaterial();
 });
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -34,7 +36,9 @@ const recordedMessage = (rpc: string, dir: string) => {
   const line = recordedLines('websocket').find(
     (each) => each.rpc === rpc && each.dir === dir && each.bytes !== undefined && each.decoded?.mode !== 'autonomous',
   );
-  if (line === undefined) throw new Error(`no ${rpc} is recorded`);
+  if (line === undefined) {
+    throw new Error(`no ${rpc} is recorded`);
+  }
   return bytesOf(line);
 };
 const eventsOf = (dir: string) => recordedEvents('websocket', agent).filter(({ line }) => line.dir === dir);
@@ -62,7 +66,9 @@ describe.skipIf(!hasRecordings)('over WebSocket (only where ../shared is)', () =
       webSocket.on('message', (message: Buffer, isBinary) => {
         expect(isBinary).toBe(true);
         call.frames.push(readGrpcWs(message));
-        if (path === methods.subscribe || !message.equals(halfClose)) return;
+        if (path === methods.subscribe || !message.equals(halfClose)) {
+          return;
+        }
         const answer = readMessage(authResponse, recordedMessage(path, 'principal->agent'));
         const identity = { clientID: agent, mode: 'managed' };
         const fresh = (token: unknown) => movedToken(String(token), new Date(), identity);
@@ -113,7 +119,9 @@ describe.skipIf(!hasRecordings)('over WebSocket (only where ../shared is)', () =
     const stream = received[1] as (typeof received)[number];
     const sent = eventsOf('principal->agent');
     stream.socket.send(metadataFrame({ 'Content-Type': 'application/grpc' }));
-    for (const { line } of sent) stream.socket.send(dataFrame(bytesOf(line)));
+    for (const { line } of sent) {
+      stream.socket.send(dataFrame(bytesOf(line)));
+    }
     await until(() => expect(stream.frames).toHaveLength(sent.length));
     const echoed = stream.frames.map((frame) => frame.is === 'data' && readEvent(frame.bytes));
     expect(echoed).toEqual(sent.map(({ event }) => ({ ...event, source: 'agent://agent-managed' })));
@@ -208,9 +216,13 @@ describe.skipIf(!hasRecordings)('over WebSocket (only where ../shared is)', () =
       await stream.opened;
       await until(() => expect(sessions).toHaveLength(1));
       const sent = eventsOf('agent->principal');
-      for (const { line } of sent) stream.socket.send(dataFrame(bytesOf(line)));
+      for (const { line } of sent) {
+        stream.socket.send(dataFrame(bytesOf(line)));
+      }
       await until(() => expect(received).toHaveLength(sent.length));
-      for (const event of received) sessions[0]?.stream.send({ ...event, source: '' });
+      for (const event of received) {
+        sessions[0]?.stream.send({ ...event, source: '' });
+      }
       const messages = () => stream.frames.filter((frame) => frame.is === 'data');
       await until(() => expect(messages()).toHaveLength(sent.length));
       expect(messages().map(({ bytes }) => readEvent(bytes))).toEqual(

@@ -54,17 +54,23 @@ async function open(): Promise<TLSSocket> {
 async function raw(bytes: string | Buffer): Promise<string> {
   const socket = await open().catch((error: NodeJS.ErrnoException) => {
     // A handshake that takes too long on a busy machine is broken off, and shows nothing.
-    if (error.code === 'ECONNRESET') return undefined;
+    if (error.code === 'ECONNRESET') {
+      return undefined;
+    }
     throw error;
   });
-  if (socket === undefined) return '';
+  if (socket === undefined) {
+    return '';
+  }
   let text = '';
   socket.on('data', (chunk: Buffer) => {
     text += chunk;
   });
   socket.end(bytes);
   // A reset is an end as well.
-  if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
+  if (!socket.closed) {
+    await new Promise((resolve) => socket.once('close', resolve));
+  }
   return text;
 }
 
@@ -196,16 +202,22 @@ test(`10,000 spoilt requests, seed ${seed}`, async () => {
       'Connection: close',
     ];
     // What changes something of this agent's own is no attack.
-    if (path === settings) lines[0] = `${pick(['GET', 'HEAD', 'OPTIONS'])} ${path}${pick(queries)} HTTP/1.1`;
+    if (path === settings) {
+      lines[0] = `${pick(['GET', 'HEAD', 'OPTIONS'])} ${path}${pick(queries)} HTTP/1.1`;
+    }
     const bytes = Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`);
-    if (random() < 0.2) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
+    if (random() < 0.2) {
+      bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
+    }
     return bytes;
   };
   let next = 0;
   const worker = async () => {
     while (next++ < 10_000) {
       const answer = await raw(request());
-      if (answer.includes(marker) || answer.includes(own)) throw new Error(`seed ${seed}: ${answer.slice(0, 500)}`);
+      if (answer.includes(marker) || answer.includes(own)) {
+        throw new Error(`seed ${seed}: ${answer.slice(0, 500)}`);
+      }
     }
   };
   await Promise.all(Array.from({ length: 32 }, worker));

@@ -49,7 +49,9 @@ export class ProxyClient {
   async send(method: string, path: string, options: Parameters<ProxyClient['open']>[2] = {}): Promise<Answer> {
     const response = await this.open(method, path, options);
     const parts: Buffer[] = [];
-    for await (const part of response as AsyncIterable<Buffer>) parts.push(part);
+    for await (const part of response as AsyncIterable<Buffer>) {
+      parts.push(part);
+    }
     return {
       status: response.statusCode ?? 0,
       contentType: response.headers['content-type'] ?? '',

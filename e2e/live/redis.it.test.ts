@@ -27,7 +27,11 @@ beforeAll(async () => {
   await Promise.all([pair.principal.says(/Redis proxy serves/), pair.agent.says(/connected to Redis/)]);
 });
 afterAll(async () => {
-  for (const client of clients) if (client.isOpen) client.destroy();
+  for (const client of clients) {
+    if (client.isOpen) {
+      client.destroy();
+    }
+  }
   await pair?.stop();
   await Promise.all([hubRedis?.stop(), localRedis?.stop()]);
 });

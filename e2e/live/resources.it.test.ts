@@ -82,7 +82,9 @@ test('a watch shows what happens to them, until the client leaves', async () => 
   expect([watch.statusCode, watch.headers['content-type']]).toEqual([200, 'application/json']);
   const seen: string[] = [];
   watch.on('data', (chunk: Buffer) => {
-    for (const line of chunk.toString().split('\n').filter(Boolean)) seen.push(json(line).object.metadata.name);
+    for (const line of chunk.toString().split('\n').filter(Boolean)) {
+      seen.push(json(line).object.metadata.name);
+    }
   });
   watch.on('error', () => undefined);
   for (const name of ['other', 'web']) {

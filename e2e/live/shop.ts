@@ -41,7 +41,9 @@ export async function deployWeb(
   await hub.create(applications, application({ name: 'web', namespace: agent, spec }));
   const patient = { timeoutMs: 120_000 };
   await until('the Application is there', () => cluster.get(applications, { name: 'web', namespace }), patient);
-  if (proxy === undefined) return;
+  if (proxy === undefined) {
+    return;
+  }
   const isServed = async () => (await proxy.send('GET', '/api/v1/namespaces/shop')).status === 200 || undefined;
   await until('the agent serves what belongs to it', isServed, patient);
 }

@@ -25,9 +25,15 @@ export class TerminalClient {
     this.webSocket = webSocket;
     webSocket.on('message', (message: Buffer) => {
       const text = message.subarray(1).toString('utf8');
-      if (message[0] === channel.stdout) this.stdout += text;
-      if (message[0] === channel.stderr) this.stderr += text;
-      if (message[0] === channel.error) this.outcome = JSON.parse(text) as Outcome;
+      if (message[0] === channel.stdout) {
+        this.stdout += text;
+      }
+      if (message[0] === channel.stderr) {
+        this.stderr += text;
+      }
+      if (message[0] === channel.error) {
+        this.outcome = JSON.parse(text) as Outcome;
+      }
     });
     webSocket.on('error', () => undefined);
     webSocket.on('close', (code) => {

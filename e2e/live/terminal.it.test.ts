@@ -93,7 +93,9 @@ test.each(['v5.channel.k8s.io', 'v4.channel.k8s.io'])('a command without a termi
 
 test('a large input comes through whole, up to its end', async () => {
   const command = await open(execOf(['sh', '-c', 'wc -c'], { query: asked }));
-  for (let part = 0; part < 30; part++) command.type('x'.repeat(100_000));
+  for (let part = 0; part < 30; part++) {
+    command.type('x'.repeat(100_000));
+  }
   command.endInput();
   expect(await command.ends()).toMatchObject({ status: 'Success' });
   expect(command.stdout.trim()).toBe('3000000');
@@ -163,12 +165,16 @@ async function raw(request: string | Buffer, after?: Buffer): Promise<string> {
   socket.on('error', () => undefined);
   let text = '';
   socket.on('data', (chunk: Buffer) => {
-    if (text === '' && after !== undefined) socket.write(after);
+    if (text === '' && after !== undefined) {
+      socket.write(after);
+    }
     text += chunk.toString('latin1');
   });
   await once(socket, 'secureConnect');
   socket.write(request);
-  if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
+  if (!socket.closed) {
+    await new Promise((resolve) => socket.once('close', resolve));
+  }
   return text;
 }
 

@@ -19,22 +19,35 @@ export function delayed(way: Way): Transform {
     transform(piece: Buffer, _encoding, done) {
       const arrive = () => {
         const first = underWay.shift();
-        if (first !== undefined && !way.isLost()) this.push(first);
+        if (first !== undefined && !way.isLost()) {
+          this.push(first);
+        }
         const next = goOn;
         goOn = undefined;
         next?.();
-        if (underWay.length === 0) ended?.();
+        if (underWay.length === 0) {
+          ended?.();
+        }
       };
       const delay = way.delayMs();
       underWay.push(piece);
-      if (delay === 0 && underWay.length === 1) arrive();
-      else setTimeout(arrive, delay);
-      if (underWay.length < mostUnderWay) done();
-      else goOn = done;
+      if (delay === 0 && underWay.length === 1) {
+        arrive();
+      } else {
+        setTimeout(arrive, delay);
+      }
+      if (underWay.length < mostUnderWay) {
+        done();
+      } else {
+        goOn = done;
+      }
     },
     flush(done) {
-      if (underWay.length === 0) done();
-      else ended = done;
+      if (underWay.length === 0) {
+        done();
+      } else {
+        ended = done;
+      }
     },
   });
 }

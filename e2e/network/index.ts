@@ -53,7 +53,9 @@ export async function startNetwork(target: () => Target | undefined, address = '
       client.destroy();
       return;
     }
-    if (state === 'lost') return; // it connects, as far as the near end of a tunnel is concerned, and hears nothing
+    if (state === 'lost') {
+      return; // it connects, as far as the near end of a tunnel is concerned, and hears nothing
+    }
     const upstream = connect(farEnd.port, farEnd.host);
     keep(upstream);
     const link = { isLost: false };
@@ -61,7 +63,9 @@ export async function startNetwork(target: () => Target | undefined, address = '
     const end = () => {
       links.delete(link);
       // Neither end of a lost connection hears of the other's death.
-      if (link.isLost) return;
+      if (link.isLost) {
+        return;
+      }
       client.destroy();
       upstream.destroy();
     };
@@ -71,7 +75,9 @@ export async function startNetwork(target: () => Target | undefined, address = '
   });
   await new Promise<void>((resolve) => server.listen(0, address, resolve));
   const cut = () => {
-    for (const socket of sockets) socket.destroy();
+    for (const socket of sockets) {
+      socket.destroy();
+    }
   };
   return {
     port: (server.address() as AddressInfo).port,
@@ -88,7 +94,9 @@ export async function startNetwork(target: () => Target | undefined, address = '
     },
     blackHole() {
       state = 'lost';
-      for (const link of links) link.isLost = true;
+      for (const link of links) {
+        link.isLost = true;
+      }
     },
     heal() {
       state = 'up';

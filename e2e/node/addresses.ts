@@ -28,7 +28,9 @@ export class AddressBlock {
     for (let i = 0; i < size; i++) {
       const candidate = this.#next;
       this.#next = candidate + 1 >= size ? 2 : candidate + 1;
-      if (this.#used.has(candidate) || candidate % 256 === 0 || candidate % 256 === 255) continue;
+      if (this.#used.has(candidate) || candidate % 256 === 0 || candidate % 256 === 255) {
+        continue;
+      }
       this.#used.add(candidate);
       return this.#at(candidate);
     }
@@ -38,7 +40,9 @@ export class AddressBlock {
   /** Takes a given address; undefined when it is not of this block or taken. */
   takeThis(address: string): string | undefined {
     const index = this.#indexOf(address);
-    if (index < 2 || index >= size || this.#at(index) !== address || this.#used.has(index)) return undefined;
+    if (index < 2 || index >= size || this.#at(index) !== address || this.#used.has(index)) {
+      return undefined;
+    }
     this.#used.add(index);
     return address;
   }
@@ -80,13 +84,17 @@ export async function claimBlock(server: Server, port: number, before?: string):
   const parts = /^127\.(\d+)\.(\d+)\.1$/.exec(before ?? '');
   if (parts) {
     const block = new AddressBlock(Number(parts[1]), Number(parts[2]));
-    if (await listen(server, port, block.node)) return block;
+    if (await listen(server, port, block.node)) {
+      return block;
+    }
   }
   for (let attempt = 0; attempt < 200; attempt++) {
     const second = 16 + Math.floor(Math.random() * 224);
     const third = Math.floor(Math.random() * 63) * 4;
     const block = new AddressBlock(second, third);
-    if (await listen(server, port, block.node)) return block;
+    if (await listen(server, port, block.node)) {
+      return block;
+    }
   }
   throw new Error('no free block of loopback addresses was found for the node');
 }
@@ -94,8 +102,11 @@ export async function claimBlock(server: Server, port: number, before?: string):
 function listen(server: Server, port: number, host: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolve(false);
-      else reject(error);
+      if (error.code === 'EADDRINUSE') {
+        resolve(false);
+      } else {
+        reject(error);
+      }
     };
     server.once('error', failed);
     server.listen({ port, host }, () => {

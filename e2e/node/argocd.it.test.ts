@@ -75,7 +75,9 @@ async function deliveredArgoCd(): Promise<KubeObject[]> {
 it('runs the delivered Argo CD, which brings an Application from Git to Synced and Healthy', async () => {
   for (const object of await deliveredArgoCd()) {
     const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
-    if (!type) throw new Error(`the cluster does not serve ${object.kind}`);
+    if (!type) {
+      throw new Error(`the cluster does not serve ${object.kind}`);
+    }
     await cluster.client.apply(type, object, { fieldManager: 'test', force: true });
   }
   await cluster.client.create(projects, {

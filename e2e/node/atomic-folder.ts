@@ -26,7 +26,9 @@ export async function writeAtomically(
     const target = join(folder, next, path);
     await mkdir(dirname(target), { recursive: true, mode: 0o755 });
     await writeFile(target, file.content, { mode: group === undefined ? file.mode : file.mode | 0o440 });
-    if (group !== undefined) await lchown(target, process.getuid?.() ?? 0, group);
+    if (group !== undefined) {
+      await lchown(target, process.getuid?.() ?? 0, group);
+    }
   }
   await symlink(next, join(folder, '..data_tmp'));
   await rename(join(folder, '..data_tmp'), join(folder, '..data'));
@@ -34,11 +36,17 @@ export async function writeAtomically(
   for (const top of tops) {
     const link = join(folder, top);
     const current = await readlink(link).catch(() => undefined);
-    if (current === undefined) await symlink(join('..data', top), link);
+    if (current === undefined) {
+      await symlink(join('..data', top), link);
+    }
   }
-  if (previous === undefined) return;
+  if (previous === undefined) {
+    return;
+  }
   for (const name of await readdir(join(folder, previous))) {
-    if (!tops.has(name)) await rm(join(folder, name), { force: true });
+    if (!tops.has(name)) {
+      await rm(join(folder, name), { force: true });
+    }
   }
   await rm(join(folder, previous), { recursive: true, force: true });
 }

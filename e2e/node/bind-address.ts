@@ -18,12 +18,18 @@ if (address) {
     const [first, second, ...rest] = args;
     if (typeof first === 'object' && first !== null) {
       const options = first as ListenOptions;
-      if (options.port === undefined || !isAny(options.host)) return listen.call(this, ...args);
+      if (options.port === undefined || !isAny(options.host)) {
+        return listen.call(this, ...args);
+      }
       return listen.call(this, { ...options, host: address, ipv6Only: false }, ...args.slice(1));
     }
     if (typeof first === 'number' || (typeof first === 'string' && /^\d+$/.test(first))) {
-      if (typeof second !== 'string') return listen.call(this, first, address, ...args.slice(1));
-      if (isAny(second)) return listen.call(this, first, address, ...rest);
+      if (typeof second !== 'string') {
+        return listen.call(this, first, address, ...args.slice(1));
+      }
+      if (isAny(second)) {
+        return listen.call(this, first, address, ...rest);
+      }
     }
     return listen.call(this, ...args);
   };

@@ -93,14 +93,18 @@ export class ContainerLife {
 
   /** Says why the container does not start yet. */
   wait(reason: string): void {
-    if (this.#state.waiting && !this.#lastState.terminated) this.#state = { waiting: { reason } };
+    if (this.#state.waiting && !this.#lastState.terminated) {
+      this.#state = { waiting: { reason } };
+    }
   }
 
   /** Starts the container if it should run, does not, and its time has come. */
   async proceed(pod: Pod): Promise<void> {
     this.#pod = pod;
     this.#lookedAt = Date.now();
-    if (this.#run || this.#stopping || this.#state.terminated || this.#lookedAt < this.#startAt) return;
+    if (this.#run || this.#stopping || this.#state.terminated || this.#lookedAt < this.#startAt) {
+      return;
+    }
     const { image } = this.container;
     if (this.#state.waiting?.reason === 'ErrImagePull') {
       const message = `Back-off pulling image "${image}": ErrImagePull: ${this.#state.waiting.message}`;
@@ -137,8 +141,12 @@ export class ContainerLife {
 
   async #terminate(graceMs: number): Promise<void> {
     const run = this.#run;
-    if (!run) return;
-    if (graceMs > 0) this.#news.normal('Killing', `Stopping container ${this.container.name}`);
+    if (!run) {
+      return;
+    }
+    if (graceMs > 0) {
+      this.#news.normal('Killing', `Stopping container ${this.container.name}`);
+    }
     const sleep = this.container.lifecycle?.preStop?.sleep?.seconds;
     const kill = setTimeout(() => run.kill(), graceMs);
     const term = setTimeout(() => run.signal('SIGTERM'), Math.min((sleep ?? 0) * 1000, graceMs));
@@ -148,7 +156,9 @@ export class ContainerLife {
   }
 
   #began(run: ContainerRun): void {
-    if (this.#lastState.terminated) this.#restartCount++;
+    if (this.#lastState.terminated) {
+      this.#restartCount++;
+    }
     this.#attempt++;
     this.#run = run;
     this.#logs = [...this.#logs.slice(-1), run.log];
@@ -189,20 +199,28 @@ export class ContainerLife {
       this.#lastState = { terminated };
       this.#startAt = Date.now() + delayMs;
       this.#state = { waiting: { reason: 'CrashLoopBackOff', message } };
-      if (delayMs > 0) this.#news.warning('BackOff', message);
+      if (delayMs > 0) {
+        this.#news.warning('BackOff', message);
+      }
     }
     this.#news.changed();
   }
 
   #restarts(exitCode: number): boolean {
     const policy = this.#pod.spec.restartPolicy ?? 'Always';
-    if (this.container.restartPolicy === 'Always') return true;
-    if (policy === 'Never') return false;
+    if (this.container.restartPolicy === 'Always') {
+      return true;
+    }
+    if (policy === 'Never') {
+      return false;
+    }
     return exitCode !== 0 || (policy === 'Always' && !this.#isInit);
   }
 
   #delayMs(): number {
-    if (this.#failures <= 1) return 0;
+    if (this.#failures <= 1) {
+      return 0;
+    }
     return Math.min(this.#backoff.maxMs, this.#backoff.initialMs * 2 ** (this.#failures - 2));
   }
 
@@ -210,19 +228,27 @@ export class ContainerLife {
     const reason = error instanceof ContainerError ? error.reason : 'RunContainerError';
     const message = error instanceof Error ? error.message : String(error);
     const isNew = this.#state.waiting?.message !== message;
-    if (isNew) this.#news.warning('Failed', `Error: ${message}`);
+    if (isNew) {
+      this.#news.warning('Failed', `Error: ${message}`);
+    }
     if (reason === 'StartError') {
       this.#attempt++;
       this.#failures++;
-      if (this.#lastState.terminated) this.#restartCount++;
+      if (this.#lastState.terminated) {
+        this.#restartCount++;
+      }
       const at = rfc3339(new Date());
       this.#terminated({ exitCode: 128, reason, message, startedAt: at, finishedAt: at }, message);
       return;
     }
     this.#state = { waiting: { reason, message } };
     // A missing Secret or ConfigMap is tried again when it appears; the rest after a while.
-    if (reason === 'ErrImagePull' || reason === 'RunContainerError') this.#startAt = Date.now() + 1_000;
-    if (reason === 'InvalidImageName') this.#startAt = Number.MAX_SAFE_INTEGER;
+    if (reason === 'ErrImagePull' || reason === 'RunContainerError') {
+      this.#startAt = Date.now() + 1_000;
+    }
+    if (reason === 'InvalidImageName') {
+      this.#startAt = Number.MAX_SAFE_INTEGER;
+    }
   }
 
   #watchProbes(run: ContainerRun): void {
@@ -232,8 +258,12 @@ export class ContainerLife {
       return;
     }
     this.#probe(run, startupProbe, true, (passed, message) => {
-      if (!passed) this.#unhealthy(run, 'Startup', message);
-      if (!passed || this.#started) return;
+      if (!passed) {
+        this.#unhealthy(run, 'Startup', message);
+      }
+      if (!passed || this.#started) {
+        return;
+      }
       this.#started = true;
       this.#ready = this.container.readinessProbe === undefined;
       this.#endProbes();
@@ -246,15 +276,21 @@ export class ContainerLife {
     const { readinessProbe, livenessProbe } = this.container;
     if (readinessProbe) {
       this.#probe(run, readinessProbe, true, (passed, message) => {
-        if (!passed) this.#news.warning('Unhealthy', `Readiness probe failed: ${message}`);
-        if (this.#ready === passed) return;
+        if (!passed) {
+          this.#news.warning('Unhealthy', `Readiness probe failed: ${message}`);
+        }
+        if (this.#ready === passed) {
+          return;
+        }
         this.#ready = passed;
         this.#news.changed();
       });
     }
     if (livenessProbe) {
       this.#probe(run, livenessProbe, false, (passed, message) => {
-        if (!passed) this.#unhealthy(run, 'Liveness', message);
+        if (!passed) {
+          this.#unhealthy(run, 'Liveness', message);
+        }
       });
     }
   }
@@ -262,7 +298,9 @@ export class ContainerLife {
   #unhealthy(run: ContainerRun, which: string, message: string): void {
     this.#endProbes();
     this.#news.warning('Unhealthy', `${which} probe failed: ${message}`);
-    if (this.#run === run) void this.#terminate((this.#pod.spec.terminationGracePeriodSeconds ?? 30) * 1000);
+    if (this.#run === run) {
+      void this.#terminate((this.#pod.spec.terminationGracePeriodSeconds ?? 30) * 1000);
+    }
   }
 
   #probe(run: ContainerRun, probe: Probe, eager: boolean, verdict: (passed: boolean, message: string) => void): void {
@@ -275,7 +313,9 @@ export class ContainerLife {
   }
 
   #endProbes(): void {
-    for (const probe of this.#probes) probe.stop();
+    for (const probe of this.#probes) {
+      probe.stop();
+    }
     this.#probes = [];
   }
 
@@ -287,7 +327,9 @@ export class ContainerLife {
   #remember(pod: Pod): void {
     const all = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
     const before: ContainerStatus | undefined = all.find((status) => status.name === this.container.name);
-    if (!before?.containerID) return;
+    if (!before?.containerID) {
+      return;
+    }
     this.#restartCount = before.restartCount;
     const startedAt =
       before.state.running?.startedAt ?? before.state.terminated?.startedAt ?? pod.metadata.creationTimestamp;

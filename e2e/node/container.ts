@@ -100,7 +100,9 @@ export class ContainerRun {
     const command = [...entrypoint, ...given].map((word) => expand(word, environment));
     const mounts = mountsOf(container, around);
     const [program] = command;
-    if (program === undefined) throw new ContainerError('RunContainerError', 'no command specified');
+    if (program === undefined) {
+      throw new ContainerError('RunContainerError', 'no command specified');
+    }
     if (image.podman === undefined && !isExecutable(program, image, mounts)) {
       throw new ContainerError(
         'StartError',
@@ -166,7 +168,9 @@ export class ContainerRun {
    * @param input whether it reads what it is given, and whether that is a terminal. Default: it reads nothing
    */
   inside(command: readonly string[], input?: 'stream' | 'terminal'): { command: string; args: string[] } {
-    if (this.#real) return this.#real.inside(command, input);
+    if (this.#real) {
+      return this.#real.inside(command, input);
+    }
     const { uid, gid, groups } = this.#user;
     const drop =
       process.getuid?.() === 0
@@ -184,7 +188,9 @@ export class ContainerRun {
   async #end(cleanUp: () => Promise<void>): Promise<ContainerExit> {
     const { code, signal } = await this.#process.exited;
     await cleanUp();
-    if (signal === null) return { exitCode: code ?? 0, signal: undefined };
+    if (signal === null) {
+      return { exitCode: code ?? 0, signal: undefined };
+    }
     const number = constants.signals[signal];
     return { exitCode: 128 + number, signal: number };
   }

@@ -14,7 +14,9 @@ await cluster.client.create(pods, {
 });
 const look = setInterval(() => {
   const pid = node.pidOf('default', 'orphan');
-  if (pid === undefined) return;
+  if (pid === undefined) {
+    return;
+  }
   clearInterval(look);
   console.log(pid);
 }, 50);

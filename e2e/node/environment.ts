@@ -34,7 +34,9 @@ export function buildEnvironment(options: {
   for (const source of container.envFrom ?? []) {
     const isSecret = source.secretRef !== undefined;
     const reference = source.secretRef ?? source.configMapRef;
-    if (!reference) continue;
+    if (!reference) {
+      continue;
+    }
     const data = isSecret
       ? decoded(objects.secret(namespace, reference.name)?.data)
       : objects.configMap(namespace, reference.name)?.data;
@@ -42,16 +44,24 @@ export function buildEnvironment(options: {
       ? objects.secret(namespace, reference.name) !== undefined
       : objects.configMap(namespace, reference.name) !== undefined;
     if (!exists) {
-      if (reference.optional) continue;
+      if (reference.optional) {
+        continue;
+      }
       throw configError(`${isSecret ? 'secret' : 'configmap'} "${reference.name}" not found`);
     }
-    for (const [key, value] of Object.entries(data ?? {})) known.set(`${source.prefix ?? ''}${key}`, value);
+    for (const [key, value] of Object.entries(data ?? {})) {
+      known.set(`${source.prefix ?? ''}${key}`, value);
+    }
   }
   for (const variable of container.env ?? []) {
     const value = variableValue(variable, options, known);
-    if (value !== undefined) known.set(variable.name, value);
+    if (value !== undefined) {
+      known.set(variable.name, value);
+    }
   }
-  for (const [name, value] of known) env.set(name, value);
+  for (const [name, value] of known) {
+    env.set(name, value);
+  }
   return env;
 }
 
@@ -62,9 +72,15 @@ function variableValue(
 ): string | undefined {
   const from = variable.valueFrom;
   const namespace = options.pod.metadata.namespace ?? '';
-  if (!from) return expand(variable.value ?? '', known);
-  if (from.fieldRef) return fieldValue(options.pod, options.place, from.fieldRef.fieldPath);
-  if (from.resourceFieldRef) return resourceValue(options.container.resources, from.resourceFieldRef.resource);
+  if (!from) {
+    return expand(variable.value ?? '', known);
+  }
+  if (from.fieldRef) {
+    return fieldValue(options.pod, options.place, from.fieldRef.fieldPath);
+  }
+  if (from.resourceFieldRef) {
+    return resourceValue(options.container.resources, from.resourceFieldRef.resource);
+  }
   if (from.secretKeyRef) {
     const secret = options.objects.secret(namespace, from.secretKeyRef.name);
     return keyValue('Secret', namespace, from.secretKeyRef, secret && (decoded(secret.data) ?? {}));
@@ -83,8 +99,12 @@ function keyValue(
   data: Record<string, string> | undefined,
 ): string | undefined {
   const value = data?.[selector.key];
-  if (value !== undefined || selector.optional) return value;
-  if (!data) throw configError(`${kind.toLowerCase()} "${selector.name}" not found`);
+  if (value !== undefined || selector.optional) {
+    return value;
+  }
+  if (!data) {
+    throw configError(`${kind.toLowerCase()} "${selector.name}" not found`);
+  }
   throw configError(`couldn't find key ${selector.key} in ${kind} ${namespace}/${selector.name}`);
 }
 

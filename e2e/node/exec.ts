@@ -80,7 +80,9 @@ async function execute(webSocket: WebSocket, run: ContainerRun, execution: Execu
   webSocket.on('message', (message: Buffer) => take(message, process, webSocket, tty));
   webSocket.on('close', () => void process.kill());
   // It may have been closed while the command was being started.
-  if (webSocket.readyState === webSocket.CLOSED) void process.kill();
+  if (webSocket.readyState === webSocket.CLOSED) {
+    void process.kill();
+  }
   void run.exited.then(() => process.kill());
   webSocket.resume();
   const { code } = await process.exited;
@@ -89,21 +91,33 @@ async function execute(webSocket: WebSocket, run: ContainerRun, execution: Execu
 
 function pass(from: Readable, webSocket: WebSocket, to: 1 | 2 | undefined): void {
   from.on('data', (data: Buffer) => {
-    if (to === undefined || webSocket.readyState !== webSocket.OPEN) return;
+    if (to === undefined || webSocket.readyState !== webSocket.OPEN) {
+      return;
+    }
     webSocket.send(channelMessage(to, data), () => {
-      if (webSocket.bufferedAmount <= mostWaitingBytes / 2) from.resume();
+      if (webSocket.bufferedAmount <= mostWaitingBytes / 2) {
+        from.resume();
+      }
     });
-    if (webSocket.bufferedAmount > mostWaitingBytes) from.pause();
+    if (webSocket.bufferedAmount > mostWaitingBytes) {
+      from.pause();
+    }
   });
   webSocket.on('close', () => from.resume());
 }
 
 function take(message: Buffer, process: SupervisedProcess, webSocket: WebSocket, tty: boolean): void {
   const input = readInput(message);
-  if (input?.kind === 'resize') process.resize(input.size.rows, input.size.cols);
+  if (input?.kind === 'resize') {
+    process.resize(input.size.rows, input.size.cols);
+  }
   // Closing the input of a terminal means nothing.
-  if (input?.kind === 'closed' && !tty) process.input?.end();
-  if (input?.kind !== 'stdin' || process.input === undefined || process.input.write(input.data)) return;
+  if (input?.kind === 'closed' && !tty) {
+    process.input?.end();
+  }
+  if (input?.kind !== 'stdin' || process.input === undefined || process.input.write(input.data)) {
+    return;
+  }
   webSocket.pause();
   process.input.once('drain', () => webSocket.resume());
 }

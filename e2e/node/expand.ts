@@ -4,7 +4,9 @@
  */
 export function expand(text: string, variables: ReadonlyMap<string, string>): string {
   return text.replace(/\$\$|\$\(([^()$]*)\)/g, (whole: string, name: string | undefined) => {
-    if (whole === '$$') return '$';
+    if (whole === '$$') {
+      return '$';
+    }
     return (name !== undefined ? variables.get(name) : undefined) ?? whole;
   });
 }

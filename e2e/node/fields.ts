@@ -18,7 +18,9 @@ export interface PodPlace {
 export function fieldValue(pod: Pod, place: PodPlace, path: string): string {
   const { metadata, spec } = pod;
   const subscript = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path);
-  if (subscript) return metadata[subscript[1] as 'labels' | 'annotations']?.[subscript[2] ?? ''] ?? '';
+  if (subscript) {
+    return metadata[subscript[1] as 'labels' | 'annotations']?.[subscript[2] ?? ''] ?? '';
+  }
   switch (path) {
     case 'metadata.name':
       return metadata.name;
@@ -62,8 +64,12 @@ export function resourceValue(
 ): string {
   const [kind = '', name = ''] = field.split(/\.(.*)/s);
   const set = kind === 'requests' ? resources?.requests?.[name] : resources?.limits?.[name];
-  if (set !== undefined) return String(Math.ceil(quantity(set)));
-  if (kind === 'requests') return '0';
+  if (set !== undefined) {
+    return String(Math.ceil(quantity(set)));
+  }
+  if (kind === 'requests') {
+    return '0';
+  }
   return name === 'cpu' ? String(availableParallelism()) : name === 'memory' ? String(totalmem()) : '0';
 }
 
@@ -84,6 +90,8 @@ const suffixes: Record<string, number> = {
 export function quantity(text: string): number {
   const parsed = /^([0-9.]+)([a-zA-Z]*)$/.exec(text.trim());
   const factor = parsed ? suffixes[parsed[2] ?? ''] : undefined;
-  if (!parsed || factor === undefined) throw new Error(`${text} is not a quantity`);
+  if (!parsed || factor === undefined) {
+    throw new Error(`${text} is not a quantity`);
+  }
   return Number(parsed[1]) * factor;
 }

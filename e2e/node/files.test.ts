@@ -20,7 +20,9 @@ const never = new AbortController().signal;
 
 async function linesOf(log: ContainerLog, query: object = {}, signal = never): Promise<string> {
   let text = '';
-  for await (const line of log.read({ ...everything, ...query }, signal)) text += line;
+  for await (const line of log.read({ ...everything, ...query }, signal)) {
+    text += line;
+  }
   return text;
 }
 

@@ -23,12 +23,20 @@ export function createKubeletServer(
     const url = new URL(request.url ?? '/', 'https://kubelet');
     const [what = '', ...rest] = url.pathname.slice(1).split('/').map(decodeURIComponent);
     const [namespace = '', name = '', container] = rest;
-    if (what === 'healthz') return void response.end('ok');
-    if (what !== 'containerLogs') return fail(response, 404, `the node does not serve ${url.pathname}`);
+    if (what === 'healthz') {
+      return void response.end('ok');
+    }
+    if (what !== 'containerLogs') {
+      return fail(response, 404, `the node does not serve ${url.pathname}`);
+    }
     const runner = find(namespace, name);
-    if (!runner) return fail(response, 404, `pod "${name}" not found`);
+    if (!runner) {
+      return fail(response, 404, `pod "${name}" not found`);
+    }
     const life = runner.container(container);
-    if (!life) return fail(response, 404, `container ${container} not found in pod ${name}`);
+    if (!life) {
+      return fail(response, 404, `container ${container} not found in pod ${name}`);
+    }
     const previous = url.searchParams.get('previous') === 'true';
     const log = life.log(previous);
     if (!log) {
@@ -45,8 +53,11 @@ export function createKubeletServer(
     const [what, namespace = '', name = '', container] = url.pathname.slice(1).split('/').map(decodeURIComponent);
     const run = find(namespace, name)?.container(container)?.run;
     socket.on('error', () => undefined);
-    if (what === 'exec' && run !== undefined) serveExec(request, socket as Socket, head, run, url.searchParams);
-    else socket.end(`HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\ncontainer not found ("${container}")`);
+    if (what === 'exec' && run !== undefined) {
+      serveExec(request, socket as Socket, head, run, url.searchParams);
+    } else {
+      socket.end(`HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\ncontainer not found ("${container}")`);
+    }
   });
   return server;
 }
@@ -71,8 +82,12 @@ async function send(response: ServerResponse, texts: AsyncIterable<string>): Pro
   response.writeHead(200, { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' });
   response.flushHeaders();
   for await (const text of texts) {
-    if (response.destroyed) return;
-    if (!response.write(text)) await drained(response);
+    if (response.destroyed) {
+      return;
+    }
+    if (!response.write(text)) {
+      await drained(response);
+    }
   }
   response.end();
 }

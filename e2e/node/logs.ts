@@ -46,16 +46,22 @@ export class ContainerLog {
     lines.on('line', (text) => this.#write(`${new Date().toISOString()} ${name} F ${text}`));
     lines.on('close', () => {
       this.#open--;
-      if (this.#open === 0) this.end();
+      if (this.#open === 0) {
+        this.end();
+      }
     });
   }
 
   /** Ends the log; followers get what there is and end too. */
   end(): void {
-    if (this.#ended) return;
+    if (this.#ended) {
+      return;
+    }
     this.#ended = true;
     this.#file.end();
-    for (const follower of this.#followers) follower(undefined);
+    for (const follower of this.#followers) {
+      follower(undefined);
+    }
   }
 
   /** The lines asked for, each with its line end; several at a time where there are several. */
@@ -66,11 +72,15 @@ export class ContainerLog {
       for (const line of lines) {
         const gap = line.indexOf(' ');
         const time = line.slice(0, gap);
-        if (query.since !== undefined && Date.parse(time) < query.since) continue;
+        if (query.since !== undefined && Date.parse(time) < query.since) {
+          continue;
+        }
         const one = `${query.timestamps ? `${time} ` : ''}${textOf(line)}\n`.slice(0, left);
         left -= one.length;
         text += one;
-        if (left <= 0) break;
+        if (left <= 0) {
+          break;
+        }
       }
       return text;
     };
@@ -89,8 +99,12 @@ export class ContainerLog {
       for await (const lines of this.#old(query.tailLines)) {
         last = lines.at(-1) ?? last;
         const text = shown(lines);
-        if (text) yield text;
-        if (left <= 0) return;
+        if (text) {
+          yield text;
+        }
+        if (left <= 0) {
+          return;
+        }
       }
       // A line that came while the file was read is in both.
       const seen = last === undefined ? -1 : news.lastIndexOf(last);
@@ -103,8 +117,12 @@ export class ContainerLog {
         }
         const end = news.indexOf(undefined);
         const text = shown((end < 0 ? news.splice(0) : news.slice(0, end)) as string[]);
-        if (text) yield text;
-        if (end >= 0 || left <= 0) return;
+        if (text) {
+          yield text;
+        }
+        if (end >= 0 || left <= 0) {
+          return;
+        }
       }
     } finally {
       this.#followers.delete(follower);
@@ -118,9 +136,13 @@ export class ContainerLog {
   }
 
   #write(line: string): void {
-    if (this.#ended) return;
+    if (this.#ended) {
+      return;
+    }
     this.#file.write(`${line}\n`);
-    for (const follower of this.#followers) follower(line);
+    for (const follower of this.#followers) {
+      follower(line);
+    }
   }
 
   /** The lines that are in the file, all or the last ones, in pieces of the file. */
@@ -136,23 +158,31 @@ export class ContainerLog {
       rest = lines.pop() ?? '';
       yield lines;
     }
-    if (rest !== '') yield [rest];
+    if (rest !== '') {
+      yield [rest];
+    }
   }
 
   async #tail(count: number): Promise<string[]> {
-    if (count === 0) return [];
+    if (count === 0) {
+      return [];
+    }
     await this.#written();
     const lines: string[] = [];
     for await (const line of createInterface({ input: createReadStream(this.path) })) {
       lines.push(line);
-      if (lines.length > count) lines.shift();
+      if (lines.length > count) {
+        lines.shift();
+      }
     }
     return lines;
   }
 
   /** Resolves when all that was recorded so far is in the file. */
   async #written(): Promise<void> {
-    if (this.#file.closed) return;
+    if (this.#file.closed) {
+      return;
+    }
     await new Promise<void>((resolve) =>
       this.#ended ? this.#file.once('close', resolve) : this.#file.write('', () => resolve()),
     );

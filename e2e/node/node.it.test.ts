@@ -65,7 +65,9 @@ function podIs(name: string, accept: (pod: Pod) => unknown, timeout = 20_000): P
   return vi.waitFor(
     async () => {
       const pod = await cluster.client.get(pods, { namespace, name });
-      if (!pod || !accept(pod)) throw new Error(`not yet: ${JSON.stringify(pod?.status)}`);
+      if (!pod || !accept(pod)) {
+        throw new Error(`not yet: ${JSON.stringify(pod?.status)}`);
+      }
       return pod;
     },
     { timeout, interval: 50 },
@@ -90,7 +92,9 @@ function hasEvent(about: string, reason: string, text: RegExp): Promise<void> {
     async () => {
       const all = await cluster.client.list(events, { namespace });
       const mine = all.filter((event) => event.regarding?.name === about);
-      if (mine.some((event) => event.reason === reason && text.test(event.note ?? ''))) return;
+      if (mine.some((event) => event.reason === reason && text.test(event.note ?? ''))) {
+        return;
+      }
       throw new Error(`no such event: ${JSON.stringify(mine.map((event) => [event.reason, event.note]))}`);
     },
     { timeout: 10_000, interval: 100 },
@@ -188,7 +192,9 @@ describe('a workload', () => {
     const ip = await vi.waitFor(async () => {
       const service = await cluster.client.get(services, { namespace, name: 'web' });
       const given = service?.status?.loadBalancer?.ingress?.[0]?.ip;
-      if (!given) throw new Error('no address yet');
+      if (!given) {
+        throw new Error('no address yet');
+      }
       return given;
     }, waiting);
     // A pod counts as available before its endpoint is known to everybody.

@@ -234,13 +234,17 @@ export class Node {
       runner.update(pod);
       return;
     }
-    if (this.#stop.signal.aborted || !this.#block || !this.#network) return;
+    if (this.#stop.signal.aborted || !this.#block || !this.#network) {
+      return;
+    }
     if (!pod.spec.nodeName) {
       this.#scheduler.add(pod);
       return;
     }
     const isOver = pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed';
-    if (pod.spec.nodeName !== this.name || (isOver && !pod.metadata.deletionTimestamp)) return;
+    if (pod.spec.nodeName !== this.name || (isOver && !pod.metadata.deletionTimestamp)) {
+      return;
+    }
     const address = this.#block.take();
     const network = this.#network;
     const started = new PodRunner(pod, {
@@ -261,7 +265,9 @@ export class Node {
 
   async #forget(uid: string): Promise<void> {
     const runner = this.#runners.get(uid);
-    if (!runner) return;
+    if (!runner) {
+      return;
+    }
     this.#runners.delete(uid);
     await runner.destroy();
     this.#block?.free(runner.address);
@@ -269,28 +275,39 @@ export class Node {
 
   #record(about: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const object = { ...about, apiVersion: 'v1', kind: 'Pod' };
-    if (type === 'Normal') this.#recorder?.normal(object, reason, message);
-    else this.#recorder?.warning(object, reason, message);
+    if (type === 'Normal') {
+      this.#recorder?.normal(object, reason, message);
+    } else {
+      this.#recorder?.warning(object, reason, message);
+    }
     this.#logger.info({ pod: keyOf(about), reason, note: message }, 'pod event');
   }
 
   #locate(ip: string, port: number): Endpoint {
     const address = loopbackAddress(ip);
-    for (const runner of this.#runners.values()) if (runner.address === address) return runner.locate(port);
+    for (const runner of this.#runners.values()) {
+      if (runner.address === address) {
+        return runner.locate(port);
+      }
+    }
     // Of a pod that has just gone: nobody listens there.
     return { host: address, port };
   }
 
   #pokeNamespace(object: KubeObject): void {
     for (const runner of this.#runners.values()) {
-      if (runner.pod.metadata.namespace === object.metadata.namespace) runner.poke();
+      if (runner.pod.metadata.namespace === object.metadata.namespace) {
+        runner.poke();
+      }
     }
   }
 
   #pokeLater(): void {
     this.#pokeAll ??= setImmediate(() => {
       this.#pokeAll = undefined;
-      for (const runner of this.#runners.values()) runner.poke();
+      for (const runner of this.#runners.values()) {
+        runner.poke();
+      }
     });
   }
 
@@ -303,7 +320,9 @@ export class Node {
   #find(namespace: string, podNamePrefix: string, container: string | undefined) {
     for (const runner of this.#runners.values()) {
       const run = isNamed(runner, namespace, podNamePrefix) ? runner.container(container)?.run : undefined;
-      if (run) return run;
+      if (run) {
+        return run;
+      }
     }
     return undefined;
   }

@@ -14,9 +14,13 @@ export function afterRunning(ms: number, call: () => void): () => void {
     const slice = Math.min(sliceMs, left);
     timer = setTimeout(() => {
       left -= slice;
-      if (left > 0) wait();
+      if (left > 0) {
+        wait();
+      }
       // What has arrived by now is read first.
-      else setImmediate(() => isWanted && call());
+      else {
+        setImmediate(() => isWanted && call());
+      }
     }, slice);
   };
   wait();

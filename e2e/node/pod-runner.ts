@@ -81,7 +81,9 @@ export class PodRunner {
   locate(port: number): { host: string; port: number } {
     for (const life of this.#main) {
       const substitute = life.run?.substitutes.get(port);
-      if (substitute !== undefined) return { host: this.address, port: substitute };
+      if (substitute !== undefined) {
+        return { host: this.address, port: substitute };
+      }
     }
     return { host: this.address, port };
   }
@@ -94,7 +96,9 @@ export class PodRunner {
 
   /** Something that the pod may depend on has changed. */
   poke(): void {
-    if (this.#stop.signal.aborted) return;
+    if (this.#stop.signal.aborted) {
+      return;
+    }
     if (this.#evaluating) {
       this.#again = true;
       return;
@@ -106,7 +110,9 @@ export class PodRunner {
   async destroy(): Promise<void> {
     this.#stop.abort(new Error('the pod has gone'));
     clearTimeout(this.#timer);
-    for (const life of [...this.#init, ...this.#main]) life.run?.kill();
+    for (const life of [...this.#init, ...this.#main]) {
+      life.run?.kill();
+    }
     await this.#evaluating;
     await Promise.all([...this.#init, ...this.#main].map((life) => life.stop(0)));
     await removeFolder(this.#around.folder);
@@ -120,7 +126,9 @@ export class PodRunner {
       try {
         nextAt = await this.#evaluate(this.#stop.signal);
       } catch (error) {
-        if (this.#stop.signal.aborted) break;
+        if (this.#stop.signal.aborted) {
+          break;
+        }
         // The API server is away or refuses: processes run on, the status follows later.
         this.#around.logger.warn({ pod: this.#pod.metadata.name, error }, 'evaluating a pod failed');
         nextAt = Date.now() + 1_000;
@@ -135,14 +143,20 @@ export class PodRunner {
   /** Takes the next steps; returns when to look again if nothing happens before. */
   async #evaluate(signal: AbortSignal): Promise<number> {
     const pod = this.#pod;
-    if (pod.metadata.deletionTimestamp) return this.#terminate(signal);
+    if (pod.metadata.deletionTimestamp) {
+      return this.#terminate(signal);
+    }
     const retryAt = await this.#setUp(pod, signal);
     if (retryAt === undefined || this.#hasStarted) {
       this.#hasStarted = true;
       await this.#proceed(pod);
     } else {
-      for (const life of this.#init) life.wait(life === this.#init[0] ? 'ContainerCreating' : 'PodInitializing');
-      for (const life of this.#main) life.wait(this.#init.length > 0 ? 'PodInitializing' : 'ContainerCreating');
+      for (const life of this.#init) {
+        life.wait(life === this.#init[0] ? 'ContainerCreating' : 'PodInitializing');
+      }
+      for (const life of this.#main) {
+        life.wait(this.#init.length > 0 ? 'PodInitializing' : 'ContainerCreating');
+      }
     }
     await this.#writeStatus(signal, false);
     const lives = [...this.#init, ...this.#main];
@@ -156,8 +170,12 @@ export class PodRunner {
       await this.#volumes.update(pod, signal);
       return undefined;
     } catch (error) {
-      if (!(error instanceof VolumeError)) throw error;
-      if (!this.#hasStarted) this.#around.record(pod, 'Warning', 'FailedMount', error.message);
+      if (!(error instanceof VolumeError)) {
+        throw error;
+      }
+      if (!this.#hasStarted) {
+        this.#around.record(pod, 'Warning', 'FailedMount', error.message);
+      }
       return Date.now() + 5_000;
     }
   }
@@ -165,13 +183,19 @@ export class PodRunner {
   async #proceed(pod: Pod): Promise<void> {
     for (const [index, life] of this.#init.entries()) {
       await life.proceed(pod);
-      if (isComplete(life.facts)) continue;
-      for (const later of [...this.#init.slice(index + 1), ...this.#main]) later.wait('PodInitializing');
+      if (isComplete(life.facts)) {
+        continue;
+      }
+      for (const later of [...this.#init.slice(index + 1), ...this.#main]) {
+        later.wait('PodInitializing');
+      }
       return;
     }
     await Promise.all(this.#main.map((life) => life.proceed(pod)));
     const isOver = this.#main.every((life) => life.facts.state.terminated);
-    if (isOver) await Promise.all(this.#init.map((sidecar) => sidecar.stop(this.#graceMs())));
+    if (isOver) {
+      await Promise.all(this.#init.map((sidecar) => sidecar.stop(this.#graceMs())));
+    }
   }
 
   async #terminate(signal: AbortSignal): Promise<number> {
@@ -180,12 +204,16 @@ export class PodRunner {
       this.poke();
     });
     await this.#writeStatus(signal, this.#ended);
-    if (!this.#ended) return Number.POSITIVE_INFINITY;
+    if (!this.#ended) {
+      return Number.POSITIVE_INFINITY;
+    }
     const { uid } = this.#pod.metadata;
     await this.#around.client
       .delete(pods, this.#pod.metadata, { gracePeriodSeconds: 0, uid, signal })
       .catch((error: unknown) => {
-        if (!isConflict(error)) throw error; // another pod of that name: ours has gone
+        if (!isConflict(error)) {
+          throw error; // another pod of that name: ours has gone
+        }
       });
     return Number.POSITIVE_INFINITY;
   }
@@ -216,7 +244,9 @@ export class PodRunner {
       new Date(),
     );
     const text = JSON.stringify(status);
-    if (text === this.#written) return;
+    if (text === this.#written) {
+      return;
+    }
     const patch = { metadata: { uid: this.#pod.metadata.uid }, status };
     try {
       const pod = await client.mergePatch(pods, this.#pod.metadata, patch, { subresource: 'status', signal });
@@ -224,7 +254,9 @@ export class PodRunner {
       this.#pod = { ...this.#pod, ...(pod.status ? { status: pod.status } : {}) };
       this.#written = text;
     } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error; // gone: the watch will say so
+      if (!isNotFound(error) && !isConflict(error)) {
+        throw error; // gone: the watch will say so
+      }
     }
   }
 
@@ -237,7 +269,9 @@ export class PodRunner {
       this.#around.hosts(pod.metadata.namespace ?? ''),
     ];
     const text = `${lines.join('\n')}\n`;
-    if (text === this.#hosts) return;
+    if (text === this.#hosts) {
+      return;
+    }
     const path = this.#hostsFile;
     if (this.#hosts === '') {
       await mkdir(this.#around.folder, { recursive: true });

@@ -17,16 +17,26 @@ export interface ProbeTarget {
 /** Tries a probe once. Resolves to undefined on success, else to what a kubelet says. Never rejects. */
 export async function tryProbe(probe: Probe, target: ProbeTarget): Promise<string | undefined> {
   const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
-  if (probe.httpGet) return tryHttp(probe.httpGet, target, timeoutMs);
-  if (probe.tcpSocket) return tryTcp(target.locate(portNumber(probe.tcpSocket.port, target.container)), timeoutMs);
-  if (probe.grpc) return tryTcp(target.locate(probe.grpc.port), timeoutMs);
-  if (probe.exec) return tryCommand(target.inside(probe.exec.command ?? []), timeoutMs);
+  if (probe.httpGet) {
+    return tryHttp(probe.httpGet, target, timeoutMs);
+  }
+  if (probe.tcpSocket) {
+    return tryTcp(target.locate(portNumber(probe.tcpSocket.port, target.container)), timeoutMs);
+  }
+  if (probe.grpc) {
+    return tryTcp(target.locate(probe.grpc.port), timeoutMs);
+  }
+  if (probe.exec) {
+    return tryCommand(target.inside(probe.exec.command ?? []), timeoutMs);
+  }
   return 'the probe has no action';
 }
 
 /** The number of a port that may be given by its name. */
 export function portNumber(port: number | string, container: Container): number {
-  if (typeof port === 'number') return port;
+  if (typeof port === 'number') {
+    return port;
+  }
   const named = container.ports?.find((candidate) => candidate.name === port)?.containerPort;
   return named ?? Number.parseInt(port, 10);
 }
@@ -75,7 +85,9 @@ function tryCommand(run: { command: string; args: string[] }, timeoutMs: number)
   const child = spawn(run.command, run.args, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   const collect = (chunk: Buffer) => {
-    if (output.length < 2000) output += chunk.toString();
+    if (output.length < 2000) {
+      output += chunk.toString();
+    }
   };
   child.stdout.on('data', collect);
   child.stderr.on('data', collect);
@@ -131,7 +143,9 @@ export class ProbeLoop {
   async #round(): Promise<void> {
     const begun = Date.now();
     const problem = await tryProbe(this.#probe, this.#target);
-    if (this.#stopped) return;
+    if (this.#stopped) {
+      return;
+    }
     const periodMs = (this.#probe.periodSeconds ?? 10) * 1000;
     const waitMs = this.#eager && problem !== undefined && !this.#passedOnce ? Math.min(250, periodMs) : periodMs;
     this.#timer = setTimeout(() => this.#round(), Math.max(0, begun + waitMs - Date.now()));
@@ -139,12 +153,16 @@ export class ProbeLoop {
       this.#passedOnce = true;
       this.#failures = 0;
       this.#successes++;
-      if (this.#successes >= (this.#probe.successThreshold ?? 1)) this.#verdict(true, '');
+      if (this.#successes >= (this.#probe.successThreshold ?? 1)) {
+        this.#verdict(true, '');
+      }
     } else if (begun >= this.#countFrom) {
       this.#countFrom = begun + periodMs - 100;
       this.#successes = 0;
       this.#failures++;
-      if (this.#failures >= (this.#probe.failureThreshold ?? 3)) this.#verdict(false, problem);
+      if (this.#failures >= (this.#probe.failureThreshold ?? 3)) {
+        this.#verdict(false, problem);
+      }
     }
   }
 }

@@ -35,7 +35,9 @@ export async function registerNode(client: KubeClient, identity: NodeIdentity, s
   try {
     await client.create(nodes, node, { signal });
   } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
+    if (!isAlreadyExists(error)) {
+      throw error;
+    }
     await client.mergePatch(nodes, { name: identity.name }, { metadata: { labels } }, { signal });
   }
   await client.mergePatch(
@@ -64,9 +66,13 @@ export async function keepNode(
     try {
       await renew(client, identity.name, signal);
       const node = await client.get(nodes, { name: identity.name }, signal);
-      if (!node || !isReady(node)) await registerNode(client, identity, signal);
+      if (!node || !isReady(node)) {
+        await registerNode(client, identity, signal);
+      }
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        return;
+      }
       logger.warn({ error, node: identity.name }, 'renewing the lease of the node failed');
     }
     await delay(renewMs, undefined, { signal }).catch(() => undefined);
@@ -83,7 +89,9 @@ async function renew(client: KubeClient, name: string, signal: AbortSignal): Pro
   try {
     await client.mergePatch(leases, { namespace: leaseNamespace, name }, { spec }, { signal });
   } catch (error) {
-    if (!isNotFound(error)) throw error;
+    if (!isNotFound(error)) {
+      throw error;
+    }
     await client.create(leases, { metadata: { namespace: leaseNamespace, name }, spec }, { signal });
   }
 }

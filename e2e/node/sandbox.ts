@@ -65,8 +65,14 @@ export async function prepareSandbox(options: SandboxOptions): Promise<{ command
       : `mkdir -p "$R"${quote(dirname(mount.to))}; [ -e ${at} ] || : > ${at}`;
     script.push(make, `mount --bind ${quote(mount.from)} ${at}`);
   }
-  for (const mount of mounts) if (mount.readOnly) script.push(`mount -o remount,bind,ro "$R"${quote(mount.to)}`);
-  if (options.readOnlyRoot) script.push('mount -o remount,bind,ro "$R"');
+  for (const mount of mounts) {
+    if (mount.readOnly) {
+      script.push(`mount -o remount,bind,ro "$R"${quote(mount.to)}`);
+    }
+  }
+  if (options.readOnlyRoot) {
+    script.push('mount -o remount,bind,ro "$R"');
+  }
   const asRoot = process.getuid?.() === 0;
   const drop = asRoot
     ? [
@@ -117,7 +123,9 @@ async function layOut({ root, image, user, workingDir }: SandboxOptions): Promis
   }
   const owner = image.user ?? { name: 'root', uid: 0, gid: 0 };
   const names = new Map([[0, 'root']]).set(owner.uid, owner.name);
-  if (!names.has(user.uid)) names.set(user.uid, `user${user.uid}`);
+  if (!names.has(user.uid)) {
+    names.set(user.uid, `user${user.uid}`);
+  }
   const home = image.env?.HOME ?? '/';
   const lines = [...names].map(([uid, name]) => `${name}:x:${uid}:${uid}::${uid === 0 ? '/root' : home}:/bin/sh`);
   await writeFile(join(root, 'etc/passwd'), `${lines.join('\n')}\n`);
@@ -127,11 +135,15 @@ async function layOut({ root, image, user, workingDir }: SandboxOptions): Promis
   await writeFile(join(root, 'etc/hosts'), '');
   for (const [path, file] of Object.entries(image.files ?? {})) {
     await mkdir(dirname(join(root, path)), { recursive: true, mode: 0o755 });
-    if ('script' in file) await writeFile(join(root, path), `#!/bin/sh\n${file.script}\n`, { mode: 0o755 });
+    if ('script' in file) {
+      await writeFile(join(root, path), `#!/bin/sh\n${file.script}\n`, { mode: 0o755 });
+    }
   }
   for (const folder of [...(image.folders ?? []), workingDir]) {
     await mkdir(join(root, folder), { recursive: true, mode: 0o755 });
-    if (folder !== '/' && process.getuid?.() === 0) await chown(join(root, folder), owner.uid, owner.gid);
+    if (folder !== '/' && process.getuid?.() === 0) {
+      await chown(join(root, folder), owner.uid, owner.gid);
+    }
   }
 }
 
@@ -140,12 +152,16 @@ async function layOut({ root, image, user, workingDir }: SandboxOptions): Promis
  * looked up like `execvp` does, in the image's files and the folders shared with the machine.
  */
 export function isExecutable(command: string, image: Image, mounts: readonly Mount[]): boolean {
-  if (command.includes('/') && mounts.some((mount) => command.startsWith(`${mount.to}/`))) return true;
+  if (command.includes('/') && mounts.some((mount) => command.startsWith(`${mount.to}/`))) {
+    return true;
+  }
   const candidates = command.includes('/')
     ? [command]
     : ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'].map((f) => `${f}/${command}`);
   return candidates.some((path) => {
-    if (image.files?.[path]) return true;
+    if (image.files?.[path]) {
+      return true;
+    }
     const isShared = hostFolders.some((folder) => path.startsWith(`${folder}/`)) || /^\/s?bin\//.test(path);
     return isShared && statSync(path, { throwIfNoEntry: false })?.isFile() === true;
   });
@@ -160,5 +176,7 @@ function quote(text: string): string {
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ENOENT') throw error;
+  if (error.code !== 'ENOENT') {
+    throw error;
+  }
 }

@@ -33,11 +33,17 @@ export function unschedulable(spec: PodSpec, node: KubeNode): string | undefined
           (term.matchExpressions ?? []).every((r) => matches(r, labels[r.key])) &&
           (term.matchFields ?? []).every((r) => matches(r, r.key === 'metadata.name' ? node.metadata.name : undefined)),
       ));
-  if (!selected) return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.";
+  if (!selected) {
+    return "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.";
+  }
   const taints = (node.spec?.taints as Taint[] | undefined) ?? [];
   const bad = taints.find((taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(spec, taint));
-  if (bad) return `0/1 nodes are available: 1 node(s) had untolerated taint {${bad.key}: ${bad.value ?? ''}}.`;
-  if (node.spec?.unschedulable === true) return '0/1 nodes are available: 1 node(s) were unschedulable.';
+  if (bad) {
+    return `0/1 nodes are available: 1 node(s) had untolerated taint {${bad.key}: ${bad.value ?? ''}}.`;
+  }
+  if (node.spec?.unschedulable === true) {
+    return '0/1 nodes are available: 1 node(s) were unschedulable.';
+  }
   return undefined;
 }
 
@@ -101,7 +107,9 @@ export class Scheduler {
   /** A pod without a node was seen. */
   add(pod: Pod): void {
     const { schedulerName, schedulingGates } = pod.spec;
-    if ((schedulerName ?? 'default-scheduler') !== 'default-scheduler' || schedulingGates?.length) return;
+    if ((schedulerName ?? 'default-scheduler') !== 'default-scheduler' || schedulingGates?.length) {
+      return;
+    }
     this.#queue.add(keyOf(pod));
   }
 
@@ -112,7 +120,9 @@ export class Scheduler {
 
   async #schedule(key: string, signal: AbortSignal): Promise<void> {
     const pod = this.#find(parseKey(key));
-    if (!pod || pod.spec.nodeName || pod.metadata.deletionTimestamp) return;
+    if (!pod || pod.spec.nodeName || pod.metadata.deletionTimestamp) {
+      return;
+    }
     const node = await this.#client.get(nodes, { name: this.#nodeName }, signal);
     const why = node ? unschedulable(pod.spec, node) : 'no nodes available to schedule pods';
     if (why !== undefined) {
@@ -120,7 +130,9 @@ export class Scheduler {
       throw new Error(why); // the queue tries again: labels and taints of the node may change
     }
     await this.#bind(pod, signal).catch((error: unknown) => {
-      if (!isNotFound(error) && !isConflict(error)) throw error; // gone, or bound already
+      if (!isNotFound(error) && !isConflict(error)) {
+        throw error; // gone, or bound already
+      }
     });
   }
 
@@ -141,7 +153,9 @@ export class Scheduler {
 
   async #report(pod: Pod, message: string, signal: AbortSignal): Promise<void> {
     const old = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
-    if (old?.status === 'False' && old.message === message) return;
+    if (old?.status === 'False' && old.message === message) {
+      return;
+    }
     const others = (pod.status?.conditions ?? []).filter((condition) => condition.type !== 'PodScheduled');
     const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message };
     const status = { conditions: [...others, condition] };

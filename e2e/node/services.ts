@@ -106,7 +106,9 @@ export class ServiceNetwork {
     const announce = (name: string, host: string, ports: { port: number; name?: string }[]) => {
       const prefix = name.toUpperCase().replaceAll('-', '_');
       const [first] = ports;
-      if (!first) return;
+      if (!first) {
+        return;
+      }
       variables[`${prefix}_SERVICE_HOST`] = host;
       variables[`${prefix}_SERVICE_PORT`] = String(first.port);
       variables[`${prefix}_PORT`] = `tcp://${host}:${first.port}`;
@@ -123,7 +125,9 @@ export class ServiceNetwork {
     if (links) {
       for (const service of this.#services.list(namespace)) {
         const address = this.addressOf(namespace, service.metadata.name);
-        if (!address || service.spec?.clusterIP === 'None') continue;
+        if (!address || service.spec?.clusterIP === 'None') {
+          continue;
+        }
         announce(service.metadata.name, address, service.spec?.ports ?? []);
       }
     }
@@ -134,25 +138,37 @@ export class ServiceNetwork {
   /** Closes every port. */
   close(): void {
     this.#isClosed = true;
-    for (const unsubscribe of this.#unsubscribe) unsubscribe();
-    for (const { listeners } of this.#published.values()) for (const { server } of listeners.values()) server.close();
+    for (const unsubscribe of this.#unsubscribe) {
+      unsubscribe();
+    }
+    for (const { listeners } of this.#published.values()) {
+      for (const { server } of listeners.values()) {
+        server.close();
+      }
+    }
     this.#published.clear();
   }
 
   /** Brings one Service, `namespace/name`, up to date. */
   update(key: string): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed) {
+      return;
+    }
     const [namespace = '', name = ''] = key.split('/');
     const service = this.#services.get({ namespace, name });
     let published = this.#published.get(key);
     if (published && published.uid !== service?.metadata.uid) {
-      for (const { server } of published.listeners.values()) server.close();
+      for (const { server } of published.listeners.values()) {
+        server.close();
+      }
       this.#block.free(published.address);
       this.#published.delete(key);
       published = undefined;
       this.#changed();
     }
-    if (!service || service.spec?.type === 'ExternalName') return;
+    if (!service || service.spec?.type === 'ExternalName') {
+      return;
+    }
     if (!published) {
       const before = service.status?.loadBalancer?.ingress?.[0]?.ip;
       const address = (before && this.#block.takeThis(before)) || this.#block.take();
@@ -161,13 +177,17 @@ export class ServiceNetwork {
       this.#changed();
     }
     this.#openPorts(key, service, published);
-    if (service.spec?.type === 'LoadBalancer') this.#announce(service, published.address);
+    if (service.spec?.type === 'LoadBalancer') {
+      this.#announce(service, published.address);
+    }
   }
 
   #openPorts(key: string, service: Service, published: Published): void {
     const ports = (service.spec?.ports ?? []).filter((port) => (port.protocol ?? 'TCP') === 'TCP');
     for (const [port, listener] of published.listeners) {
-      if (ports.some((wanted) => wanted.port === port)) continue;
+      if (ports.some((wanted) => wanted.port === port)) {
+        continue;
+      }
       listener.server.close();
       published.listeners.delete(port);
     }
@@ -190,7 +210,9 @@ export class ServiceNetwork {
   #endpoints(key: string, portName: string | undefined): Endpoint[] {
     return this.#slices.byIndex('service', key).flatMap((slice) => {
       const port = slice.ports?.find((candidate) => (candidate.name ?? '') === (portName ?? ''))?.port;
-      if (port === undefined) return [];
+      if (port === undefined) {
+        return [];
+      }
       return (slice.endpoints ?? [])
         .filter((endpoint) => endpoint.conditions?.ready !== false)
         .flatMap((endpoint) => endpoint.addresses.map((host) => ({ host, port })));
@@ -200,7 +222,9 @@ export class ServiceNetwork {
   #listener(key: string, port: number, published: Published): Listener {
     const server = createServer({ noDelay: true, allowHalfOpen: true }, (incoming) => {
       const target = listener.endpoints[listener.next++ % Math.max(1, listener.endpoints.length)];
-      if (!target) return void incoming.resetAndDestroy();
+      if (!target) {
+        return void incoming.resetAndDestroy();
+      }
       // Looked up now: a container that was started again may be reached elsewhere, which the cluster is not told.
       const outgoing = connect({ ...this.#locate(target.host, target.port), noDelay: true, allowHalfOpen: true });
       incoming.pipe(outgoing).pipe(incoming);
@@ -218,7 +242,9 @@ export class ServiceNetwork {
   }
 
   #announce(service: Service, address: string): void {
-    if (service.status?.loadBalancer?.ingress?.[0]?.ip === address) return;
+    if (service.status?.loadBalancer?.ingress?.[0]?.ip === address) {
+      return;
+    }
     const status = { loadBalancer: { ingress: [{ ip: address, ipMode: 'VIP' }] } };
     this.#client
       .mergePatch(serviceType, service.metadata, { status }, { subresource: 'status' })
@@ -234,6 +260,8 @@ export class ServiceNetwork {
 
   #sliceChanged(slice: EndpointSlice): void {
     const name = slice.metadata.labels?.['kubernetes.io/service-name'];
-    if (name) this.update(`${slice.metadata.namespace}/${name}`);
+    if (name) {
+      this.update(`${slice.metadata.namespace}/${name}`);
+    }
   }
 }

@@ -35,9 +35,15 @@ export function podStatus(facts: PodFacts, now: Date): PodStatus {
   const initialized = done ? phase === 'Succeeded' || isInitialized(init) : isInitialized(init);
   const unready = main.filter((c) => !c.ready).map((c) => c.container.name);
   const readiness = (type: string): PodCondition => {
-    if (phase === 'Succeeded') return { type, status: 'False', reason: 'PodCompleted' };
-    if (phase === 'Failed') return { type, status: 'False', reason: 'PodFailed' };
-    if (unready.length === 0) return { type, status: 'True' };
+    if (phase === 'Succeeded') {
+      return { type, status: 'False', reason: 'PodCompleted' };
+    }
+    if (phase === 'Failed') {
+      return { type, status: 'False', reason: 'PodFailed' };
+    }
+    if (unready.length === 0) {
+      return { type, status: 'True' };
+    }
     const message = `containers with unready status: [${unready.join(' ')}]`;
     return { type, status: 'False', reason: 'ContainersNotReady', message };
   };
@@ -83,14 +89,22 @@ function phaseOf({ pod, init, main, terminating }: PodFacts): string {
   const policy = pod.spec.restartPolicy ?? 'Always';
   if (!isInitialized(init)) {
     const failed = init.some((c) => c.state.terminated && c.state.terminated.exitCode !== 0);
-    if (failed && (policy === 'Never' || terminating)) return 'Failed';
-    if (!main.some((c) => c.state.running)) return 'Pending';
+    if (failed && (policy === 'Never' || terminating)) {
+      return 'Failed';
+    }
+    if (!main.some((c) => c.state.running)) {
+      return 'Pending';
+    }
   }
   const ended = main.filter((c) => c.state.terminated);
   if (ended.length === main.length && (policy !== 'Always' || terminating)) {
     const failed = ended.some((c) => c.state.terminated?.exitCode !== 0);
-    if (!failed) return 'Succeeded';
-    if (policy === 'Never' || terminating) return 'Failed';
+    if (!failed) {
+      return 'Succeeded';
+    }
+    if (policy === 'Never' || terminating) {
+      return 'Failed';
+    }
   }
   return main.some((c) => c.state.waiting && !c.lastState.terminated) ? 'Pending' : 'Running';
 }

@@ -29,7 +29,9 @@ export class ServiceAccountTokens {
   ): Promise<string> {
     const key = request.audience ?? '';
     const held = this.#held.get(key);
-    if (held && held.renewAt > Date.now()) return held.token;
+    if (held && held.renewAt > Date.now()) {
+      return held.token;
+    }
     const account = pod.spec.serviceAccountName ?? 'default';
     try {
       const response = await this.#client.request(
@@ -55,7 +57,9 @@ export class ServiceAccountTokens {
       this.#held.set(key, { token: answer.status.token, renewAt: Date.now() + life * 0.8 });
       return answer.status.token;
     } catch (error) {
-      if (isNotFound(error)) throw new VolumeError(`failed to fetch token: serviceaccounts "${account}" not found`);
+      if (isNotFound(error)) {
+        throw new VolumeError(`failed to fetch token: serviceaccounts "${account}" not found`);
+      }
       throw error;
     }
   }

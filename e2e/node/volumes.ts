@@ -48,18 +48,24 @@ export class PodVolumes {
       try {
         await this.#updateOne(pod, volume, signal);
       } catch (error) {
-        if (!(error instanceof VolumeError)) throw error;
+        if (!(error instanceof VolumeError)) {
+          throw error;
+        }
         problems.push(`MountVolume.SetUp failed for volume "${volume.name}" : ${error.message}`);
       }
     }
-    if (problems.length > 0) throw new VolumeError(problems.join('; '));
+    if (problems.length > 0) {
+      throw new VolumeError(problems.join('; '));
+    }
   }
 
   async #updateOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<void> {
     const path = this.pathOf(volume.name);
     const group = pod.spec.securityContext?.fsGroup;
     if (volume.emptyDir) {
-      if (this.#made.has(volume.name)) return;
+      if (this.#made.has(volume.name)) {
+        return;
+      }
       await mkdir(path, { recursive: true });
       await chmod(path, 0o777);
       if (group !== undefined && process.getuid?.() === 0) {
@@ -73,21 +79,31 @@ export class PodVolumes {
     const digest = JSON.stringify(
       [...files].map(([name, f]) => [name, f.mode, Buffer.from(f.content).toString('base64')]),
     );
-    if (this.#written.get(volume.name) === digest) return;
+    if (this.#written.get(volume.name) === digest) {
+      return;
+    }
     await writeAtomically(path, files, process.getuid?.() === 0 ? group : undefined);
     this.#written.set(volume.name, digest);
   }
 
   async #filesOf(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Map<string, VolumeFile>> {
     const { secret, configMap, downwardAPI, projected } = volume;
-    if (secret) return this.#secretFiles(pod, { ...secret, name: secret.secretName }, secret.defaultMode ?? 0o644);
-    if (configMap) return this.#configMapFiles(pod, configMap, configMap.defaultMode ?? 0o644);
-    if (downwardAPI) return this.#downwardFiles(pod, downwardAPI.items ?? [], downwardAPI.defaultMode ?? 0o644);
+    if (secret) {
+      return this.#secretFiles(pod, { ...secret, name: secret.secretName }, secret.defaultMode ?? 0o644);
+    }
+    if (configMap) {
+      return this.#configMapFiles(pod, configMap, configMap.defaultMode ?? 0o644);
+    }
+    if (downwardAPI) {
+      return this.#downwardFiles(pod, downwardAPI.items ?? [], downwardAPI.defaultMode ?? 0o644);
+    }
     if (projected) {
       const mode = projected.defaultMode ?? 0o644;
       const files = new Map<string, VolumeFile>();
       for (const source of projected.sources ?? []) {
-        for (const [name, file] of await this.#projectedFiles(pod, source, mode, signal)) files.set(name, file);
+        for (const [name, file] of await this.#projectedFiles(pod, source, mode, signal)) {
+          files.set(name, file);
+        }
       }
       return files;
     }
@@ -96,9 +112,15 @@ export class PodVolumes {
   }
 
   async #projectedFiles(pod: Pod, source: Projection, mode: number, signal: AbortSignal) {
-    if (source.secret) return this.#secretFiles(pod, source.secret, mode);
-    if (source.configMap) return this.#configMapFiles(pod, source.configMap, mode);
-    if (source.downwardAPI) return this.#downwardFiles(pod, source.downwardAPI.items ?? [], mode);
+    if (source.secret) {
+      return this.#secretFiles(pod, source.secret, mode);
+    }
+    if (source.configMap) {
+      return this.#configMapFiles(pod, source.configMap, mode);
+    }
+    if (source.downwardAPI) {
+      return this.#downwardFiles(pod, source.downwardAPI.items ?? [], mode);
+    }
     const files = new Map<string, VolumeFile>();
     if (source.serviceAccountToken) {
       const { path, ...request } = source.serviceAccountToken;
@@ -117,8 +139,12 @@ export class PodVolumes {
   #configMapFiles(pod: Pod, source: { name?: string; items?: KeyToPath[]; optional?: boolean }, mode: number) {
     const found = this.#objects.configMap(pod.metadata.namespace ?? '', source.name ?? '');
     const data = found && new Map<string, Buffer>();
-    for (const [key, value] of Object.entries(found?.data ?? {})) data?.set(key, Buffer.from(value));
-    for (const [key, value] of Object.entries(found?.binaryData ?? {})) data?.set(key, Buffer.from(value, 'base64'));
+    for (const [key, value] of Object.entries(found?.data ?? {})) {
+      data?.set(key, Buffer.from(value));
+    }
+    for (const [key, value] of Object.entries(found?.binaryData ?? {})) {
+      data?.set(key, Buffer.from(value, 'base64'));
+    }
     return keyFiles('configmap', { ...source, name: source.name ?? '' }, data, mode);
   }
 
@@ -142,18 +168,25 @@ function keyFiles(
   mode: number,
 ): Map<string, VolumeFile> {
   if (!data) {
-    if (source.optional) return new Map();
+    if (source.optional) {
+      return new Map();
+    }
     throw new VolumeError(`${kind} "${source.name}" not found`);
   }
   const files = new Map<string, VolumeFile>();
   if (!source.items) {
-    for (const [key, content] of data) files.set(key, { content, mode });
+    for (const [key, content] of data) {
+      files.set(key, { content, mode });
+    }
     return files;
   }
   for (const item of source.items) {
     const content = data.get(item.key);
-    if (content) files.set(item.path, { content, mode: item.mode ?? mode });
-    else if (!source.optional) throw new VolumeError(`references non-existent ${kind} key: ${item.key}`);
+    if (content) {
+      files.set(item.path, { content, mode: item.mode ?? mode });
+    } else if (!source.optional) {
+      throw new VolumeError(`references non-existent ${kind} key: ${item.key}`);
+    }
   }
   return files;
 }

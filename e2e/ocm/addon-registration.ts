@@ -58,13 +58,19 @@ export async function runAddOnRegistration(options: {
 
   async function reconcile(name: string): Promise<Requeue | undefined> {
     const addOn = addOns.get({ namespace: cluster, name });
-    if (addOn?.metadata.deletionTimestamp) return;
+    if (addOn?.metadata.deletionTimestamp) {
+      return;
+    }
     // The other signer is for agents that talk to the hub's API server; no add-on here does.
     const registrations = (addOn?.status?.registrations ?? []).filter(
       ({ signerName }) => signerName !== 'kubernetes.io/kube-apiserver-client',
     );
     const wanted = new Map(registrations.map((one) => [keyOf(secretOf(name, addOn, one)), one]));
-    for (const key of delivered.get(name) ?? []) if (!wanted.has(key)) await spoke.delete(secrets, parseKey(key));
+    for (const key of delivered.get(name) ?? []) {
+      if (!wanted.has(key)) {
+        await spoke.delete(secrets, parseKey(key));
+      }
+    }
     delivered.set(name, [...wanted.keys()]);
     let again = resyncMs;
     for (const [key, registration] of wanted) {
@@ -99,9 +105,13 @@ export async function runAddOnRegistration(options: {
       pending.delete(key);
       return resyncMs;
     }
-    if (asked || dueIn > 0) return Math.min(dueIn > 0 ? dueIn : resyncMs, resyncMs);
+    if (asked || dueIn > 0) {
+      return Math.min(dueIn > 0 ? dueIn : resyncMs, resyncMs);
+    }
     const mine = requests.list().filter(({ metadata }) => metadata.labels?.[labels.addOn] === name);
-    if (mine.length >= maxRequests) return resyncMs;
+    if (mine.length >= maxRequests) {
+      return resyncMs;
+    }
     pending.set(key, await ask(name, registration));
     return resyncMs;
   }
@@ -124,9 +134,13 @@ export async function runAddOnRegistration(options: {
 
   /** Milliseconds until a certificate has to be renewed; 0 when there is none that is of use. */
   function dueInMs(base64: string | undefined, commonName: string): number {
-    if (base64 === undefined) return 0;
+    if (base64 === undefined) {
+      return 0;
+    }
     const { validFromDate, validToDate, subject } = new X509Certificate(Buffer.from(base64, 'base64'));
-    if (!subject.split('\n').includes(`CN=${commonName}`)) return 0;
+    if (!subject.split('\n').includes(`CN=${commonName}`)) {
+      return 0;
+    }
     const life = validToDate.getTime() - validFromDate.getTime();
     return Math.max(0, validToDate.getTime() - life * renewAtShare - Date.now());
   }

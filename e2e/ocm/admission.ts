@@ -10,15 +10,25 @@ const limitBytes = 500 * 1024;
 /** Why OCM's admission webhook refuses a ManifestWork; undefined when it accepts it. */
 export function refusal(work: ManifestWork): string | undefined {
   const manifests = work.spec?.workload?.manifests ?? [];
-  if (manifests.length === 0) return 'Workload manifests should not be empty';
+  if (manifests.length === 0) {
+    return 'Workload manifests should not be empty';
+  }
   const size = Buffer.byteLength(JSON.stringify(manifests));
-  if (size > limitBytes) return `the size of manifests is ${size} bytes which exceeds the ${limitBytes} limit`;
+  if (size > limitBytes) {
+    return `the size of manifests is ${size} bytes which exceeds the ${limitBytes} limit`;
+  }
   const seen = new Set<string>();
   for (const { apiVersion, kind, metadata } of manifests) {
-    if (metadata?.generateName) return 'manifest with generateName is not supported';
-    if (!metadata?.name) return `manifest ${kind} has no name`;
+    if (metadata?.generateName) {
+      return 'manifest with generateName is not supported';
+    }
+    if (!metadata?.name) {
+      return `manifest ${kind} has no name`;
+    }
     const identity = [apiVersion, kind, metadata.namespace, metadata.name].join('/');
-    if (seen.has(identity)) return `duplicated manifest ${identity}`;
+    if (seen.has(identity)) {
+      return `duplicated manifest ${identity}`;
+    }
     seen.add(identity);
   }
   return undefined;

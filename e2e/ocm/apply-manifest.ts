@@ -20,7 +20,9 @@ export async function applyManifest(
   const desired = withOwner(manifest, owner, live);
   switch (strategy?.type ?? 'Update') {
     case 'ReadOnly':
-      if (!live) throw new Error(`${type.plural} "${key.name}" not found`);
+      if (!live) {
+        throw new Error(`${type.plural} "${key.name}" not found`);
+      }
       return live;
     case 'ServerSideApply':
       return await serverSideApply(spoke, type, desired, live, strategy?.serverSideApply ?? {});
@@ -46,14 +48,22 @@ async function serverSideApply(
   options: NonNullable<NonNullable<ManifestConfig['updateStrategy']>['serverSideApply']>,
 ): Promise<KubeObject> {
   const { fieldManager = 'work-agent', force = false, ignoreFields = [] } = options;
-  if (ignoreFields.length === 0) return await spoke.apply(type, desired, { fieldManager, force });
+  if (ignoreFields.length === 0) {
+    return await spoke.apply(type, desired, { fieldManager, force });
+  }
   const { ownerReferences, ...metadata } = desired.metadata;
   const hashed = structuredClone({ ...desired, metadata });
   for (const { condition, jsonPaths = [] } of ignoreFields) {
-    if (condition !== 'OnSpokeChange') for (const path of jsonPaths) removeField(hashed, path);
+    if (condition !== 'OnSpokeChange') {
+      for (const path of jsonPaths) {
+        removeField(hashed, path);
+      }
+    }
   }
   const hash = createHash('md5').update(JSON.stringify(hashed)).digest('hex');
-  if (live?.metadata.annotations?.[hashAnnotation] === hash) return live;
+  if (live?.metadata.annotations?.[hashAnnotation] === hash) {
+    return live;
+  }
   const sent = live ? hashed : { ...desired, metadata };
   const annotations = { ...sent.metadata.annotations, [hashAnnotation]: hash };
   const owned = { ...sent.metadata, annotations, ...(ownerReferences && { ownerReferences }) };
@@ -65,8 +75,12 @@ function removeField(object: object, path: string): void {
   const fields = path.split('.').filter((field) => field !== '');
   const last = fields.pop();
   let at: unknown = object;
-  for (const field of fields) at = (at as Record<string, unknown> | undefined)?.[field];
-  if (last !== undefined && at) delete (at as Record<string, unknown>)[last];
+  for (const field of fields) {
+    at = (at as Record<string, unknown> | undefined)?.[field];
+  }
+  if (last !== undefined && at) {
+    delete (at as Record<string, unknown>)[last];
+  }
 }
 
 async function update(
@@ -82,11 +96,17 @@ async function update(
     cache.set(id, { manifest, resourceVersion: object.metadata.resourceVersion });
     return object;
   };
-  if (!live) return remember(await spoke.create(type, desired));
+  if (!live) {
+    return remember(await spoke.create(type, desired));
+  }
   const last = cache.get(id);
-  if (last?.manifest === manifest && last.resourceVersion === live.metadata.resourceVersion) return live;
+  if (last?.manifest === manifest && last.resourceVersion === live.metadata.resourceVersion) {
+    return live;
+  }
   const merged = merge(desired, live);
-  if (isDeepStrictEqual(merged, live)) return remember(live);
+  if (isDeepStrictEqual(merged, live)) {
+    return remember(live);
+  }
   return remember(await spoke.replace(type, merged));
 }
 
@@ -108,9 +128,12 @@ function merge(desired: KubeObject, live: KubeObject): KubeObject {
       ...(desired.metadata.ownerReferences && { ownerReferences: desired.metadata.ownerReferences }),
     },
   };
-  if (live.kind === 'ServiceAccount')
+  if (live.kind === 'ServiceAccount') {
     Object.assign(merged, secrets && { secrets }, imagePullSecrets && { imagePullSecrets });
-  if (live.kind === 'Service') merged.spec = keepAddresses(merged.spec, (live as { spec?: unknown }).spec);
+  }
+  if (live.kind === 'Service') {
+    merged.spec = keepAddresses(merged.spec, (live as { spec?: unknown }).spec);
+  }
   return merged;
 }
 

@@ -59,7 +59,11 @@ authorization: { disabled: true }
   const running = await spawnSupervised(path, [...args, ...common, ...listen], { logFile: join(dir, 'log') });
   const stop = () => void running.stop();
   signal.addEventListener('abort', stop, { once: true });
-  if (signal.aborted) stop();
+  if (signal.aborted) {
+    stop();
+  }
   const { code } = await running.exited;
-  if (!signal.aborted) throw new Error(`OCM's ${name} ended with code ${code}; its log is ${join(dir, 'log')}`);
+  if (!signal.aborted) {
+    throw new Error(`OCM's ${name} ended with code ${code}; its log is ${join(dir, 'log')}`);
+  }
 }

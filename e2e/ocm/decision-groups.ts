@@ -33,7 +33,9 @@ export function decisionGroups(
   };
   for (const { groupName, groupClusterSelector } of asked) {
     const members = [...left.values()].filter((one) => isSelected(one, groupClusterSelector));
-    for (const { metadata } of members) left.delete(metadata.name);
+    for (const { metadata } of members) {
+      left.delete(metadata.name);
+    }
     divide(groupName, members.map(({ metadata }) => metadata.name).sort());
   }
   divide('', [...left.keys()].sort());

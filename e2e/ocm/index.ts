@@ -125,15 +125,21 @@ async function accepted(hub: Cluster, name: string, signal: AbortSignal): Promis
   const clusters = new Informer({ client: hub.client, type: managedClusters, fieldSelector: `metadata.name=${name}` });
   const watching = clusters.run(AbortSignal.any([signal, done.signal]));
   await new Promise<void>((resolve, reject) => {
-    if (signal.aborted) reject(signal.reason);
+    if (signal.aborted) {
+      reject(signal.reason);
+    }
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
     const look = ({ status }: ManagedCluster) => {
-      if (status?.conditions?.some((c) => c.type === 'HubAcceptedManagedCluster' && c.status === 'True')) resolve();
+      if (status?.conditions?.some((c) => c.type === 'HubAcceptedManagedCluster' && c.status === 'True')) {
+        resolve();
+      }
     };
     clusters.subscribe({ added: look, updated: (_, now) => look(now) });
   });
   done.abort();
   await watching.catch((error: unknown) => {
-    if (!done.signal.aborted) throw error;
+    if (!done.signal.aborted) {
+      throw error;
+    }
   });
 }

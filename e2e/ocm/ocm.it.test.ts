@@ -33,7 +33,9 @@ afterAll(async () => {
 
 const managed = () => {
   const [cluster] = testbed.managed;
-  if (!cluster) throw new Error('no managed cluster');
+  if (!cluster) {
+    throw new Error('no managed cluster');
+  }
   return cluster;
 };
 const configMap = (name: string, data: Record<string, string>) => ({

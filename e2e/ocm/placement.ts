@@ -50,8 +50,9 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
 
   async function reconcile(key: string): Promise<void> {
     const placement = watched.placements.get(parseKey(key));
-    if (!placement || placement.metadata.deletionTimestamp || placement.metadata.annotations?.[disabled] === 'true')
+    if (!placement || placement.metadata.deletionTimestamp || placement.metadata.annotations?.[disabled] === 'true') {
       return;
+    }
     const existing = decisionsOf(placement);
     const current = new Set(existing.flatMap((d) => d.status?.decisions ?? []).map((d) => d.clusterName));
     const clusters = watched.clusters.list();
@@ -75,8 +76,9 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
       }
       written.push({ group, decisions });
     }
-    for (const stale of existing.filter((d) => !wanted.has(d.metadata.name)))
+    for (const stale of existing.filter((d) => !wanted.has(d.metadata.name))) {
       await hub.delete(placementDecisions, stale.metadata);
+    }
     await writeStatus(placement, result, written);
   }
 
@@ -91,7 +93,7 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
     const labels = { [placementLabel]: placement.metadata.name, ...group };
     const before = existing.find((d) => d.metadata.name === name);
     const key = { name, ...(namespace !== undefined && { namespace }) };
-    if (!before)
+    if (!before) {
       await hub.create(placementDecisions, {
         metadata: {
           ...key,
@@ -108,11 +110,13 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
           ],
         },
       });
-    else if (Object.entries(labels).some(([label, value]) => before.metadata.labels?.[label] !== value))
+    } else if (Object.entries(labels).some(([label, value]) => before.metadata.labels?.[label] !== value)) {
       await hub.mergePatch(placementDecisions, key, { metadata: { labels } });
+    }
     const decisions = clusters.map((clusterName) => ({ clusterName, reason: '' }));
-    if (!isDeepStrictEqual(before?.status?.decisions, decisions))
+    if (!isDeepStrictEqual(before?.status?.decisions, decisions)) {
       await hub.mergePatch(placementDecisions, key, { status: { decisions } }, { subresource: 'status' });
+    }
   }
 
   async function writeStatus(
@@ -135,7 +139,9 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
         return { clusterCount: group.clusters.length, decisionGroupIndex, decisionGroupName: group.name, decisions };
       }),
     };
-    if (isDeepStrictEqual(placement.status, desired)) return;
+    if (isDeepStrictEqual(placement.status, desired)) {
+      return;
+    }
     await hub.mergePatch(placements, placement.metadata, { status: desired }, { subresource: 'status' });
   }
 
@@ -145,21 +151,28 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
     handler: (key) =>
       reconcile(key).catch((error: unknown) => {
         // The Placement went away while it was worked on; its decisions go by garbage collection.
-        if (!isNotFound(error)) throw error;
+        if (!isNotFound(error)) {
+          throw error;
+        }
       }),
   });
   const everyPlacement = () => {
-    for (const placement of watched.placements.list()) queue.add(keyOf(placement));
+    for (const placement of watched.placements.list()) {
+      queue.add(keyOf(placement));
+    }
   };
   const one = (placement: Placement) => queue.add(keyOf(placement));
   watched.placements.subscribe({ added: one, updated: (_, now) => one(now) });
   const ownerOf = (decision: PlacementDecision) => {
     const name = decision.metadata.labels?.[placementLabel];
-    if (name) queue.add(`${decision.metadata.namespace}/${name}`);
+    if (name) {
+      queue.add(`${decision.metadata.namespace}/${name}`);
+    }
   };
   watched.decisions.subscribe({ updated: (_, now) => ownerOf(now), deleted: ownerOf });
-  for (const source of [watched.clusters, watched.sets, watched.bindings])
+  for (const source of [watched.clusters, watched.sets, watched.bindings]) {
     source.subscribe({ added: everyPlacement, updated: everyPlacement, deleted: everyPlacement });
+  }
 
   const informers = Object.values(watched);
   const running = informers.map((i) => i.run(signal));

@@ -10,7 +10,9 @@ export const workAgentAccount = { namespace: 'open-cluster-management-agent', na
 export async function applyObjects(client: KubeClient, objects: readonly KubeObject[]): Promise<void> {
   for (const object of objects) {
     const type = await client.resolve(object.apiVersion ?? '', object.kind ?? '');
-    if (!type) throw new Error(`${client.server} does not serve ${object.apiVersion} ${object.kind}`);
+    if (!type) {
+      throw new Error(`${client.server} does not serve ${object.apiVersion} ${object.kind}`);
+    }
     await client.apply(type, object, { fieldManager, force: true });
   }
 }

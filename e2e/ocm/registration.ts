@@ -54,9 +54,15 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
 
   async function reconcile(name: string): Promise<Requeue | undefined> {
     const cluster = clusters.get({ name });
-    if (!cluster) return;
-    if (cluster.metadata.deletionTimestamp) return await cleanUp(cluster);
-    if (!cluster.spec?.hubAcceptsClient) return;
+    if (!cluster) {
+      return;
+    }
+    if (cluster.metadata.deletionTimestamp) {
+      return await cleanUp(cluster);
+    }
+    if (!cluster.spec?.hubAcceptsClient) {
+      return;
+    }
     await mark(cluster);
     if (!condition(cluster, 'HubAcceptedManagedCluster')) {
       await applyObjects(hub, hubObjects(name, agentIdentity(name).user));
@@ -68,7 +74,9 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
   async function mark(cluster: ManagedCluster): Promise<void> {
     const { labels = {}, finalizers = [], resourceVersion } = cluster.metadata;
     const missing = cleanupFinalizers.filter((f) => !finalizers.includes(f));
-    if (missing.length === 0 && labels[clusterSetLabel]) return;
+    if (missing.length === 0 && labels[clusterSetLabel]) {
+      return;
+    }
     await hub.mergePatch(managedClusters, cluster.metadata, {
       metadata: {
         finalizers: [...finalizers, ...missing],
@@ -86,7 +94,9 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     const taints = cluster.spec?.taints ?? [];
     const isTainted = taints.some((taint) => taint.key === unreachable);
     // Nobody watches the leases: the agent may be about to make its first one.
-    if (Number.isNaN(renewed)) return { requeueAfterMs: 1_000 };
+    if (Number.isNaN(renewed)) {
+      return { requeueAfterMs: 1_000 };
+    }
     const remaining = renewed + graceMs - Date.now();
     if (remaining <= 0 && !isTainted) {
       await patchStatus(cluster, 'ManagedClusterConditionAvailable', 'Unknown', 'ManagedClusterLeaseUpdateStopped');
@@ -118,7 +128,9 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
   ) {
     const live = (await hub.get(managedClusters, cluster.metadata)) ?? cluster;
     const conditions = withCondition(live.status?.conditions, { type, status, reason, message });
-    if (isDeepStrictEqual(conditions, live.status?.conditions)) return;
+    if (isDeepStrictEqual(conditions, live.status?.conditions)) {
+      return;
+    }
     await hub.mergePatch(managedClusters, cluster.metadata, { status: { conditions } }, { subresource: 'status' });
   }
 
@@ -130,10 +142,14 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     const { name } = cluster.metadata;
     for (const type of [managedClusterAddOns, manifestWorks] as ResourceType[]) {
       const objects = await hub.list(type, { namespace: name });
-      if (objects.length === 0) continue;
+      if (objects.length === 0) {
+        continue;
+      }
       const first = Math.min(...objects.map(priorityOf));
       for (const object of objects.filter((one) => priorityOf(one) === first)) {
-        if (!object.metadata.deletionTimestamp) await hub.delete(type, object.metadata);
+        if (!object.metadata.deletionTimestamp) {
+          await hub.delete(type, object.metadata);
+        }
       }
       const held = objects.filter(({ metadata }) => metadata.finalizers?.length).length;
       const count = `the remaining count is ${objects.length}, the finalizer pending count is ${held}`;
@@ -151,7 +167,9 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     logger,
     handler: (key) =>
       reconcile(parseKey(key).name).catch((error: unknown) => {
-        if (!isNotFound(error)) throw error;
+        if (!isNotFound(error)) {
+          throw error;
+        }
         return undefined;
       }),
   });
@@ -171,7 +189,9 @@ export async function runRegistrationAgent(options: {
   const { body } = await spoke.request('/version', { signal });
   const version = JSON.parse(await body.text()) as { gitVersion: string };
   const live = await hub.get(managedClusters, { name }, signal);
-  if (!live) throw new Error(`ManagedCluster ${name} was not created`);
+  if (!live) {
+    throw new Error(`ManagedCluster ${name} was not created`);
+  }
   let conditions = live.status?.conditions;
   const joined = { status: 'True', message: 'Managed cluster joined' } as const;
   conditions = withCondition(conditions, { type: 'ManagedClusterJoined', reason: 'ManagedClusterJoined', ...joined });

@@ -30,11 +30,19 @@ const clusterSetLabel = 'cluster.open-cluster-management.io/clusterset';
 
 /** Whether labels match a standard label selector; an empty or absent selector matches everything. */
 export function matches(selector: LabelSelector | undefined, labels: Record<string, string> = {}): boolean {
-  for (const [key, value] of Object.entries(selector?.matchLabels ?? {})) if (labels[key] !== value) return false;
+  for (const [key, value] of Object.entries(selector?.matchLabels ?? {})) {
+    if (labels[key] !== value) {
+      return false;
+    }
+  }
   return (selector?.matchExpressions ?? []).every(({ key, operator, values = [] }) => {
     const value = labels[key];
-    if (operator === 'Exists') return value !== undefined;
-    if (operator === 'DoesNotExist') return value === undefined;
+    if (operator === 'Exists') {
+      return value !== undefined;
+    }
+    if (operator === 'DoesNotExist') {
+      return value === undefined;
+    }
     const isListed = value !== undefined && values.includes(value);
     return operator === 'In' ? isListed : !isListed;
   });
@@ -42,7 +50,9 @@ export function matches(selector: LabelSelector | undefined, labels: Record<stri
 
 function inSet(cluster: ManagedCluster, set: ManagedClusterSet): boolean {
   const selector = set.spec?.clusterSelector;
-  if (selector?.selectorType === 'LabelSelector') return matches(selector.labelSelector, cluster.metadata.labels);
+  if (selector?.selectorType === 'LabelSelector') {
+    return matches(selector.labelSelector, cluster.metadata.labels);
+  }
   return cluster.metadata.labels?.[clusterSetLabel] === set.metadata.name;
 }
 
@@ -53,15 +63,23 @@ export function isSelected(cluster: ManagedCluster, by: ClusterSelector | undefi
 }
 
 function tolerates(toleration: Toleration, taint: Taint): boolean {
-  if (toleration.effect && toleration.effect !== taint.effect) return false;
-  if (toleration.key && toleration.key !== taint.key) return false;
+  if (toleration.effect && toleration.effect !== taint.effect) {
+    return false;
+  }
+  if (toleration.key && toleration.key !== taint.key) {
+    return false;
+  }
   return toleration.operator === 'Exists' || (toleration.value ?? '') === (taint.value ?? '');
 }
 
 function isKeptOut(cluster: ManagedCluster, tolerations: Toleration[], current: ReadonlySet<string>): boolean {
   return (cluster.spec?.taints ?? []).some((taint) => {
-    if (taint.effect === 'PreferNoSelect') return false;
-    if (taint.effect === 'NoSelectIfNew' && current.has(cluster.metadata.name)) return false;
+    if (taint.effect === 'PreferNoSelect') {
+      return false;
+    }
+    if (taint.effect === 'NoSelectIfNew' && current.has(cluster.metadata.name)) {
+      return false;
+    }
     return !tolerations.some((toleration) => tolerates(toleration, taint));
   });
 }
@@ -76,21 +94,24 @@ export function schedule(placement: Placement, { clusters, sets, bindings, curre
   const bound = sets.filter((set) =>
     bindings.some((b) => b.metadata.namespace === namespace && b.metadata.name === set.metadata.name),
   );
-  if (bound.length === 0)
+  if (bound.length === 0) {
     return none(
       'NoManagedClusterSetBindings',
       `No valid ManagedClusterSetBindings found in placement namespace ${namespace}`,
     );
+  }
   const wanted = placement.spec?.clusterSets ?? [];
   const eligible = wanted.length === 0 ? bound : bound.filter((set) => wanted.includes(set.metadata.name));
-  if (eligible.length === 0)
+  if (eligible.length === 0) {
     return none('NoIntersection', `None of ManagedClusterSets [${wanted.join(',')}] is bound to placement namespace`);
+  }
   const members = clusters.filter((c) => !c.metadata.deletionTimestamp && eligible.some((set) => inSet(c, set)));
-  if (members.length === 0)
+  if (members.length === 0) {
     return none(
       'AllManagedClusterSetsEmpty',
       `All ManagedClusterSets [${eligible.map((set) => set.metadata.name).join(',')}] have no member ManagedCluster`,
     );
+  }
   const predicates = placement.spec?.predicates ?? [];
   const tolerations = placement.spec?.tolerations ?? [];
   const fitting = members
@@ -98,8 +119,9 @@ export function schedule(placement: Placement, { clusters, sets, bindings, curre
     .filter((c) => !isKeptOut(c, tolerations, current))
     .map((c) => c.metadata.name)
     .sort();
-  if (fitting.length === 0)
+  if (fitting.length === 0) {
     return none('NoManagedClusterMatched', 'No ManagedCluster matches any of the cluster predicate');
+  }
   const limit = placement.spec?.numberOfClusters ?? fitting.length;
   const kept = [...fitting.filter((c) => current.has(c)), ...fitting.filter((c) => !current.has(c))].slice(0, limit);
   const satisfied = placement.spec?.numberOfClusters === undefined || kept.length >= limit;

@@ -69,8 +69,12 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
 
   async function reconcile(key: string): Promise<Requeue | undefined> {
     const work = works.get(parseKey(key));
-    if (!work) return;
-    if (work.metadata.deletionTimestamp) return await cleanUp(work);
+    if (!work) {
+      return;
+    }
+    if (work.metadata.deletionTimestamp) {
+      return await cleanUp(work);
+    }
     if (!work.metadata.finalizers?.includes(workFinalizer)) {
       const finalizers = [...(work.metadata.finalizers ?? []), workFinalizer];
       const { resourceVersion } = work.metadata;
@@ -82,11 +86,12 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     await report(work, results);
     followWatched(work, results);
     const failed = results.filter((r) => r.error);
-    if (failed.length > 0)
+    if (failed.length > 0) {
       throw new AggregateError(
         failed.map((r) => r.error),
         `work ${key}: ${failed[0]?.error?.message}`,
       );
+    }
     return { requeueAfterMs: 240_000 * (1 + Math.random() / 2) };
   }
 
@@ -116,7 +121,9 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
       results.push(result);
       try {
         const type = await spoke.resolve(manifest.apiVersion ?? '', manifest.kind ?? '');
-        if (!type) throw new Error(`the server doesn't have a resource type "${manifest.kind}"`);
+        if (!type) {
+          throw new Error(`the server doesn't have a resource type "${manifest.kind}"`);
+        }
         result.type = type;
         const strategy = configOf(work, type, manifest)?.updateStrategy;
         const orphaned = isOrphaned(work, type, manifest) || strategy?.type === 'ReadOnly';
@@ -133,19 +140,26 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
   async function forgetDropped(work: ManifestWork, record: AppliedManifestWork, results: Applied[]): Promise<void> {
     const before = record.status?.appliedResources ?? [];
     const named = results.flatMap((r) => (r.type ? [identityOf(r.type, r.manifest.metadata)] : []));
-    for (const entry of before.filter((e) => !named.includes(identityOf(e, e)))) await remove(entry, record);
+    for (const entry of before.filter((e) => !named.includes(identityOf(e, e)))) {
+      await remove(entry, record);
+    }
     const appliedResources = results.flatMap(({ type, manifest, live }) => {
-      if (!type || isOrphaned(work, type, manifest)) return [];
-      if (live) return [inventoryEntry(type, live)];
+      if (!type || isOrphaned(work, type, manifest)) {
+        return [];
+      }
+      if (live) {
+        return [inventoryEntry(type, live)];
+      }
       return before.filter((entry) => identityOf(entry, entry) === identityOf(type, manifest.metadata));
     });
-    if (!isDeepStrictEqual(appliedResources, before))
+    if (!isDeepStrictEqual(appliedResources, before)) {
       await spoke.mergePatch(
         appliedManifestWorks,
         record.metadata,
         { status: { appliedResources } },
         { subresource: 'status' },
       );
+    }
   }
 
   /** Deletes an applied object unless somebody else owns it too; says whether it is gone. */
@@ -158,27 +172,38 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     });
     const key = { name: entry.name, ...(entry.namespace && { namespace: entry.namespace }) };
     const live = await spoke.get(type, key);
-    if (!live || (entry.uid && live.metadata.uid !== entry.uid)) return true;
+    if (!live || (entry.uid && live.metadata.uid !== entry.uid)) {
+      return true;
+    }
     const others = (live.metadata.ownerReferences ?? []).filter((o) => o.uid !== record.metadata.uid);
     if (others.some((o) => o.kind === 'AppliedManifestWork')) {
       await spoke.mergePatch(type, key, { metadata: { ownerReferences: others } });
       return true;
     }
-    if (!live.metadata.deletionTimestamp)
+    if (!live.metadata.deletionTimestamp) {
       await spoke.delete(type, key, { propagationPolicy: 'Background', ...(entry.uid && { uid: entry.uid }) });
+    }
     return (await spoke.get(type, key)) === undefined;
   }
 
   async function cleanUp(work: ManifestWork): Promise<Requeue | undefined> {
-    for (const [id, watch] of watches) if (id.startsWith(`${work.metadata.name}|`)) watch.abort();
+    for (const [id, watch] of watches) {
+      if (id.startsWith(`${work.metadata.name}|`)) {
+        watch.abort();
+      }
+    }
     const name = recordName(work);
     const record = await spoke.get(appliedManifestWorks, { name });
     if (record) {
-      if (!record.metadata.deletionTimestamp) await spoke.delete(appliedManifestWorks, { name });
+      if (!record.metadata.deletionTimestamp) {
+        await spoke.delete(appliedManifestWorks, { name });
+      }
       const orphanEverything = work.spec.deleteOption?.propagationPolicy === 'Orphan';
       const entries = orphanEverything ? [] : (record.status?.appliedResources ?? []);
       const gone = await Promise.all(entries.map((entry) => remove(entry, record)));
-      if (gone.includes(false)) return { requeueAfterMs: 100 };
+      if (gone.includes(false)) {
+        return { requeueAfterMs: 100 };
+      }
       await spoke.mergePatch(appliedManifestWorks, { name }, { metadata: { finalizers: null } });
     }
     const finalizers = (work.metadata.finalizers ?? []).filter((f) => f !== workFinalizer);
@@ -196,7 +221,9 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     conditions = withCondition(conditions, summary(manifests, 'Applied', generation));
     conditions = withCondition(conditions, summary(manifests, 'Available', generation));
     const status = { conditions, resourceStatus: { manifests } };
-    if (isDeepStrictEqual(current.status, status)) return;
+    if (isDeepStrictEqual(current.status, status)) {
+      return;
+    }
     await hub.mergePatch(manifestWorks, work.metadata, { status }, { subresource: 'status' });
   }
 
@@ -242,10 +269,14 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
   /** Manifests with `feedbackScrapeType: Watch` report their status as it changes. */
   function followWatched(work: ManifestWork, results: Applied[]): void {
     for (const { type, live } of results) {
-      if (!type || !live || configOf(work, type, live)?.feedbackScrapeType !== 'Watch') continue;
+      if (!type || !live || configOf(work, type, live)?.feedbackScrapeType !== 'Watch') {
+        continue;
+      }
       const { name, namespace } = live.metadata;
       const id = `${work.metadata.name}|${identityOf(type, live.metadata)}`;
-      if (watches.has(id)) continue;
+      if (watches.has(id)) {
+        continue;
+      }
       const watch = new AbortController();
       watches.set(id, watch);
       const informer = new Informer({
@@ -270,7 +301,9 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     handler: (key) =>
       reconcile(key).catch((error: unknown) => {
         // The work went away on the hub while it was worked on.
-        if (!isNotFound(error) || works.get(parseKey(key))) throw error;
+        if (!isNotFound(error) || works.get(parseKey(key))) {
+          throw error;
+        }
         return undefined;
       }),
   });
@@ -279,14 +312,18 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     added: enqueue,
     updated: (old, now) => {
       const isOurStatus = old.metadata.generation === now.metadata.generation && !now.metadata.deletionTimestamp;
-      if (!isOurStatus) enqueue(now);
+      if (!isOurStatus) {
+        enqueue(now);
+      }
     },
     deleted: enqueue,
   });
   applied.subscribe({
     deleted: (record) => {
       const name = record.spec?.manifestWorkName;
-      if (name) queue.add(`${cluster}/${name}`);
+      if (name) {
+        queue.add(`${cluster}/${name}`);
+      }
     },
   });
   const statusSync = setInterval(() => works.list().forEach(enqueue), statusSyncIntervalMs);
@@ -300,7 +337,7 @@ function summary(manifests: ManifestStatus[], type: 'Applied' | 'Available', obs
   const of = manifests.flatMap((m) => m.conditions.filter((c) => c.type === type));
   const failed = of.filter((c) => c.status === 'False').length;
   const unknown = of.filter((c) => c.status === 'Unknown').length;
-  if (type === 'Applied')
+  if (type === 'Applied') {
     return failed > 0
       ? {
           type,
@@ -316,7 +353,8 @@ function summary(manifests: ManifestStatus[], type: 'Applied' | 'Available', obs
           message: 'Apply manifest work complete',
           observedGeneration,
         };
-  if (failed > 0)
+  }
+  if (failed > 0) {
     return {
       type,
       status: 'False',
@@ -324,7 +362,8 @@ function summary(manifests: ManifestStatus[], type: 'Applied' | 'Available', obs
       message: `${failed} of ${of.length} resources are not available`,
       observedGeneration,
     };
-  if (unknown > 0)
+  }
+  if (unknown > 0) {
     return {
       type,
       status: 'Unknown',
@@ -332,6 +371,7 @@ function summary(manifests: ManifestStatus[], type: 'Applied' | 'Available', obs
       message: `${unknown} of ${of.length} resources have unknown status`,
       observedGeneration,
     };
+  }
   return {
     type,
     status: 'True',
@@ -349,8 +389,12 @@ function configOf(work: ManifestWork, type: ResourceType, { metadata }: KubeObje
 
 function isOrphaned(work: ManifestWork, type: ResourceType, { metadata }: KubeObject): boolean {
   const { propagationPolicy, selectivelyOrphans } = work.spec.deleteOption ?? {};
-  if (propagationPolicy === 'Orphan') return true;
-  if (propagationPolicy !== 'SelectivelyOrphan') return false;
+  if (propagationPolicy === 'Orphan') {
+    return true;
+  }
+  if (propagationPolicy !== 'SelectivelyOrphan') {
+    return false;
+  }
   return (selectivelyOrphans?.orphaningRules ?? []).some((rule) => selects(rule, type, metadata));
 }
 

@@ -38,7 +38,9 @@ export async function startCollector(port = 0): Promise<Collector> {
     stream.on('data', (chunk: Buffer) => chunks.push(chunk));
     stream.on('end', () => {
       const isExport = headers[':path'] === '/opentelemetry.proto.collector.trace.v1.TraceService/Export';
-      if (isExport && status === 0) spans.push(...decode(Buffer.concat(chunks).subarray(5)));
+      if (isExport && status === 0) {
+        spans.push(...decode(Buffer.concat(chunks).subarray(5)));
+      }
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
       stream.on('wantTrailers', () =>
         stream.sendTrailers({ 'grpc-status': isExport ? `${status}` : '12', 'grpc-message': message }),
@@ -57,7 +59,9 @@ export async function startCollector(port = 0): Promise<Collector> {
     },
     async stop() {
       server.close();
-      for (const session of sessions) session.destroy();
+      for (const session of sessions) {
+        session.destroy();
+      }
       await once(server, 'close');
     },
   };
@@ -71,8 +75,11 @@ function fieldsOf(bytes: Uint8Array): Fields {
   const fields: Fields = new Map();
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();
-    if (type === 2) fields.set(field, [...(fields.get(field) ?? []), reader.bytes()]);
-    else reader.skip(type, field);
+    if (type === 2) {
+      fields.set(field, [...(fields.get(field) ?? []), reader.bytes()]);
+    } else {
+      reader.skip(type, field);
+    }
   }
   return fields;
 }

@@ -120,7 +120,9 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
     }
     return { name, mode, cluster, agent, healthPort: ports.health, metricsPort: ports.metrics };
   };
-  if (!idle) principal.start();
+  if (!idle) {
+    principal.start();
+  }
   const first = await addAgent({ name, mode, idle, args: options.agentArgs ?? [] });
   return {
     hub,
@@ -267,7 +269,9 @@ export async function until<T>(
   for (;;) {
     try {
       const answer = await ask();
-      if (answer !== undefined) return answer;
+      if (answer !== undefined) {
+        return answer;
+      }
       last = undefined;
     } catch (error) {
       last = error;

@@ -28,24 +28,34 @@ export class Program {
 
   /** Starts it. Throws when it runs already. */
   start(): void {
-    if (this.#process !== undefined) throw new Error('the program runs already');
+    if (this.#process !== undefined) {
+      throw new Error('the program runs already');
+    }
     const child = spawn(process.execPath, [entry, ...this.#args], {
       env: { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...this.#environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const take = (chunk: Buffer) => {
       this.#output += chunk.toString();
-      if (process.env.SHOW_PROGRAMS) process.stderr.write(chunk);
-      for (const look of this.#waiting) look();
+      if (process.env.SHOW_PROGRAMS) {
+        process.stderr.write(chunk);
+      }
+      for (const look of this.#waiting) {
+        look();
+      }
     };
     child.stdout.on('data', take);
     child.stderr.on('data', take);
     this.#process = child;
     this.#exit = new Promise((resolve) => {
       child.on('close', (code) => {
-        if (this.#process === child) this.#process = undefined;
+        if (this.#process === child) {
+          this.#process = undefined;
+        }
         resolve(code ?? -1);
-        for (const look of this.#waiting) look();
+        for (const look of this.#waiting) {
+          look();
+        }
       });
     });
   }
@@ -71,8 +81,11 @@ export class Program {
     const fail = (why: string) => reject(new Error(`no ${pattern} ${why}:\n${this.#output.slice(-4_000)}`));
     const look = () => {
       const match = pattern.exec(this.#output.slice(after));
-      if (match !== null) resolve(match);
-      else if (this.#process === undefined) fail('before the program ended');
+      if (match !== null) {
+        resolve(match);
+      } else if (this.#process === undefined) {
+        fail('before the program ended');
+      }
     };
     const timer = setTimeout(() => fail(`within ${timeoutMs} ms`), timeoutMs);
     this.#waiting.add(look);

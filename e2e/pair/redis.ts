@@ -28,7 +28,9 @@ export async function startRedis(options: { port?: number; args?: readonly strin
   let output = '';
   const take = (chunk: Buffer) => {
     output += chunk.toString();
-    if (output.includes('Ready to accept connections')) ready.resolve();
+    if (output.includes('Ready to accept connections')) {
+      ready.resolve();
+    }
   };
   child.stdout.on('data', take);
   child.stderr.on('data', take);

@@ -14,7 +14,9 @@ export type ProviderName = (typeof providerNames)[number];
 export function testProvider(environment: NodeJS.ProcessEnv = process.env): ProviderName {
   const name = environment.TEST_PROVIDER || 'local';
   const found = providerNames.find((one) => one === name);
-  if (found === undefined) throw new Error(`TEST_PROVIDER must be ${providerNames.join(' or ')}, not ${name}`);
+  if (found === undefined) {
+    throw new Error(`TEST_PROVIDER must be ${providerNames.join(' or ')}, not ${name}`);
+  }
   return found;
 }
 

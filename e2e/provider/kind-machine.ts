@@ -67,7 +67,9 @@ export class KindMachine {
   async address(): Promise<string> {
     const text = await this.#run(kindCommands.gateways(this.#options.engine));
     const found = text.split(/\s+/).find((one) => /^\d+\.\d+\.\d+\.\d+$/.test(one));
-    if (found === undefined) throw new Error(`the network of kind has no gateway of IPv4: ${text.trim() || 'none'}`);
+    if (found === undefined) {
+      throw new Error(`the network of kind has no gateway of IPv4: ${text.trim() || 'none'}`);
+    }
     return found;
   }
 
@@ -96,7 +98,9 @@ export class KindMachine {
         .runner(command, args)
         .catch((error: Error) => errors.push(new Error(`cluster ${name}: ${error.message}`, { cause: error })));
     }
-    if (errors.length > 0) throw new AggregateError(errors, errors.map(({ message }) => message).join('; '));
+    if (errors.length > 0) {
+      throw new AggregateError(errors, errors.map(({ message }) => message).join('; '));
+    }
   }
 
   get #archive(): string {

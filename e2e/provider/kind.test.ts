@@ -9,7 +9,9 @@ const missing = (command: string) => Object.assign(new Error(`spawn ${command} E
 const machineWith =
   (...present: string[]): Runner =>
   async (command) => {
-    if (present.includes(command)) return 'well';
+    if (present.includes(command)) {
+      return 'well';
+    }
     throw missing(command);
   };
 
@@ -49,7 +51,9 @@ function recorder(answers: Record<string, string | Error> = {}) {
     const line = [command, ...args].join(' ');
     lines.push(line);
     const [, answer = ''] = Object.entries(answers).find(([part]) => line.includes(part)) ?? [];
-    if (answer instanceof Error) throw answer;
+    if (answer instanceof Error) {
+      throw answer;
+    }
     return answer;
   };
   const machine = (engine: KindEngine, signal?: AbortSignal) =>

@@ -37,8 +37,12 @@ export async function startKindFleet(options: FleetOptions = {}): Promise<Shared
   const stop = async () => {
     const errors: unknown[] = [];
     // What cannot be stopped must not keep the rest running.
-    for (const end of stops.splice(0).reverse()) await end().catch((error: unknown) => errors.push(error));
-    if (errors.length > 0) throw errors[0];
+    for (const end of stops.splice(0).reverse()) {
+      await end().catch((error: unknown) => errors.push(error));
+    }
+    if (errors.length > 0) {
+      throw errors[0];
+    }
   };
   const create = async (name: string): Promise<Place> => {
     const kubeconfig = await machine.create(name);

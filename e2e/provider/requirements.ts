@@ -29,7 +29,9 @@ export async function checkKind(runner: Runner = runCommand): Promise<KindEngine
   try {
     engine = await findEngine(kindEngines, runner);
   } catch (error) {
-    if (!(error instanceof NoEngineError)) throw error;
+    if (!(error instanceof NoEngineError)) {
+      throw error;
+    }
     missing.push(`a container engine: ${error.problems.join('; ')}`);
   }
   for (const [name, { args, hint }] of Object.entries(programs)) {
@@ -37,9 +39,13 @@ export async function checkKind(runner: Runner = runCommand): Promise<KindEngine
       await runner(name, args);
     } catch (error) {
       // Without a cluster, clusteradm prints its own version and then fails.
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') missing.push(`${name}: not installed (${hint})`);
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
+        missing.push(`${name}: not installed (${hint})`);
+      }
     }
   }
-  if (engine === undefined || missing.length > 0) throw new KindRequirementError(missing);
+  if (engine === undefined || missing.length > 0) {
+    throw new KindRequirementError(missing);
+  }
   return engine;
 }

@@ -27,7 +27,9 @@ export class Random {
   /** One of several; throws when there is none. */
   pick<T>(items: readonly T[]): T {
     const item = items[Math.floor(this.next() * items.length)];
-    if (item === undefined) throw new RangeError('nothing to pick from');
+    if (item === undefined) {
+      throw new RangeError('nothing to pick from');
+    }
     return item;
   }
 

@@ -44,9 +44,13 @@ export async function requestsOf(auditLog: string, user: string): Promise<ApiReq
   // The last line may still be being written.
   const lines = (await readFile(auditLog, 'utf8')).split('\n').slice(0, -1);
   for (const line of lines) {
-    if (!line.includes(`"username":"${user}"`)) continue;
+    if (!line.includes(`"username":"${user}"`)) {
+      continue;
+    }
     const { verb, objectRef, responseStatus, annotations, ...event } = auditEvent.parse(JSON.parse(line));
-    if (!objectRef || /^self\w+reviews$/.test(objectRef.resource)) continue;
+    if (!objectRef || /^self\w+reviews$/.test(objectRef.resource)) {
+      continue;
+    }
     const { subresource, apiGroup: group, namespace, name } = objectRef;
     const request = {
       user,
@@ -72,12 +76,18 @@ export async function requestsOf(auditLog: string, user: string): Promise<ApiReq
 export async function takenAway(auditLog: string): Promise<Map<string, number>> {
   const taken = new Map<string, number>();
   for (const line of (await readFile(auditLog, 'utf8')).split('\n').slice(0, -1)) {
-    if (!line.includes('"verb":"delete"') || !line.includes('"apiGroup":"rbac.authorization.k8s.io"')) continue;
+    if (!line.includes('"verb":"delete"') || !line.includes('"apiGroup":"rbac.authorization.k8s.io"')) {
+      continue;
+    }
     const { objectRef, responseStatus, requestReceivedTimestamp } = auditEvent.parse(JSON.parse(line));
-    if (!objectRef || responseStatus?.code !== 200) continue;
+    if (!objectRef || responseStatus?.code !== 200) {
+      continue;
+    }
     const { resource, namespace, name } = objectRef;
     const id = idOfRights(resource, namespace, name);
-    if (!taken.has(id)) taken.set(id, Date.parse(requestReceivedTimestamp));
+    if (!taken.has(id)) {
+      taken.set(id, Date.parse(requestReceivedTimestamp));
+    }
   }
   return taken;
 }

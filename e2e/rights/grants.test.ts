@@ -44,7 +44,9 @@ describe('grants', () => {
     const [named] = grantsOf('ClusterRole x', '', [
       { apiGroups: [''], resources: ['secrets'], verbs: ['get'], resourceNames: ['one'] },
     ]);
-    if (!grant || !named) throw new Error('no grants');
+    if (!grant || !named) {
+      throw new Error('no grants');
+    }
     expect(allows(grant, asked('get', 'secrets'))).toBe(true);
     expect(allows(grant, asked('get', 'secrets', { namespace: '' }))).toBe(false);
     expect(allows(grant, asked('get', 'secrets/status'))).toBe(false);

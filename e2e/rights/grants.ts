@@ -83,7 +83,9 @@ export function impliedBy(requests: readonly ApiRequest[], grants: readonly Gran
   return requests.flatMap((request) => {
     const verb = verbs[request.resource];
     const isWrite = request.verb === 'update' || request.verb === 'patch';
-    if (verb === undefined || !isWrite || !request.allowed || request.group !== 'certificates.k8s.io') return [];
+    if (verb === undefined || !isWrite || !request.allowed || request.group !== 'certificates.k8s.io') {
+      return [];
+    }
     return [...signers].map((name) => ({ ...request, verb, resource: 'signers', name }));
   });
 }
@@ -98,7 +100,9 @@ export function superfluous(grants: readonly Grant[], requests: readonly ApiRequ
     const allowing = grants.filter((grant) => allows(grant, request));
     const narrow = allowing.filter((grant) => !isWide(grant));
     const [only, another] = narrow.length > 0 ? narrow : allowing;
-    if (only && !another) needed.add(only);
+    if (only && !another) {
+      needed.add(only);
+    }
   }
   return grants.filter((grant) => !needed.has(grant));
 }

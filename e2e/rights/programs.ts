@@ -50,7 +50,9 @@ export class RightsReview {
       const entry: Entry = all.get(program) ?? { grants: new Map(), requests: [], refused: [] };
       all.set(program, entry);
       const given = witness.grantsTo(place.account);
-      for (const grant of given) entry.grants.set(describeGrant(grant), grant);
+      for (const grant of given) {
+        entry.grants.set(describeGrant(grant), grant);
+      }
       const { namespace, name } = place.account;
       const requests = await requestsOf(place.cluster.auditLog, `system:serviceaccount:${namespace}:${name}`);
       entry.requests.push(...requests);

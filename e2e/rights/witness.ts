@@ -54,7 +54,9 @@ export class RightsWitness {
         ({ kind, namespace, name }) =>
           kind === 'ServiceAccount' && name === account.name && namespace === account.namespace,
       );
-      if (!isSubject) return [];
+      if (!isSubject) {
+        return [];
+      }
       const namespace = metadata.namespace ?? '';
       const isRole = roleRef.kind === 'Role';
       const role = idOfRights(isRole ? 'roles' : 'clusterroles', isRole ? namespace : '', roleRef.name);
@@ -79,7 +81,9 @@ export class RightsWitness {
     informer.subscribe({ added: remember, updated: (_, object) => remember(object), deleted: () => undefined });
     this.#running.push(
       informer.run(signal).catch((error: unknown) => {
-        if (!signal.aborted) throw error;
+        if (!signal.aborted) {
+          throw error;
+        }
       }),
     );
     await informer.synced(signal);

@@ -41,12 +41,18 @@ export async function agreement(
     const sides = await read(fleet);
     const differences = compare(sides, wanted, allowLeaving);
     const waited = Date.now() - begin;
-    for (const one of differences) history.set(one, { first: history.get(one)?.first ?? waited, last: waited });
+    for (const one of differences) {
+      history.set(one, { first: history.get(one)?.first ?? waited, last: waited });
+    }
     if (differences.length === 0) {
-      if (waited > slowMs) console.log(`agreement took ${waited} ms:\n${told(history)}`);
+      if (waited > slowMs) {
+        console.log(`agreement took ${waited} ms:\n${told(history)}`);
+      }
       return uidsOf(sides);
     }
-    if (waited > timeoutMs) throw new Error(`no agreement within ${timeoutMs} ms:\n${told(history)}`);
+    if (waited > timeoutMs) {
+      throw new Error(`no agreement within ${timeoutMs} ms:\n${told(history)}`);
+    }
     await sleep(200);
   }
 }
@@ -80,32 +86,55 @@ function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>, al
     return allowLeaving && sides.length === 2 && sides.every((one) => one?.metadata.deletionTimestamp !== undefined);
   };
   for (const [name, { metadata }] of hub) {
-    if (!wanted.has(name) && !isLeaving(name)) say(name, `is on the hub though nobody wants it; ${deletion(metadata)}`);
+    if (!wanted.has(name) && !isLeaving(name)) {
+      say(name, `is on the hub though nobody wants it; ${deletion(metadata)}`);
+    }
   }
   for (const [cluster, there] of copies) {
     for (const [name, copy] of there) {
       if (wanted.get(name)?.cluster !== cluster && !isLeaving(name)) {
         say(name, `is on ${cluster} though nobody wants it there; ${deletion(copy.metadata)}`);
       }
-      if (copy.metadata.namespace !== 'argocd') say(name, `is in namespace ${copy.metadata.namespace}`);
+      if (copy.metadata.namespace !== 'argocd') {
+        say(name, `is in namespace ${copy.metadata.namespace}`);
+      }
     }
   }
   for (const [name, want] of wanted) {
     const original = hub.get(name);
     const copy = copies.get(want.cluster)?.get(name);
-    if (!original) say(name, 'is lost on the hub');
-    else if (original.metadata.uid !== want.uid) say(name, 'is another one on the hub');
-    else if (!isDeepStrictEqual(original.spec, want.spec)) say(name, 'spec of users and hub', want.spec, original.spec);
-    if (!copy) say(name, `is not on ${want.cluster}`);
-    if (!original || !copy) continue;
-    if (allowLeaving && copy.metadata.deletionTimestamp) continue;
-    if (copy.metadata.deletionTimestamp) say(name, `is being deleted on ${want.cluster}`);
-    if (copy.metadata.annotations?.['argocd.argoproj.io/source-uid'] !== want.uid) say(name, 'source-uid');
+    if (!original) {
+      say(name, 'is lost on the hub');
+    } else if (original.metadata.uid !== want.uid) {
+      say(name, 'is another one on the hub');
+    } else if (!isDeepStrictEqual(original.spec, want.spec)) {
+      say(name, 'spec of users and hub', want.spec, original.spec);
+    }
+    if (!copy) {
+      say(name, `is not on ${want.cluster}`);
+    }
+    if (!original || !copy) {
+      continue;
+    }
+    if (allowLeaving && copy.metadata.deletionTimestamp) {
+      continue;
+    }
+    if (copy.metadata.deletionTimestamp) {
+      say(name, `is being deleted on ${want.cluster}`);
+    }
+    if (copy.metadata.annotations?.['argocd.argoproj.io/source-uid'] !== want.uid) {
+      say(name, 'source-uid');
+    }
     const expected = { ...want.spec, destination: { ...want.spec.destination, name: 'in-cluster' } };
-    if (!isDeepStrictEqual(copy.spec, expected)) say(name, 'spec expected and found', expected, copy.spec);
+    if (!isDeepStrictEqual(copy.spec, expected)) {
+      say(name, 'spec expected and found', expected, copy.spec);
+    }
     const [left, right] = [shown(original), shown(copy)];
-    if (!isDeepStrictEqual(left, right)) say(name, `status of hub and ${want.cluster}`, left, right);
-    else if (left.sync === undefined) say(name, 'Argo CD has not said anything of it yet');
+    if (!isDeepStrictEqual(left, right)) {
+      say(name, `status of hub and ${want.cluster}`, left, right);
+    } else if (left.sync === undefined) {
+      say(name, 'Argo CD has not said anything of it yet');
+    }
   }
   return found;
 }

@@ -47,7 +47,9 @@ let review: RightsReview;
 beforeAll(async () => {
   fleet = await startFleet({ clusters: 1, audit: true });
   const [only] = fleet.members.values();
-  if (!only) throw new Error('no managed cluster');
+  if (!only) {
+    throw new Error('no managed cluster');
+  }
   member = only;
   await fleet.git.commit(guestbookRepository, guestbookFiles('Hello'), 'A guestbook');
   review = await RightsReview.start({

@@ -22,7 +22,9 @@ let fleet: SharedFleet;
 let argoCd: HubArgoCd;
 const far = () => {
   const member = fleet.members.get('cluster1');
-  if (!member) throw new Error('the fleet has no cluster1');
+  if (!member) {
+    throw new Error('the fleet has no cluster1');
+  }
   return member.cluster.client;
 };
 
@@ -49,7 +51,9 @@ beforeAll(async () => {
     spec: tickerSpec(fleet.git.url(ticker), 'cluster1'),
   });
   await waitForObject(fleet.hub.client, applications, onHub, isSyncedAndHealthy, { timeoutMs: 240_000 });
-  if (fleet.local) argoCd = await HubArgoCd.login(fleet.local);
+  if (fleet.local) {
+    argoCd = await HubArgoCd.login(fleet.local);
+  }
 });
 afterAll(async () => {
   argoCd?.close();

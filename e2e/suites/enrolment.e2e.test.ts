@@ -336,7 +336,9 @@ describe.skipIf(testProvider() !== 'local')("a new version of the hub's Argo CD"
 
 function first(): [string, SharedMember] {
   const [entry] = fleet.members;
-  if (!entry) throw new Error('the fleet has no managed cluster');
+  if (!entry) {
+    throw new Error('the fleet has no managed cluster');
+  }
   return entry;
 }
 

@@ -31,7 +31,9 @@ export function describeLive(get: () => TwoModes): void {
 
     beforeAll(async () => {
       const { fleet, hub, autonomous } = get();
-      if (!fleet.local) return;
+      if (!fleet.local) {
+        return;
+      }
       await fleet.git.commit(ticker, tickerFiles, 'A ticker');
       const repoURL = fleet.git.url(ticker);
       const metadata = { namespace: 'argocd', name: ticker };
@@ -46,11 +48,15 @@ export function describeLive(get: () => TwoModes): void {
     afterAll(async () => {
       argoCd?.close();
       const { fleet, hub, autonomous } = get();
-      if (!fleet.local) return;
+      if (!fleet.local) {
+        return;
+      }
       // One that its cluster owns stays when the fleet is given up, and with it the namespace.
       const key = { namespace: 'argocd', name: ticker };
       await Promise.all([hub, autonomous].map((owner) => owner.delete(applications, key)));
-      for (const { key: onHub } of ways) await waitForObject(hub, applications, onHub, (found) => found === undefined);
+      for (const { key: onHub } of ways) {
+        await waitForObject(hub, applications, onHub, (found) => found === undefined);
+      }
     });
     beforeEach(({ skip }) =>
       skip(!get().fleet.local, 'this machine reaches the API server of Argo CD on its own clusters only'),
@@ -61,13 +67,17 @@ export function describeLive(get: () => TwoModes): void {
     test('while the agents are away the UI shows what they said last, and news when they are back', async () => {
       const { network } = get();
       const pods = new Map<Way, ResourceNode>();
-      for (const way of ways) pods.set(way, await argoCd.pod(way.key));
+      for (const way of ways) {
+        pods.set(way, await argoCd.pod(way.key));
+      }
       const watching = new AbortController();
       const seen = new Map<Way, Set<string>>(ways.map((way) => [way, new Set()]));
       const watches = ways.map(async (way) => {
         const path = `/api/v1/stream/applications/${way.key.name}/resource-tree${at(way.key)}`;
         for await (const { nodes = [] } of argoCd.api.stream<Tree>(path, watching.signal)) {
-          for (const node of nodes) seen.get(way)?.add(node.uid);
+          for (const node of nodes) {
+            seen.get(way)?.add(node.uid);
+          }
         }
       });
       network.refuse();
@@ -139,11 +149,12 @@ export function describeLive(get: () => TwoModes): void {
         }),
       ];
       const denied = await Promise.allSettled(attempts);
-      for (const result of denied)
+      for (const result of denied) {
         expect(result).toMatchObject({
           status: 'rejected',
           reason: { message: expect.stringMatching(/ 40[13]\b/) },
         });
+      }
       viewer.close();
     });
   });

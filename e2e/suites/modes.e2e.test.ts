@@ -276,7 +276,9 @@ describe('over a bad network', () => {
   ])('%s: what is written meanwhile arrives, both ways', async (what, begin, end) => {
     const name = `net-${what.length}`;
     const places = both.map((cluster) => on(cluster, name));
-    for (const { client, key, to } of places) await client.create(applications, app(key, to, automated));
+    for (const { client, key, to } of places) {
+      await client.create(applications, app(key, to, automated));
+    }
     await Promise.all(places.map(({ far, farKey }) => becomes(far, farKey, isSyncedAndHealthy)));
     await begin();
     for (const { client, key } of places) {
@@ -292,7 +294,9 @@ describe('over a bad network', () => {
       await becomes(far, farKey, (a) => a?.spec?.source?.path === 'blue' && isSyncedAndHealthy(a));
       await becomes(far, news, isSyncedAndHealthy);
       await becomes(client, { ...key, name: `${name}-new` }, isSyncedAndHealthy);
-      for (const one of [name, `${name}-new`]) await client.delete(applications, { ...key, name: one });
+      for (const one of [name, `${name}-new`]) {
+        await client.delete(applications, { ...key, name: one });
+      }
       await waitForObjects(far, applications, { namespace: farKey.namespace, ...generous }, (all) =>
         all.every(({ metadata }) => !metadata.name.startsWith(name)),
       );
@@ -322,7 +326,9 @@ describe('when the fleet is given up', () => {
     await waitForObject(hub, gitOpsClusters, second, (g) => g === undefined, generous);
     await fleet.helm('uninstall', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '9m');
     const conduct = await stage.review?.conduct();
-    if (conduct === undefined) return skip('the API servers of this provider do not record who asks for what');
+    if (conduct === undefined) {
+      return skip('the API servers of this provider do not record who asks for what');
+    }
     expect(unexplained(conduct)).toEqual([]);
   });
 });
@@ -366,7 +372,9 @@ async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; 
     applications,
     key,
     (found) => {
-      if (isOurs(found)) starts.add(operationOf(found)?.startedAt ?? '');
+      if (isOurs(found)) {
+        starts.add(operationOf(found)?.startedAt ?? '');
+      }
       return false;
     },
     { signal: stop.signal, ...generous },

@@ -20,7 +20,9 @@ export async function persist<T>(attempt: () => Promise<T>): Promise<T> {
     try {
       return await attempt();
     } catch (error) {
-      if (!isRetryable(error) || isAlreadyExists(error) || Date.now() - begin > patienceMs) throw error;
+      if (!isRetryable(error) || isAlreadyExists(error) || Date.now() - begin > patienceMs) {
+        throw error;
+      }
       await sleep(100);
     }
   }
@@ -42,11 +44,17 @@ export async function createOnce<T extends KubeObject>(
     try {
       return await persist(() => client.create(type, object));
     } catch (error) {
-      if (!isAlreadyExists(error)) throw error;
+      if (!isAlreadyExists(error)) {
+        throw error;
+      }
       const { name, namespace } = object.metadata;
       const found = await persist(() => client.get(type, { name, ...(namespace !== undefined && { namespace }) }));
-      if (found && found.metadata.uid !== formerUid) return found;
-      if (Date.now() - begin > patienceMs) throw new Error(`still there: ${JSON.stringify(found)}`, { cause: error });
+      if (found && found.metadata.uid !== formerUid) {
+        return found;
+      }
+      if (Date.now() - begin > patienceMs) {
+        throw new Error(`still there: ${JSON.stringify(found)}`, { cause: error });
+      }
       await sleep(100);
     }
   }

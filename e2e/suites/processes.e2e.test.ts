@@ -61,7 +61,9 @@ function found({ child, lines }: Runner, pattern: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     const look = () => {
       const match = pattern.exec(lines.seen.join('\n'));
-      if (match) resolve(match[1] ?? match[0]);
+      if (match) {
+        resolve(match[1] ?? match[0]);
+      }
     };
     lines.reader.on('line', look);
     child.once('exit', (code) => reject(new Error(`ended with ${code} before ${pattern}:\n${lines.seen.join('\n')}`)));
@@ -73,7 +75,9 @@ function found({ child, lines }: Runner, pattern: RegExp): Promise<string> {
 async function folderOf({ pid }: ChildProcess): Promise<string> {
   for (const { command } of await processes()) {
     const folder = new RegExp(`[= ](/\\S*/${pid}-testbed-\\w+)/`).exec(command)?.[1];
-    if (folder) return folder;
+    if (folder) {
+      return folder;
+    }
   }
   throw new Error(`process ${pid} has no testbed`);
 }

@@ -112,7 +112,9 @@ describe(`whatever is killed (SEED=${seed})`, () => {
       applications,
       { namespace: 'argocd', timeoutMs: 400_000 },
       (found) => {
-        for (const one of found.filter(isForgottenByArgoCd)) void syncAgain(one.metadata.name);
+        for (const one of found.filter(isForgottenByArgoCd)) {
+          void syncAgain(one.metadata.name);
+        }
         return found.length === traffic.wanted.size && found.every(isSyncedAndHealthy);
       },
     );
@@ -138,7 +140,9 @@ const synced = new Set<string>();
 
 /** What a user does about it, once. */
 async function syncAgain(name: string): Promise<void> {
-  if (synced.has(name)) return;
+  if (synced.has(name)) {
+    return;
+  }
   synced.add(name);
   console.log(`Argo CD has forgotten the sync of ${name}; it is asked for another one`);
   const operation = { sync: { revision: 'main', syncOptions: ['CreateNamespace=true'] } };

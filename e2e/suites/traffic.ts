@@ -77,14 +77,26 @@ export class Traffic {
 
   #choose(cluster: string, names: readonly string[]): [string, () => Promise<void>] {
     const random = this.#random;
-    if (names.length === 0) return ['create', () => this.#create(cluster)];
+    if (names.length === 0) {
+      return ['create', () => this.#create(cluster)];
+    }
     const name = random.pick(names);
     const dice = random.next();
-    if (dice < 0.2 && names.length < mostPerCluster) return ['create', () => this.#create(cluster)];
-    if (dice < 0.28) return ['delete', () => this.#delete(name)];
-    if (dice < 0.36) return ['replace', () => this.#replace(name)];
-    if (dice < 0.7) return ['edit', () => this.#edit(name)];
-    if (dice < 0.92) return ['edit the copy', () => this.#meddle(cluster, name)];
+    if (dice < 0.2 && names.length < mostPerCluster) {
+      return ['create', () => this.#create(cluster)];
+    }
+    if (dice < 0.28) {
+      return ['delete', () => this.#delete(name)];
+    }
+    if (dice < 0.36) {
+      return ['replace', () => this.#replace(name)];
+    }
+    if (dice < 0.7) {
+      return ['edit', () => this.#edit(name)];
+    }
+    if (dice < 0.92) {
+      return ['edit the copy', () => this.#meddle(cluster, name)];
+    }
     return ['delete the copy', () => this.#deleteCopy(cluster, name)];
   }
 
@@ -136,7 +148,9 @@ export class Traffic {
   async #replace(name: string): Promise<void> {
     const { cluster, uid, isCascading } = this.#get(name);
     await this.#delete(name);
-    if (!isCascading) await this.#create(cluster, name, uid);
+    if (!isCascading) {
+      await this.#create(cluster, name, uid);
+    }
   }
 
   async #meddle(cluster: string, name: string): Promise<void> {
@@ -158,19 +172,25 @@ export class Traffic {
   /** The copy may not be there yet. */
   async #onCopy(attempt: () => Promise<unknown>): Promise<void> {
     await persist(attempt).catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
+      if (!isNotFound(error)) {
+        throw error;
+      }
     });
   }
 
   #client(cluster: string) {
     const member = this.#fleet.members.get(cluster);
-    if (!member) throw new Error(`no cluster ${cluster}`);
+    if (!member) {
+      throw new Error(`no cluster ${cluster}`);
+    }
     return member.cluster.client;
   }
 
   #get(name: string): Wanted {
     const wanted = this.#wanted.get(name);
-    if (!wanted) throw new Error(`nobody wants ${name}`);
+    if (!wanted) {
+      throw new Error(`nobody wants ${name}`);
+    }
     return wanted;
   }
 

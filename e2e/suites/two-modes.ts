@@ -32,7 +32,9 @@ export interface TwoModes {
 export async function startTwoModes(): Promise<TwoModes> {
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {
-    for (const end of stops.reverse()) await end();
+    for (const end of stops.reverse()) {
+      await end();
+    }
   };
   try {
     const fleet = await startTestFleet({ clusters: 1, labels: selectedClusters, audit: true });
@@ -40,7 +42,9 @@ export async function startTwoModes(): Promise<TwoModes> {
     const second = await fleet.join('cluster2', autonomousClusters);
     const hub = fleet.hub.client;
     const review = fleet.local && (await RightsReview.start(workplaces(fleet.local)));
-    if (review) stops.push(() => review.stop());
+    if (review) {
+      stops.push(() => review.stop());
+    }
     let principal: { host: string; port: number } | undefined;
     const network = await startNetwork(() => principal, fleet.machine);
     stops.unshift(() => network.close());

@@ -25,12 +25,20 @@ export const victimNames: readonly string[] = [
 /** The victim of a name from {@link victimNames}. */
 export function victimOf(fleet: Fleet, name: string): Victim {
   const [what = '', where = ''] = name.split(' of ');
-  if (what === 'principal') return program(name, fleet.hubNode, 'argocd', 'argocd-agent-principal');
-  if (what === 'controller') return program(name, fleet.hubNode, releaseNamespace, 'argocd-agent-addon-controller');
+  if (what === 'principal') {
+    return program(name, fleet.hubNode, 'argocd', 'argocd-agent-principal');
+  }
+  if (what === 'controller') {
+    return program(name, fleet.hubNode, releaseNamespace, 'argocd-agent-addon-controller');
+  }
   const member = fleet.members.get(where);
-  if (what === 'agent' && member) return program(name, member.node, 'argocd', 'argocd-agent-agent');
+  if (what === 'agent' && member) {
+    return program(name, member.node, 'argocd', 'argocd-agent-agent');
+  }
   const cluster = where === 'hub' ? fleet.hub : member?.cluster;
-  if (!cluster) throw new Error(`there is no ${name}`);
+  if (!cluster) {
+    throw new Error(`there is no ${name}`);
+  }
   return component(name, cluster, what === 'etcd' ? 'etcd' : 'apiServer');
 }
 
@@ -41,7 +49,9 @@ function program(name: string, node: Node, namespace: string, pod: string): Vict
       // It may not have been delivered yet, or wait for its restart after an earlier death: then the next run is killed.
       const deadline = Date.now() + 300_000;
       while (node.kill(namespace, pod) === undefined) {
-        if (Date.now() > deadline) throw new Error(`no ${name} runs`);
+        if (Date.now() > deadline) {
+          throw new Error(`no ${name} runs`);
+        }
         await sleep(20);
       }
     },

@@ -35,13 +35,21 @@ const { values, positionals } = parse();
 const name = values.name ?? 'default';
 const print = (line: string) => process.stdout.write(`${line}\n`);
 
-if (values.help) print(usage);
-else if (!/^[a-z0-9-]{1,30}$/.test(name)) fail('a name has up to 30 letters a-z, digits and hyphens');
-else if (positionals.length !== 1) fail('say one command: up, status or down');
-else if (positionals[0] === 'up') await up();
-else if (positionals[0] === 'status') await status();
-else if (positionals[0] === 'down') await down();
-else fail(`there is no command ${positionals[0]}`);
+if (values.help) {
+  print(usage);
+} else if (!/^[a-z0-9-]{1,30}$/.test(name)) {
+  fail('a name has up to 30 letters a-z, digits and hyphens');
+} else if (positionals.length !== 1) {
+  fail('say one command: up, status or down');
+} else if (positionals[0] === 'up') {
+  await up();
+} else if (positionals[0] === 'status') {
+  await status();
+} else if (positionals[0] === 'down') {
+  await down();
+} else {
+  fail(`there is no command ${positionals[0]}`);
+}
 
 function parse() {
   try {
@@ -67,15 +75,21 @@ function fail(reason: string): void {
 
 async function up(): Promise<void> {
   const clusters = Number(values.clusters ?? 1);
-  if (!Number.isInteger(clusters) || clusters < 0) return fail('--clusters takes a number');
-  if (values.detach) return detach(clusters);
+  if (!Number.isInteger(clusters) || clusters < 0) {
+    return fail('--clusters takes a number');
+  }
+  if (values.detach) {
+    return detach(clusters);
+  }
 
   let testbed: Testbed | undefined;
   const ending = new AbortController();
   const end = () => ending.abort(new Error('asked to end'));
   const control = await listenForControl(name, { status: () => testbed && describe(testbed), stop: end }).catch(
     (error: unknown) => {
-      if (!(error instanceof AlreadyRunningError)) throw error;
+      if (!(error instanceof AlreadyRunningError)) {
+        throw error;
+      }
       process.stderr.write(`${error.message}; end it with: npm run testbed -- down --name ${name}\n`);
     },
   );
@@ -83,13 +97,17 @@ async function up(): Promise<void> {
     process.exitCode = 1;
     return;
   }
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, end);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, end);
+  }
   try {
     testbed = await startTestbed({ clusters, signal: ending.signal, log: print });
     printStatus(describe(testbed));
     print('Ctrl-C ends it.');
     await new Promise((resolve) => {
-      if (ending.signal.aborted) resolve(undefined);
+      if (ending.signal.aborted) {
+        resolve(undefined);
+      }
       ending.signal.addEventListener('abort', resolve);
     });
   } catch (error) {
@@ -133,15 +151,22 @@ async function detach(clusters: number): Promise<void> {
 
 async function status(): Promise<void> {
   const running = await callTestbed(name, 'GET');
-  if (running) printStatus(running);
-  else print(running === null ? `testbed ${name} is starting` : `testbed ${name} does not run`);
-  if (running === undefined) process.exitCode = 1;
+  if (running) {
+    printStatus(running);
+  } else {
+    print(running === null ? `testbed ${name} is starting` : `testbed ${name} does not run`);
+  }
+  if (running === undefined) {
+    process.exitCode = 1;
+  }
 }
 
 async function down(): Promise<void> {
   const owner = (await callTestbed(name, 'GET'))?.pid;
   const ended = await callTestbed(name, 'DELETE');
-  while (owner !== undefined && isProcessAlive(owner)) await setTimeout(20);
+  while (owner !== undefined && isProcessAlive(owner)) {
+    await setTimeout(20);
+  }
   print(ended === undefined ? `testbed ${name} does not run` : `testbed ${name} has ended`);
 }
 

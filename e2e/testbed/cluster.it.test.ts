@@ -94,7 +94,9 @@ describe('a cluster', () => {
   it('forgets history on demand', async () => {
     const key = { namespace: 'default', name: 'kept' };
     const old = (await cluster.client.get(configMaps, key))?.metadata.resourceVersion;
-    for (const value of ['3', '4', '5']) await cluster.client.mergePatch(configMaps, key, { data: { a: value } });
+    for (const value of ['3', '4', '5']) {
+      await cluster.client.mergePatch(configMaps, key, { data: { a: value } });
+    }
     await cluster.compactHistory();
     await cluster.apiServer.restart();
     const path = `/api/v1/configmaps?resourceVersion=${old}&resourceVersionMatch=Exact`;

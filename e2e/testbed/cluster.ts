@@ -87,7 +87,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const stop = async () => {
     await Promise.all(started.map((component) => component.kill()));
     releasePort(port);
-    if (options.dir === undefined) await removeFolder(dir);
+    if (options.dir === undefined) {
+      await removeFolder(dir);
+    }
   };
   try {
     const pki = join(dir, 'pki');
@@ -117,7 +119,9 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     await writeKubeconfig('controller-manager.kubeconfig', await authority.issue(manager));
     const kubeconfig = await writeKubeconfig('admin.kubeconfig', admin);
     await store.ready(signal);
-    if (options.audit) await writeFile(auditPolicy(layout), auditPolicyText);
+    if (options.audit) {
+      await writeFile(auditPolicy(layout), auditPolicyText);
+    }
 
     const front = await apiServer(
       layout,

@@ -28,7 +28,9 @@ export class Component {
 
   /** The process id of the present run, or of the last one. */
   get pid(): number {
-    if (!this.#process) throw new Error(`${this.name} was never started`);
+    if (!this.#process) {
+      throw new Error(`${this.name} was never started`);
+    }
     return this.#process.pid;
   }
 
@@ -38,7 +40,9 @@ export class Component {
 
   /** Starts it if it does not run. Does not wait until it is ready. */
   async start(): Promise<void> {
-    if (this.running) return;
+    if (this.running) {
+      return;
+    }
     const { command, args, logFile } = this.#options;
     this.#process = await spawnSupervised(command, args, { logFile });
   }
@@ -46,13 +50,19 @@ export class Component {
   /** Resolves when it does its work; fails when it ends instead, or after `timeoutMs` (300,000: a busy machine took 110 s). */
   async ready(signal?: AbortSignal, timeoutMs = 300_000): Promise<void> {
     const started = this.#process;
-    if (!started) throw new Error(`${this.name} was never started`);
+    if (!started) {
+      throw new Error(`${this.name} was never started`);
+    }
     const deadline = AbortSignal.timeout(timeoutMs);
     const either = signal ? AbortSignal.any([signal, deadline]) : deadline;
     while (!(await this.#isReady(either))) {
       signal?.throwIfAborted();
-      if (!started.running) throw await this.#failure(`ended (${told(await started.exited)})`);
-      if (deadline.aborted) throw await this.#failure(`was not ready after ${timeoutMs / 1000} s`);
+      if (!started.running) {
+        throw await this.#failure(`ended (${told(await started.exited)})`);
+      }
+      if (deadline.aborted) {
+        throw await this.#failure(`was not ready after ${timeoutMs / 1000} s`);
+      }
       await setTimeout(30);
     }
   }
@@ -64,12 +74,16 @@ export class Component {
 
   /** Ends it in good order; resolves when it is gone. */
   async stop(graceMs?: number): Promise<void> {
-    if (this.running) await this.#process?.stop(graceMs);
+    if (this.running) {
+      await this.#process?.stop(graceMs);
+    }
   }
 
   /** Kills it if it runs, starts it again with the same data and ports, and resolves when it is ready. */
   async restart(signal?: AbortSignal): Promise<void> {
-    if (this.running) await this.kill();
+    if (this.running) {
+      await this.kill();
+    }
     await this.start();
     await this.ready(signal);
   }

@@ -162,8 +162,11 @@ export function callEtcd(
     const call = request({ socketPath, method, path, ...(signal && { signal }) }, async (response) => {
       try {
         const text = (await response.toArray()).join('');
-        if (response.statusCode === 200) resolve(text);
-        else reject(new Error(`etcd answered ${response.statusCode} to ${path}: ${text}`));
+        if (response.statusCode === 200) {
+          resolve(text);
+        } else {
+          reject(new Error(`etcd answered ${response.statusCode} to ${path}: ${text}`));
+        }
       } catch (error) {
         reject(error);
       }

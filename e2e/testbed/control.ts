@@ -45,7 +45,9 @@ export async function listenForControl(
   handlers: { status: () => TestbedStatus | undefined; stop: () => void },
 ): Promise<{ close(): Promise<void> }> {
   const path = controlSocket(name);
-  if ((await callTestbed(name, 'GET')) !== undefined) throw new AlreadyRunningError(`testbed ${name} runs already`);
+  if ((await callTestbed(name, 'GET')) !== undefined) {
+    throw new AlreadyRunningError(`testbed ${name} runs already`);
+  }
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   // Left behind by one that was killed.
   await rm(path, { force: true });
@@ -90,8 +92,11 @@ export function callTestbed(name: string, method: 'GET' | 'DELETE'): Promise<Tes
     });
     call.once('error', (error: NodeJS.ErrnoException) => {
       // Reset: it ended while it was asked.
-      if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET') resolve(undefined);
-      else reject(error);
+      if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET') {
+        resolve(undefined);
+      } else {
+        reject(error);
+      }
     });
     call.end();
   });

@@ -22,7 +22,9 @@ export async function applyCrds(client: KubeClient, paths: readonly string[], si
 }
 
 async function yamlFiles(path: string): Promise<string[]> {
-  if (!(await stat(path)).isDirectory()) return [path];
+  if (!(await stat(path)).isDirectory()) {
+    return [path];
+  }
   const names = await readdir(path);
   return names.filter((name) => /\.ya?ml$/.test(name)).map((name) => join(path, name));
 }
@@ -33,7 +35,9 @@ async function readCrds(file: string): Promise<CustomResourceDefinition[]> {
     .filter((object) => object !== null && object !== undefined)
     .map((object) => {
       const definition = object as CustomResourceDefinition;
-      if (definition.kind !== crds.kind) throw new Error(`${file} has a ${definition.kind}: not a ${crds.kind}`);
+      if (definition.kind !== crds.kind) {
+        throw new Error(`${file} has a ${definition.kind}: not a ${crds.kind}`);
+      }
       return definition;
     });
 }

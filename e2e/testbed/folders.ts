@@ -14,7 +14,9 @@ export async function workFolder(name: string): Promise<string> {
   await mkdir(root(), { recursive: true, mode: 0o700 });
   for (const entry of await readdir(root())) {
     const owner = Number(entry.split('-')[0]);
-    if (owner > 0 && !isProcessAlive(owner)) await removeFolder(join(root(), entry));
+    if (owner > 0 && !isProcessAlive(owner)) {
+      await removeFolder(join(root(), entry));
+    }
   }
   return mkdtemp(join(root(), `${process.pid}-${name.slice(0, 12)}-`));
 }
@@ -29,7 +31,9 @@ export async function removeFolder(path: string): Promise<void> {
   try {
     await remove();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') {
+      throw error;
+    }
     await makeReadable(path);
     await remove();
   }
@@ -39,10 +43,14 @@ async function makeReadable(folder: string): Promise<void> {
   try {
     await chmod(folder, 0o700);
     for (const entry of await readdir(folder, { withFileTypes: true })) {
-      if (entry.isDirectory()) await makeReadable(join(folder, entry.name));
+      if (entry.isDirectory()) {
+        await makeReadable(join(folder, entry.name));
+      }
     }
   } catch (error) {
     // The removal that was refused something goes on with the rest meanwhile.
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw error;
+    }
   }
 }

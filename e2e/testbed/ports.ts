@@ -18,8 +18,12 @@ const reserved = new Set<number>();
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt++) {
     const port = lowest + Math.floor(Math.random() * (highest - lowest + 1));
-    if (!reserve(port)) continue;
-    if (await canListen(port)) return port;
+    if (!reserve(port)) {
+      continue;
+    }
+    if (await canListen(port)) {
+      return port;
+    }
     releasePort(port);
   }
   throw new Error(`no free port was found between ${lowest} and ${highest}`);
@@ -38,13 +42,19 @@ function reserve(port: number): boolean {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, String(process.pid), { flag: 'wx' });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
+      throw error;
+    }
     const holder = holderOf(file);
     // Not taken over but swept away: whoever comes next finds it free, and no two can believe it theirs.
-    if (holder > 0 && !isProcessAlive(holder)) rmSync(file, { force: true });
+    if (holder > 0 && !isProcessAlive(holder)) {
+      rmSync(file, { force: true });
+    }
     return false;
   }
-  if (reserved.size === 0) process.once('exit', () => reserved.forEach(releasePort));
+  if (reserved.size === 0) {
+    process.once('exit', () => reserved.forEach(releasePort));
+  }
   reserved.add(port);
   return true;
 }

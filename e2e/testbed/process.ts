@@ -82,7 +82,9 @@ export async function spawnSupervised(
       ...(options.cwd !== undefined && { cwd: options.cwd }),
       stdio: ['pipe', output, output, 'pipe', ...(input === undefined ? [] : (['pipe'] as const))],
     });
-    if (options.onOutput && child.stdout && child.stderr) options.onOutput(child.stdout, child.stderr);
+    if (options.onOutput && child.stdout && child.stderr) {
+      options.onOutput(child.stdout, child.stderr);
+    }
     return await Supervised.started(command, child, options);
   } finally {
     await log?.close();
@@ -124,15 +126,20 @@ class Supervised implements SupervisedProcess {
       });
       createInterface({ input: child.stdio[3] as Readable }).on('line', (line) => {
         const [verb = '', value = ''] = split(line);
-        if (verb === 'failed') reject(new SpawnError(command, value));
-        else if (verb === 'exited') exit = { code: Number(value), signal: null };
-        else if (verb === 'signaled') exit = { code: null, signal: signalName(Number(value)) };
-        else if (verb === 'started') {
+        if (verb === 'failed') {
+          reject(new SpawnError(command, value));
+        } else if (verb === 'exited') {
+          exit = { code: Number(value), signal: null };
+        } else if (verb === 'signaled') {
+          exit = { code: null, signal: signalName(Number(value)) };
+        } else if (verb === 'started') {
           const exited = new Promise<ProcessExit>((resolve) => {
             ended = resolve;
           });
           const supervised = new Supervised(Number(value), control, input, exited);
-          if (options.onExit) void supervised.exited.then(options.onExit);
+          if (options.onExit) {
+            void supervised.exited.then(options.onExit);
+          }
           resolve(supervised);
         }
       });

@@ -47,7 +47,9 @@ export async function startTestbed(options: TestbedOptions = {}): Promise<Testbe
   };
   const stop = async () => {
     await Promise.all(running.map((cluster) => cluster.stop()));
-    if (options.dir === undefined) await removeFolder(dir);
+    if (options.dir === undefined) {
+      await removeFolder(dir);
+    }
   };
 
   const names = ['hub', ...Array.from({ length: options.clusters ?? 1 }, (_, i) => `cluster${i + 1}`)];

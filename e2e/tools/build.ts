@@ -41,18 +41,24 @@ export async function buildTool(name: ToolName, options: BuildOptions = {}): Pro
   const begin = performance.now();
   const seconds = () => (performance.now() - begin) / 1000;
   const installed = name === 'redis-server' ? onPath(name) : undefined;
-  if (installed) return { path: installed, origin: 'installed', version: '', seconds: seconds() };
+  if (installed) {
+    return { path: installed, origin: 'installed', version: '', seconds: seconds() };
+  }
 
   const recipe: Recipe = catalogue[name];
   const folder = join(import.meta.dirname, recipe.folder);
   const version = moduleVersion(folder, recipe);
   const cache = join(cacheFolder(), `${name}-${digest(folder, recipe)}`);
   const path = join(cache, name);
-  if (existsSync(path)) return { path, origin: 'cached', version, seconds: seconds() };
+  if (existsSync(path)) {
+    return { path, origin: 'cached', version, seconds: seconds() };
+  }
 
   await mkdir(cache, { recursive: true });
   const origin = await withFileLock(join(cache, 'lock'), options.signal, async () => {
-    if (existsSync(path)) return 'cached';
+    if (existsSync(path)) {
+      return 'cached';
+    }
     const unfinished = join(cache, `${name}.${randomUUID()}`);
     try {
       await goBuild(name, recipe, folder, unfinished, options);
@@ -75,7 +81,9 @@ function digest(folder: string, recipe: Recipe): string {
   const hash = createHash('sha256').update(JSON.stringify([process.platform, process.arch, recipe.goPackage]));
   hash.update(JSON.stringify(recipe.variables ?? {}));
   for (const file of readdirSync(folder).sort()) {
-    if (/\.(go|mod|sum)$/.test(file)) hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
+    if (/\.(go|mod|sum)$/.test(file)) {
+      hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)));
+    }
   }
   return hash.digest('hex').slice(0, 12);
 }
@@ -83,7 +91,9 @@ function digest(folder: string, recipe: Recipe): string {
 function moduleVersion(folder: string, recipe: Recipe): string {
   const required = readFileSync(join(folder, 'go.mod'), 'utf8').matchAll(/^(?:require\s+|\t)(\S+) (v\S+)$/gm);
   for (const [, module = '', version = ''] of required) {
-    if (recipe.goPackage === module || recipe.goPackage.startsWith(`${module}/`)) return version;
+    if (recipe.goPackage === module || recipe.goPackage.startsWith(`${module}/`)) {
+      return version;
+    }
   }
   return '';
 }
@@ -93,7 +103,9 @@ function onPath(command: string): string | undefined {
     const path = join(folder, command);
     try {
       accessSync(path, constants.X_OK);
-      if (statSync(path).isFile()) return path;
+      if (statSync(path).isFile()) {
+        return path;
+      }
     } catch {
       // Not in this folder of the PATH: the next one.
     }
@@ -125,9 +137,13 @@ async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: s
   let packages = 0;
   const complaints: string[] = [];
   createInterface({ input: go.stderr }).on('line', (line) => {
-    if (line.startsWith('go: downloading ')) downloads += 1;
-    else if (/^[\w.\-/~]+$/.test(line)) packages += 1;
-    else if (complaints.push(line) > 40) complaints.shift();
+    if (line.startsWith('go: downloading ')) {
+      downloads += 1;
+    } else if (/^[\w.\-/~]+$/.test(line)) {
+      packages += 1;
+    } else if (complaints.push(line) > 40) {
+      complaints.shift();
+    }
   });
   const say = () => {
     const step = packages > 0 ? `compiling (${packages} packages)` : `downloading (${downloads} modules)`;
@@ -141,7 +157,9 @@ async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: s
       go.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'ENOENT' ? goMissing(name) : error));
       go.once('close', resolve);
     });
-    if (code !== 0) throw buildFailed(name, complaints.join('\n'));
+    if (code !== 0) {
+      throw buildFailed(name, complaints.join('\n'));
+    }
   } finally {
     clearInterval(progress);
   }

@@ -13,8 +13,11 @@ export async function withFileLock<T>(
 ): Promise<T> {
   while (!(await acquire(path))) {
     signal?.throwIfAborted();
-    if (await isAbandoned(path)) await rm(path, { force: true });
-    else await setTimeout(200, undefined, { signal });
+    if (await isAbandoned(path)) {
+      await rm(path, { force: true });
+    } else {
+      await setTimeout(200, undefined, { signal });
+    }
   }
   try {
     return await work();
@@ -28,7 +31,9 @@ async function acquire(path: string): Promise<boolean> {
     await writeFile(path, String(process.pid), { flag: 'wx' });
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
+      return false;
+    }
     throw error;
   }
 }
@@ -36,7 +41,9 @@ async function acquire(path: string): Promise<boolean> {
 async function isAbandoned(path: string): Promise<boolean> {
   const holder = Number(await readFile(path, 'utf8').catch(() => ''));
   // Empty between its creation and the write of the holder: not abandoned yet.
-  if (!Number.isInteger(holder) || holder <= 0) return false;
+  if (!Number.isInteger(holder) || holder <= 0) {
+    return false;
+  }
   try {
     process.kill(holder, 0);
     return false;

@@ -15,12 +15,16 @@ const values = parse();
 const names = values?.only?.split(',').map((name) => name.trim()) ?? toolNames;
 const unknown = names.filter((name) => !toolNames.includes(name as ToolName));
 
-if (!values) process.exitCode = 2;
-else if (values.help) process.stdout.write(usage);
-else if (unknown.length > 0) {
+if (!values) {
+  process.exitCode = 2;
+} else if (values.help) {
+  process.stdout.write(usage);
+} else if (unknown.length > 0) {
   process.stderr.write(`There is no tool ${unknown.join(', ')}.\n\n${usage}`);
   process.exitCode = 2;
-} else process.exitCode = await prepare(names as ToolName[]);
+} else {
+  process.exitCode = await prepare(names as ToolName[]);
+}
 
 function parse() {
   try {
@@ -37,7 +41,9 @@ async function prepare(tools: ToolName[]): Promise<number> {
   for (const name of tools) {
     try {
       const tool = await buildTool(name);
-      if (tool.origin === 'built') built += 1;
+      if (tool.origin === 'built') {
+        built += 1;
+      }
       const how = tool.origin === 'built' ? `built in ${tool.seconds.toFixed(0)} s` : tool.origin;
       process.stdout.write(`${name.padEnd(24)} ${tool.version.padEnd(9)} ${how}\n`);
     } catch (error) {
@@ -46,6 +52,8 @@ async function prepare(tools: ToolName[]): Promise<number> {
     }
   }
   const minutes = (performance.now() - begin) / 60_000;
-  if (built > 1) process.stdout.write(`${built} tools built in ${minutes.toFixed(1)} minutes\n`);
+  if (built > 1) {
+    process.stdout.write(`${built} tools built in ${minutes.toFixed(1)} minutes\n`);
+  }
   return 0;
 }

@@ -77,7 +77,9 @@ test('F.2 46: agents that connect at once are served side by side, and one that 
   const lab = new Lab();
   const principal = lab.principal();
   const names = Array.from({ length: 200 }, (_, index) => `agent-${index}`);
-  for (const namespace of names) lab.hub.objects.create(hubApplication({ namespace }));
+  for (const namespace of names) {
+    lab.hub.objects.create(hubApplication({ namespace }));
+  }
   const deaf = { send: () => true, acknowledge: () => undefined };
   principal.parts.connected('deaf', 'managed', deaf);
   const agents = names.map((name) => {

@@ -32,7 +32,9 @@ function principal() {
   const connect = (agent: string, mode: 'managed' | 'autonomous') =>
     parts.connected(agent, mode, {
       send: (message) => {
-        if (agent === 'one') told.push(message);
+        if (agent === 'one') {
+          told.push(message);
+        }
         parts.acknowledged(agent, message);
         return true;
       },

@@ -22,11 +22,17 @@ export class Terminations<M> {
   /** What has to be carried out again, now that the Application is like this. */
   overruled(place: string, local: Application | undefined): M | undefined {
     const asked = this.#asked.get(place);
-    if (asked === undefined) return undefined;
+    if (asked === undefined) {
+      return undefined;
+    }
     const { phase, startedAt } = local?.status?.operationState ?? {};
     const isSame = local?.metadata.uid === asked.uid && startedAt === asked.startedAt;
-    if (isSame && phase === 'Running') return asked.message;
-    if (!isSame || phase !== 'Terminating') this.#asked.delete(place);
+    if (isSame && phase === 'Running') {
+      return asked.message;
+    }
+    if (!isSame || phase !== 'Terminating') {
+      this.#asked.delete(place);
+    }
     return undefined;
   }
 }

@@ -33,7 +33,9 @@ export function parseAuth(text: string): AuthChoice {
     case 'mtls':
       return parseMtls(config);
     case 'userpass':
-      if (config === '') throw new AuthError('configuration', 'userpass needs the path of a file: userpass:<file>');
+      if (config === '') {
+        throw new AuthError('configuration', 'userpass needs the path of a file: userpass:<file>');
+      }
       return { method: 'userpass', file: config };
     case 'header':
       return parseHeader(config);

@@ -61,8 +61,14 @@ export class AuthError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     const hint = hints[code];
-    if (hint !== undefined) this.hint = hint;
-    if (options.agent !== undefined) this.agent = options.agent;
-    if (options.answer !== undefined) this.answer = options.answer;
+    if (hint !== undefined) {
+      this.hint = hint;
+    }
+    if (options.agent !== undefined) {
+      this.agent = options.agent;
+    }
+    if (options.answer !== undefined) {
+      this.answer = options.answer;
+    }
   }
 }

@@ -8,9 +8,13 @@ export function headerMethod(options: { readonly header: string; readonly patter
   const { header, pattern } = options;
   const identify = (peer: PeerInfo): string | undefined => {
     const value = peer.header(header);
-    if (value === undefined) return undefined;
+    if (value === undefined) {
+      return undefined;
+    }
     const name = pattern.firstGroup(value);
-    if (!name) throw new AuthError('bad-credentials', `The header ${header} does not match ${pattern}`);
+    if (!name) {
+      throw new AuthError('bad-credentials', `The header ${header} does not match ${pattern}`);
+    }
     if (!isDnsLabel(name)) {
       throw new AuthError('bad-name', `The header ${header} names the agent "${name}", which is no DNS label`, {
         agent: name,
@@ -23,7 +27,9 @@ export function headerMethod(options: { readonly header: string; readonly patter
     identify,
     async authenticate(_request, peer) {
       const name = identify(peer);
-      if (name === undefined) throw new AuthError('no-credentials', `The request has no header ${header}`);
+      if (name === undefined) {
+        throw new AuthError('no-credentials', `The request has no header ${header}`);
+      }
       return name;
     },
   };

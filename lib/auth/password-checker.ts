@@ -62,7 +62,9 @@ export class PasswordChecker {
   #evaluate(): void {
     while (this.#count > 0) {
       const worker = this.#idle.pop() ?? this.#start();
-      if (worker === undefined) return;
+      if (worker === undefined) {
+        return;
+      }
       const job = this.#next();
       if (job === undefined) {
         this.#idle.push(worker);
@@ -78,17 +80,25 @@ export class PasswordChecker {
       // To the end of the row, if it has more.
       this.#waiting.delete(address);
       const job = jobs.shift();
-      if (jobs.length > 0) this.#waiting.set(address, jobs);
-      if (job === undefined) continue;
+      if (jobs.length > 0) {
+        this.#waiting.set(address, jobs);
+      }
+      if (job === undefined) {
+        continue;
+      }
       this.#count--;
-      if (job.isWanted()) return job;
+      if (job.isWanted()) {
+        return job;
+      }
       job.reject(new AuthError('too-many-logins', 'The agent left before its password was checked'));
     }
     return undefined;
   }
 
   #start(): Worker | undefined {
-    if (this.#threads >= this.#limits.threads) return undefined;
+    if (this.#threads >= this.#limits.threads) {
+      return undefined;
+    }
     const script = import.meta.url.endsWith('.ts') ? './password-worker.ts' : './password-worker.js';
     const worker = new Worker(new URL(script, import.meta.url));
     // It must not keep the program alive.
@@ -97,7 +107,9 @@ export class PasswordChecker {
     worker.on('exit', () => {
       this.#threads--;
       const index = this.#idle.indexOf(worker);
-      if (index >= 0) this.#idle.splice(index, 1);
+      if (index >= 0) {
+        this.#idle.splice(index, 1);
+      }
       this.#evaluate();
     });
     return worker;

@@ -31,7 +31,9 @@ export class GoExpression {
 
   /** What the first group captures in the first match; undefined without one. */
   firstGroup(text: string): string | undefined {
-    if (text.length > longestText) return undefined;
+    if (text.length > longestText) {
+      return undefined;
+    }
     const matcher = this.#compiled.matcher(text);
     return matcher.find() ? (matcher.group(1) ?? undefined) : undefined;
   }

@@ -51,7 +51,9 @@ export async function authenticateWith(method: AuthMethod, request: AuthRequest,
  */
 export function checkTokenHolder(method: AuthMethod, { agent }: AgentIdentity, peer: PeerInfo): void {
   const holder = method.identify?.(peer);
-  if (holder === undefined || holder === agent) return;
+  if (holder === undefined || holder === agent) {
+    return;
+  }
   const shown = method.name === 'mtls' ? 'client certificate' : 'connection';
   throw new AuthError('wrong-certificate', `The token is of agent ${agent}, the ${shown} of agent ${holder}`, {
     agent,

@@ -49,9 +49,13 @@ export function subjectOf(certificate: X509Certificate): string {
     for (const [type, values] of Object.entries(part)) {
       const name = goNames[type];
       for (const value of values) {
-        if (name === undefined) others.push(`${oids[type] ?? type}=#${marshal(value)}`);
-        else if (single.has(name)) known.set(name, [value]);
-        else known.set(name, [...(known.get(name) ?? []), value]);
+        if (name === undefined) {
+          others.push(`${oids[type] ?? type}=#${marshal(value)}`);
+        } else if (single.has(name)) {
+          known.set(name, [value]);
+        } else {
+          known.set(name, [...(known.get(name) ?? []), value]);
+        }
       }
     }
   }
@@ -83,8 +87,12 @@ function nameOf({ raw }: X509Certificate): Name {
   // Certificate → tbsCertificate → version (may be left out), serial number, signature, issuer, validity, subject (RFC 5280).
   let at = contentOf(raw, contentOf(raw, 0).start).start;
   const version = 0xa0;
-  if (raw[at] === version) at = contentOf(raw, at).end;
-  for (let field = 0; field < 4; field++) at = contentOf(raw, at).end;
+  if (raw[at] === version) {
+    at = contentOf(raw, at).end;
+  }
+  for (let field = 0; field < 4; field++) {
+    at = contentOf(raw, at).end;
+  }
   return new Name(raw.subarray(at, contentOf(raw, at).end));
 }
 
@@ -92,7 +100,9 @@ function nameOf({ raw }: X509Certificate): Name {
 function contentOf(der: Buffer, offset: number): { start: number; end: number } {
   const first = der.readUInt8(offset + 1);
   const start = offset + 2;
-  if (first < 0x80) return { start, end: start + first };
+  if (first < 0x80) {
+    return { start, end: start + first };
+  }
   const bytes = first - 0x80;
   return { start: start + bytes, end: start + bytes + der.readUIntBE(start, bytes) };
 }

@@ -112,7 +112,9 @@ describe('tokens', () => {
     expect(own.rotate(second)).toBe(true);
     const after = await own.issue(identity);
     const renewed = await own.refresh(before.refreshToken);
-    for (const token of [before, after, renewed]) expect(await own.verifyAccess(token.accessToken)).toEqual(identity);
+    for (const token of [before, after, renewed]) {
+      expect(await own.verifyAccess(token.accessToken)).toEqual(identity);
+    }
     const others = TokenAuthority.fromPem(second, { now: () => now });
     expect(await others.verifyAccess(after.accessToken)).toEqual(identity);
     await expect(others.verifyAccess(before.accessToken)).rejects.toEqual(refusal('bad-token'));

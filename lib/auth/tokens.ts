@@ -78,7 +78,9 @@ export class TokenAuthority {
     const key = parseKey(pem);
     const publicKey = createPublicKey(key);
     this.#named = former.map((one) => createPublicKey(one));
-    if (publicKey.equals(this.#publicKey)) return false;
+    if (publicKey.equals(this.#publicKey)) {
+      return false;
+    }
     if (this.#named.some((one) => one.equals(this.#publicKey))) {
       this.#privateKey = key;
       this.#publicKey = publicKey;
@@ -117,7 +119,9 @@ export class TokenAuthority {
   async refresh(token: string, allow?: (identity: AgentIdentity) => void | Promise<void>): Promise<TokenPair> {
     const { identity, expires } = await this.#verify(audiences.refresh, token);
     await allow?.(identity);
-    if (expires - this.#seconds() < renewRefreshBelowSeconds) return this.issue(identity);
+    if (expires - this.#seconds() < renewRefreshBelowSeconds) {
+      return this.issue(identity);
+    }
     return { accessToken: await this.#sign(audiences.access, subjectOf(identity), accessSeconds) };
   }
 
@@ -129,7 +133,9 @@ export class TokenAuthority {
   /** The agent that a resource-proxy token is for. @throws AuthError `bad-token` */
   async verifyResourceProxy(token: string): Promise<string> {
     const { payload } = await this.#check(audiences.resourceProxy, token);
-    if (!payload.sub) throw new AuthError('bad-token', 'The token names no agent');
+    if (!payload.sub) {
+      throw new AuthError('bad-token', 'The token names no agent');
+    }
     return payload.sub;
   }
 
@@ -139,7 +145,9 @@ export class TokenAuthority {
       const { payload } = await jwtVerify(token, this.#publicKey, this.#rules(audiences.resourceProxy));
       return payload.sub === agent && payload.exp === undefined;
     } catch (error) {
-      if (error instanceof joseErrors.JOSEError) return false;
+      if (error instanceof joseErrors.JOSEError) {
+        return false;
+      }
       throw error;
     }
   }
@@ -153,8 +161,12 @@ export class TokenAuthority {
       subject = undefined;
     }
     const parsed = subjectSchema.safeParse(subject);
-    if (!parsed.success) throw new AuthError('bad-token', 'The subject of the token is not an agent and its mode');
-    if (payload.exp === undefined) throw new AuthError('bad-token', 'The token has no end of validity');
+    if (!parsed.success) {
+      throw new AuthError('bad-token', 'The subject of the token is not an agent and its mode');
+    }
+    if (payload.exp === undefined) {
+      throw new AuthError('bad-token', 'The token has no end of validity');
+    }
     return { identity: { agent: parsed.data.clientID, mode: parsed.data.mode }, expires: payload.exp };
   }
 
@@ -167,7 +179,9 @@ export class TokenAuthority {
         return await jwtVerify(token, key, rules);
       } catch (error) {
         problem = error;
-        if (!(error instanceof joseErrors.JWSSignatureVerificationFailed)) break;
+        if (!(error instanceof joseErrors.JWSSignatureVerificationFailed)) {
+          break;
+        }
       }
     }
     throw new AuthError('bad-token', `The token was refused: ${reasonOf(problem)}`);
@@ -192,7 +206,9 @@ export class TokenAuthority {
       .setNotBefore(now)
       .setIssuedAt(now)
       .setJti(randomUUID());
-    if (seconds !== undefined) token.setExpirationTime(now + seconds);
+    if (seconds !== undefined) {
+      token.setExpirationTime(now + seconds);
+    }
     return token.sign(this.#privateKey);
   }
 
@@ -221,8 +237,14 @@ function subjectOf(identity: AgentIdentity): string {
 }
 
 function reasonOf(error: unknown): string {
-  if (error instanceof joseErrors.JWTExpired) return 'it has expired';
-  if (error instanceof joseErrors.JWTClaimValidationFailed) return `its claim "${error.claim}" does not fit`;
-  if (error instanceof joseErrors.JWSSignatureVerificationFailed) return 'its signature is not of this principal';
+  if (error instanceof joseErrors.JWTExpired) {
+    return 'it has expired';
+  }
+  if (error instanceof joseErrors.JWTClaimValidationFailed) {
+    return `its claim "${error.claim}" does not fit`;
+  }
+  if (error instanceof joseErrors.JWSSignatureVerificationFailed) {
+    return 'its signature is not of this principal';
+  }
   return 'it is malformed';
 }

@@ -20,7 +20,9 @@ export async function userFile(
   const read = async () => {
     const { mtimeMs, size, ino } = await stat(path);
     const users = parseUserDatabase(await readFile(path, 'utf8'));
-    for (const warning of users.warnings) warn(`User database ${path}: ${warning}`);
+    for (const warning of users.warnings) {
+      warn(`User database ${path}: ${warning}`);
+    }
     return { users, version: `${ino} ${mtimeMs} ${size}` };
   };
   let current: Awaited<ReturnType<typeof read>>;
@@ -32,16 +34,21 @@ export async function userFile(
   let lookedAt = now();
   let problem = '';
   return async () => {
-    if (now() - lookedAt < lookMs) return current.users;
+    if (now() - lookedAt < lookMs) {
+      return current.users;
+    }
     lookedAt = now();
     try {
       const { mtimeMs, size, ino } = await stat(path);
-      if (`${ino} ${mtimeMs} ${size}` !== current.version) current = await read();
+      if (`${ino} ${mtimeMs} ${size}` !== current.version) {
+        current = await read();
+      }
       problem = '';
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      if (message !== problem)
+      if (message !== problem) {
         warn(`User database ${path} cannot be read any more, the users stay as they were: ${message}`);
+      }
       problem = message;
     }
     return current.users;

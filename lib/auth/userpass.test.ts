@@ -71,7 +71,9 @@ describe('names and passwords', () => {
       expect(await login('cluster1', 'other')).toBe('cluster1');
       expect(warnings).toEqual([expect.stringContaining('line 3 has no colon')]);
       await rm(file);
-      for (time of [10_000, 20_000]) expect(await login('cluster2')).toBe('cluster2');
+      for (time of [10_000, 20_000]) {
+        expect(await login('cluster2')).toBe('cluster2');
+      }
       expect(warnings).toHaveLength(2);
       expect(warnings[1]).toContain('the users stay as they were');
     } finally {
@@ -102,7 +104,9 @@ describe('names and passwords', () => {
       await expect(method.authenticate(withPassword(name, 'p'), peer())).rejects.toEqual(refusal('bad-credentials'));
     }
     expect(asked[0]).toBe(asked[1]);
-    for (const used of asked) expect([...hashes.values()]).toContain(used);
+    for (const used of asked) {
+      expect([...hashes.values()]).toContain(used);
+    }
     expect(new Set(asked).size).toBeGreaterThan(2);
     const empty = userpassMethod({ hashes: new Map(), warnings: [] }, checker);
     await expect(empty.authenticate(withPassword('x', 'p'), peer())).rejects.toEqual(refusal('bad-credentials'));
@@ -112,8 +116,9 @@ describe('names and passwords', () => {
   test('a password that was right is not compared again; a wrong one always is', async () => {
     const { checker, asked } = recordingChecker();
     const method = userpassMethod({ hashes: new Map([['c1', good]]), warnings: [] }, checker);
-    for (let login = 0; login < 3; login++)
+    for (let login = 0; login < 3; login++) {
       expect(await method.authenticate(withPassword('c1', 's'), peer())).toBe('c1');
+    }
     expect(asked).toHaveLength(1);
     checker.compare = async () => {
       asked.push('wrong');

@@ -25,15 +25,22 @@ export function parseUserDatabase(text: string): UserDatabase {
   for (const [index, raw] of text.split('\n').entries()) {
     const line = raw.trim();
     const at = `line ${index + 1}`;
-    if (line.startsWith('#') || line.startsWith('//') || line === '') continue;
+    if (line.startsWith('#') || line.startsWith('//') || line === '') {
+      continue;
+    }
     const colon = line.indexOf(':');
     const name = line.slice(0, colon);
     const hash = line.slice(colon + 1);
-    if (colon < 0) warnings.push(`${at} has no colon`);
-    else if (!isDnsLabel(name)) warnings.push(`${at}: "${name}" is no DNS label`);
-    else if (!bcryptHash.test(hash)) warnings.push(`${at}: the password of "${name}" is no bcrypt hash`);
-    else {
-      if (hashes.has(name)) warnings.push(`${at}: "${name}" was there before, the last one counts`);
+    if (colon < 0) {
+      warnings.push(`${at} has no colon`);
+    } else if (!isDnsLabel(name)) {
+      warnings.push(`${at}: "${name}" is no DNS label`);
+    } else if (!bcryptHash.test(hash)) {
+      warnings.push(`${at}: the password of "${name}" is no bcrypt hash`);
+    } else {
+      if (hashes.has(name)) {
+        warnings.push(`${at}: "${name}" was there before, the last one counts`);
+      }
       hashes.set(name, hash);
     }
   }
@@ -65,7 +72,9 @@ export function userpassMethod(
       // With the hash: a password that was changed is no longer the one that was proved.
       const proof = digest(clientid, clientsecret, known ?? '');
       const earlier = proved.get(clientid);
-      if (known !== undefined && earlier !== undefined && timingSafeEqual(earlier, proof)) return clientid;
+      if (known !== undefined && earlier !== undefined && timingSafeEqual(earlier, proof)) {
+        return clientid;
+      }
       // Always the same one for the same name, or else trying twice would tell.
       const hash = known ?? [...hashes.values()][digest(clientid).readUInt32BE(0) % hashes.size] ?? dummyHash;
       const isRight = await checker.compare({ password: clientsecret, hash }, address, () => isGone?.() !== true);

@@ -75,8 +75,9 @@ test('prototypes cannot be given', () => {
   const message = messageOf(
     text('{"metadata":{"name":"a","__proto__":{"uid":"x"}},"spec":{"__proto__":{"project":"x"}}}'),
   );
-  if (message?.target !== 'application' || message.type === 'error')
+  if (message?.target !== 'application' || message.type === 'error') {
     throw new Error('it is no message about an object');
+  }
   expect(message.object.metadata.uid).toBeUndefined();
   expect(message.object.spec.project).toBeUndefined();
   expect(Object.getPrototypeOf(message.object.spec)).toBe(Object.prototype);

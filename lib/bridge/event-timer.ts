@@ -36,14 +36,22 @@ export class EventTimer {
   }
 
   received(event: WireEvent): void {
-    if (isAcknowledgement(event)) return;
+    if (isAcknowledgement(event)) {
+      return;
+    }
     const type = resourceTypeOf(event);
     const wayMs = Date.now() - Date.parse(event.extensions.sentat ?? '');
-    if (wayMs > -longestMs && wayMs < longestMs) this.#observer.arrived(type, Math.max(0, wayMs) / 1_000);
+    if (wayMs > -longestMs && wayMs < longestMs) {
+      this.#observer.arrived(type, Math.max(0, wayMs) / 1_000);
+    }
     const key = keyOf(event);
-    if (this.#working.has(key)) return;
+    if (this.#working.has(key)) {
+      return;
+    }
     this.#working.set(key, { type, since: performance.now(), outcome: 'success' });
-    if (this.#working.size <= remembered) return;
+    if (this.#working.size <= remembered) {
+      return;
+    }
     for (const oldest of this.#working.keys()) {
       this.#working.delete(oldest);
       break;
@@ -53,14 +61,20 @@ export class EventTimer {
   /** The event could not be processed; it is acknowledged all the same, so that it does not come again. */
   failed(event: WireEvent): void {
     const work = this.#working.get(keyOf(event));
-    if (work !== undefined) work.outcome = 'failure';
+    if (work !== undefined) {
+      work.outcome = 'failure';
+    }
   }
 
   sent(event: WireEvent): void {
-    if (!isAcknowledgement(event)) return;
+    if (!isAcknowledgement(event)) {
+      return;
+    }
     const key = keyOf(event);
     const work = this.#working.get(key);
-    if (work === undefined) return;
+    if (work === undefined) {
+      return;
+    }
     this.#working.delete(key);
     this.#observer.done(work.type, (performance.now() - work.since) / 1_000, work.outcome);
   }

@@ -55,7 +55,9 @@ export class EventTracer {
       this.#end(this.#sent, key);
       return;
     }
-    if (this.#received.has(key)) return;
+    if (this.#received.has(key)) {
+      return;
+    }
     const { traceparent, tracestate } = event.extensions;
     const span = this.#tracer.start(`${resourceTypeOf(event)}.${event.type.slice(0, 100)}`, {
       kind: 'consumer',
@@ -72,13 +74,17 @@ export class EventTracer {
 
   /** Hears of everything that is sent: an acknowledgement ends the work on an event. */
   sent(event: WireEvent): void {
-    if (isAcknowledgement(event)) this.#end(this.#received, keyOf(event));
+    if (isAcknowledgement(event)) {
+      this.#end(this.#received, keyOf(event));
+    }
   }
 
   /** The connection is gone. */
   close(): void {
     for (const spans of [this.#sent, this.#received]) {
-      for (const key of [...spans.keys()]) this.#end(spans, key, 'the connection has ended');
+      for (const key of [...spans.keys()]) {
+        this.#end(spans, key, 'the connection has ended');
+      }
     }
   }
 
@@ -95,7 +101,9 @@ export class EventTracer {
 
   #keep(spans: Map<string, Span>, key: string, span: Span): void {
     spans.set(key, span);
-    if (spans.size <= maxOpen) return;
+    if (spans.size <= maxOpen) {
+      return;
+    }
     for (const oldest of spans.keys()) {
       this.#end(spans, oldest, 'too many open spans');
       break;

@@ -22,9 +22,13 @@ export function intakeLimits(
 ): IntakeLimits {
   const name = 'ARGOCD_AGENT_RECV_QUEUE_SIZE';
   const text = environment[name];
-  if (text === undefined) return defaultIntake;
+  if (text === undefined) {
+    return defaultIntake;
+  }
   const maxEvents = Number(text);
-  if (Number.isSafeInteger(maxEvents) && maxEvents > 0) return { ...defaultIntake, maxEvents };
+  if (Number.isSafeInteger(maxEvents) && maxEvents > 0) {
+    return { ...defaultIntake, maxEvents };
+  }
   warn(`environment variable ${name} = ${JSON.stringify(text)} is ignored: it must be a whole number above 0`);
   return defaultIntake;
 }

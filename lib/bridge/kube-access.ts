@@ -42,7 +42,9 @@ export function kubeRate(
 ): RateLimit | undefined {
   const read = (name: string, fallback: number): number | undefined => {
     const text = environment[name];
-    if (text === undefined) return undefined;
+    if (text === undefined) {
+      return undefined;
+    }
     try {
       return intFlag({ usage: '' }).parseEnv(text);
     } catch (error) {
@@ -52,7 +54,9 @@ export function kubeRate(
   };
   const perSecond = read('ARGOCD_AGENT_KUBE_QPS', defaultRate.perSecond);
   const burst = read('ARGOCD_AGENT_KUBE_BURST', defaultRate.burst);
-  if (perSecond === undefined && burst === undefined) return undefined;
+  if (perSecond === undefined && burst === undefined) {
+    return undefined;
+  }
   const rate = { perSecond: perSecond ?? defaultRate.perSecond, burst: burst ?? defaultRate.burst };
   return rate.perSecond < 1 ? undefined : rate;
 }
@@ -73,7 +77,9 @@ export function startInformer<T extends KubeObject>(options: {
   const { signal, failed, ...rest } = options;
   const informer = new Informer<T>(rest);
   informer.run(signal).catch((error: unknown) => {
-    if (!signal.aborted) failed(error);
+    if (!signal.aborted) {
+      failed(error);
+    }
   });
   return informer;
 }

@@ -17,7 +17,9 @@ export function loggedStore<T extends StoredObject>(
 ): Store<T> {
   const { kind, detail, logger, shown } = options;
   const [seesChanges, seesWrites] = [detail.has('informers'), detail.has('actions')];
-  if (!seesChanges && !seesWrites) return store;
+  if (!seesChanges && !seesWrites) {
+    return store;
+  }
   const log = (log_category: string, action: string, fields: object) =>
     logger.info({ log_category, action, kind, ...fields }, `${log_category} in full`);
   const writes: Pick<Store<T>, 'create' | 'patch' | 'delete'> = {

@@ -74,8 +74,12 @@ export function messageOf(event: WireEvent): Message | undefined {
   const message = (fields: object) => ({ ...address, ...fields, type }) as unknown as Message;
   switch (event.target) {
     case targets.application:
-      if (type === 'error') return message({ target: event.target, error: read(event, error) });
-      if (!applicationTypes.includes(type)) return undefined;
+      if (type === 'error') {
+        return message({ target: event.target, error: read(event, error) });
+      }
+      if (!applicationTypes.includes(type)) {
+        return undefined;
+      }
       return message({ target: event.target, object: read(event, applicationSchema) });
     case targets.appProject:
     case targets.repository:
@@ -103,11 +107,15 @@ function read<T>(event: WireEvent, schema: z.ZodType<T>): T {
 /** The event that carries a message. `source` is the CloudEvent's source. */
 export function eventOf(message: Message, source: string): WireEvent {
   const type = fullTypes[message.type];
-  if (type === undefined) throw new TypeError(`no event type for messages of type ${message.type}`);
+  if (type === undefined) {
+    throw new TypeError(`no event type for messages of type ${message.type}`);
+  }
   if (message.target === targets.resourceResync) {
     return messageEvent(message.target, type, message.payload, { source }, message);
   }
-  if (message.type === 'error') return messageEvent(message.target, type, message.error, { source }, message);
+  if (message.type === 'error') {
+    return messageEvent(message.target, type, message.error, { source }, message);
+  }
   const { principalUid } = message;
   const origin = principalUid === undefined ? { source } : { source, principalUid };
   return objectEvent(message.target, type, message.object, origin, message);

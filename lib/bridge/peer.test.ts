@@ -21,7 +21,9 @@ function start(intake?: IntakeLimits, turns?: SendTurns) {
   const state = { room: true, drained: (): void => undefined, ended: false, paused: false, tooLarge: false };
   const stream: EventStream = {
     send: (event) => {
-      if (state.tooLarge) throw new WireError('too-large', 'too large');
+      if (state.tooLarge) {
+        throw new WireError('too-large', 'too large');
+      }
       sent.push(event);
       return state.room;
     },

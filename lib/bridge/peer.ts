@@ -67,10 +67,15 @@ export function peerOnStream(options: {
   let full = false;
   let paused = false;
   const regulate = () => {
-    if (intake === undefined || paused === (full || intake.isFull)) return;
+    if (intake === undefined || paused === (full || intake.isFull)) {
+      return;
+    }
     paused = !paused;
-    if (paused) stream.pause();
-    else stream.resume();
+    if (paused) {
+      stream.pause();
+    } else {
+      stream.resume();
+    }
   };
   stream.onDrain(() => {
     full = false;
@@ -79,7 +84,9 @@ export function peerOnStream(options: {
   });
   const goOn = () => {
     // A full stream says when it has drained.
-    if (!full && !stream.ended) listener.writable();
+    if (!full && !stream.ended) {
+      listener.writable();
+    }
   };
   const send = (event: WireEvent) => {
     options.sent(event);
@@ -106,21 +113,28 @@ export function peerOnStream(options: {
       listener.receive(message);
       return;
     }
-    if (options.other === undefined) logger.debug(brief(event), 'event is not for this version');
-    else options.other(event);
+    if (options.other === undefined) {
+      logger.debug(brief(event), 'event is not for this version');
+    } else {
+      options.other(event);
+    }
     acknowledge(event);
   };
   return {
     connection: {
       send: (message) => {
-        if (full || !turns.mayI(goOn)) return false;
+        if (full || !turns.mayI(goOn)) {
+          return false;
+        }
         const event = eventOf(message, source);
         turns.sent(goOn, event.data.byteLength);
         try {
           send(options.outgoing?.(event) ?? event);
           options.messageSent?.(message);
         } catch (error) {
-          if (!(error instanceof WireError) || error.code !== 'too-large') throw error;
+          if (!(error instanceof WireError) || error.code !== 'too-large') {
+            throw error;
+          }
           // Taken, as far as the engine is concerned: it tries again later, when the object may be smaller.
           logger.error({ hint: error.hint }, error.message);
           options.unsendable?.(event);

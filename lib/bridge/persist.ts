@@ -13,7 +13,9 @@ export async function persistently<T>(
     try {
       return await attempt();
     } catch (error) {
-      if (signal.aborted || options.isFinal?.(error)) throw error;
+      if (signal.aborted || options.isFinal?.(error)) {
+        throw error;
+      }
       const backoff = { baseMs: 200, factor: 2, capMs: 10_000, jitter: 0.5 };
       const wait = backoffDelay(backoff, failures, Math.random());
       logger.warn({ error, retryInMs: Math.round(wait) }, `cannot ${what} yet`);

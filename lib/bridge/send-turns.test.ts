@@ -5,7 +5,9 @@ import { SendTurns, type TurnLimits } from './index.ts';
 function start(limits: TurnLimits) {
   let next: (() => void) | undefined;
   const turns = new SendTurns(limits, (run) => {
-    if (next !== undefined) throw new Error('one turn is due at a time');
+    if (next !== undefined) {
+      throw new Error('one turn is due at a time');
+    }
     next = run;
   });
   const sent: string[] = [];
@@ -38,7 +40,9 @@ test('in one turn so much is sent, and the rest in later ones', () => {
 
 test('the peers take turns', () => {
   const { peer, turn, begun } = start({ messages: 4, bytes: 100, messagesOfOne: 2 });
-  for (const name of ['a', 'b', 'c']) peer(name, 5);
+  for (const name of ['a', 'b', 'c']) {
+    peer(name, 5);
+  }
   expect(begun()).toBe('aabb');
   expect([turn(), turn(), turn(), turn()]).toEqual(['aabb', 'ccab', 'cc', 'c']);
 });

@@ -32,7 +32,9 @@ export class SendTurns {
 
   /** Whether a peer, known by what lets it go on, may send a message now. If not, it is let go on in a later turn. */
   mayI(goOn: () => void): boolean {
-    if (!this.#isOver && (this.#messagesOf.get(goOn) ?? 0) < this.#limits.messagesOfOne) return true;
+    if (!this.#isOver && (this.#messagesOf.get(goOn) ?? 0) < this.#limits.messagesOfOne) {
+      return true;
+    }
     this.#waiting.add(goOn);
     return false;
   }
@@ -50,7 +52,9 @@ export class SendTurns {
   }
 
   #expectNext(): void {
-    if (this.#isNextDue) return;
+    if (this.#isNextDue) {
+      return;
+    }
     this.#isNextDue = true;
     this.#later(() => this.#next());
   }
@@ -62,10 +66,14 @@ export class SendTurns {
     this.#messagesOf.clear();
     // Who has still more to send asks again, and then stands behind all that wait now.
     for (const goOn of [...this.#waiting]) {
-      if (this.#isOver) break;
+      if (this.#isOver) {
+        break;
+      }
       this.#waiting.delete(goOn);
       goOn();
     }
-    if (this.#waiting.size > 0) this.#expectNext();
+    if (this.#waiting.size > 0) {
+      this.#expectNext();
+    }
   }
 }

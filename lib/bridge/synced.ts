@@ -26,7 +26,9 @@ export async function allSynced(
     await Promise.all(all);
   } catch (error) {
     await Promise.allSettled(all);
-    if (signal.aborted || !late.aborted) throw error;
+    if (signal.aborted || !late.aborted) {
+      throw error;
+    }
     throw new FatalError(
       `${[...missing].join(', ')} could not be listed within ${formatDuration(timeoutMs)}: ${options.advice}`,
       { cause: error },

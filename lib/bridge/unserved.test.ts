@@ -24,7 +24,9 @@ test('what is not served is said once per kind where operators see it, and a pee
     'live resources are not served by this version; the request is refused',
     "Argo CD's cache is not served by this version; the request is refused",
   ]);
-  for (let i = 0; i < 1_000; i++) unserved.met({ ...get('a'), target: `made-up-${i}` });
+  for (let i = 0; i < 1_000; i++) {
+    unserved.met({ ...get('a'), target: `made-up-${i}` });
+  }
   expect(said.length).toBeLessThan(40);
 });
 

@@ -90,6 +90,8 @@ const notImplemented = {
 
 function redisRefusal({ get, subscribe }: z.infer<typeof redisRequest>['body']): object {
   const error = `the cache is ${notServed}`;
-  if (get) return { get: { bytes: null, cacheHit: false, error } };
+  if (get) {
+    return { get: { bytes: null, cacheHit: false, error } };
+  }
   return subscribe ? { subscribeResponse: { error } } : { pong: {} };
 }

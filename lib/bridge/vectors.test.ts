@@ -37,12 +37,18 @@ interface Line {
 function read(file: string): Line[] {
   const lines = [];
   for (const text of readFileSync(join(folder, file), 'utf8').split('\n')) {
-    if (text === '') continue;
+    if (text === '') {
+      continue;
+    }
     const { bytes, rpc, ...line } = JSON.parse(text);
-    if (bytes === undefined || rpc !== '/eventstreamapi.EventStream/Subscribe') continue;
+    if (bytes === undefined || rpc !== '/eventstreamapi.EventStream/Subscribe') {
+      continue;
+    }
     const event = decodeEvent(Event.decode(Buffer.from(bytes, 'base64')).event);
     const message = messageOf(event);
-    if (message !== undefined) lines.push({ ...line, event, message });
+    if (message !== undefined) {
+      lines.push({ ...line, event, message });
+    }
   }
   return lines;
 }
@@ -66,7 +72,9 @@ describe.skipIf(!existsSync(folder))('recorded by Go peers', () => {
   test('we would say the same of the same objects, attribute by attribute', async () => {
     for (const target of ['appproject', 'repository', 'gpgkey'] as const) {
       for (const { event, message, seq } of about(target, 'principal->agent')) {
-        if (message.target !== target || message.type === 'delete') continue;
+        if (message.target !== target || message.type === 'delete') {
+          continue;
+        }
         // Go principals stamp their identity on what they send at a change, not at a connect; ours always do.
         const uid = event.extensions.principaluid ?? 'any';
         const ours = eventOf(await published(message, uid), principalSource);
@@ -88,7 +96,9 @@ describe.skipIf(!existsSync(folder))('recorded by Go peers', () => {
 
   test('so would an autonomous agent of ours', async () => {
     for (const { event, message, seq } of about('appproject', 'agent->principal')) {
-      if (message.target !== 'appproject' || message.type === 'delete') continue;
+      if (message.target !== 'appproject' || message.type === 'delete') {
+        continue;
+      }
       const ours = eventOf(await publishedByAgent(message.object), event.source);
       expect(ours, `line ${seq}`).toMatchObject({
         target: event.target,
@@ -103,15 +113,22 @@ describe.skipIf(!existsSync(folder))('recorded by Go peers', () => {
   test('the checksums that Go agents say are those of what they had been sent', () => {
     const sums = new Map<string, Set<string>>();
     for (const { message } of lines) {
-      if (message.target === 'appproject') add(sums, message.object.metadata.uid, specChecksum(message.object.spec));
-      if (message.target === 'repository')
+      if (message.target === 'appproject') {
+        add(sums, message.object.metadata.uid, specChecksum(message.object.spec));
+      }
+      if (message.target === 'repository') {
         add(sums, message.object.metadata.uid, specChecksum(message.object.data ?? {}));
+      }
     }
     let compared = 0;
     for (const { message, seq } of lines) {
-      if (message.type !== 'request-update' || !['AppProject', 'Repository'].includes(message.payload.kind)) continue;
+      if (message.type !== 'request-update' || !['AppProject', 'Repository'].includes(message.payload.kind)) {
+        continue;
+      }
       const known = sums.get(message.payload.uid);
-      if (known === undefined) continue;
+      if (known === undefined) {
+        continue;
+      }
       expect([...known], `line ${seq}`).toContain(message.payload.checksum);
       compared++;
     }
@@ -125,8 +142,9 @@ describe.skipIf(!existsSync(folder))('recorded by Go peers', () => {
     );
     const update = recorded.find(({ message }) => message.type === 'request-update')?.message;
     const list = recorded.find(({ message }) => message.type === 'request-synced-resource-list')?.message;
-    if (update?.type !== 'request-update' || list?.type !== 'request-synced-resource-list')
+    if (update?.type !== 'request-update' || list?.type !== 'request-synced-resource-list') {
       throw new Error('not there');
+    }
     const { kind, name, uid } = update.payload;
     expect(list.payload.checksum).toBe(resourceListChecksum([{ kind, name, uid }]));
   });
@@ -135,7 +153,9 @@ describe.skipIf(!existsSync(folder))('recorded by Go peers', () => {
     const last = about('appproject', 'agent->principal').findLast(({ message }) => {
       return message.target === 'appproject' && message.object.spec.roles !== undefined;
     })?.message;
-    if (last?.target !== 'appproject') throw new Error('not there');
+    if (last?.target !== 'appproject') {
+      throw new Error('not there');
+    }
     expect(projectForHub(last.object, 'agent-autonomous').spec).toMatchObject({
       sourceNamespaces: ['agent-autonomous'],
       destinations: [{ name: 'agent-autonomous', server: '*', namespace: '*' }],
@@ -210,13 +230,18 @@ async function firstState(
 ): Promise<Message> {
   let state: Message | undefined;
   const send = (message: Message) => {
-    if (message.target === 'resourceResync') queueMicrotask(() => acknowledge(message));
-    else state ??= message;
+    if (message.target === 'resourceResync') {
+      queueMicrotask(() => acknowledge(message));
+    } else {
+      state ??= message;
+    }
     return true;
   };
   connect({ send, acknowledge: () => undefined });
   await vi.advanceTimersByTimeAsync(5_000);
-  if (state === undefined) throw new Error('nothing was sent');
+  if (state === undefined) {
+    throw new Error('nothing was sent');
+  }
   return state;
 }
 

@@ -112,7 +112,9 @@ test('kinds are resolved, also those that are installed later; status is a subre
   });
   const things = await until(async () => {
     const type = await client.resolve('tests.argocd-fleet.io/v1', 'Thing');
-    if (!type) throw new Error('not served yet');
+    if (!type) {
+      throw new Error('not served yet');
+    }
     return type;
   });
   const thing = { metadata: { namespace, name: 't' }, spec: { a: 1 }, status: { b: 1 } };
@@ -164,7 +166,9 @@ test('equal events become a series, and refused ones are dropped in silence', as
     recorder.normal({ ...about, metadata: { ...about.metadata, namespace: 'nowhere' } }, 'Lost', 'nobody reads this');
     const selector = { namespace, fieldSelector: 'reason=Broken' };
     await until(async () => expect(await client.list(events, selector)).toHaveLength(1));
-    for (let i = 0; i < 9; i++) recorder.warning(about, 'Broken', 'it is broken');
+    for (let i = 0; i < 9; i++) {
+      recorder.warning(about, 'Broken', 'it is broken');
+    }
     const event = await until(async () => {
       const [found] = await client.list(events, selector);
       expect(found?.series?.count).toBe(10);

@@ -165,8 +165,9 @@ test('a connection that breaks under a request: reads, applies and what may be r
   const cutOnce = () => {
     let isCut = false;
     server.answer((_, response) => {
-      if (isCut) response.writeHead(200).end(JSON.stringify(object));
-      else {
+      if (isCut) {
+        response.writeHead(200).end(JSON.stringify(object));
+      } else {
         isCut = true;
         server.cut();
       }
@@ -199,8 +200,11 @@ test('a rotated token is read again when the server refuses the old one', async 
   await client.get(configMaps, key);
   await server.setToken('second-token');
   server.answer((request, response) => {
-    if (request.headers.authorization === 'Bearer second-token') response.writeHead(200).end(JSON.stringify(object));
-    else response.writeHead(401).end(status(401, 'Unauthorized', 'Unauthorized'));
+    if (request.headers.authorization === 'Bearer second-token') {
+      response.writeHead(200).end(JSON.stringify(object));
+    } else {
+      response.writeHead(401).end(status(401, 'Unauthorized', 'Unauthorized'));
+    }
   });
   expect(await client.get(configMaps, key)).toEqual(object);
   await server.setToken('third-token');
@@ -286,13 +290,18 @@ const added = (version: string) =>
 test('watches share an HTTP/2 connection, requests use HTTP/1.1', async () => {
   server.answer((request, response) => {
     response.writeHead(200);
-    if (request.url.includes('watch=true')) response.write(added('5'));
-    else response.end(JSON.stringify(object));
+    if (request.url.includes('watch=true')) {
+      response.write(added('5'));
+    } else {
+      response.end(JSON.stringify(object));
+    }
   });
   const watches = await Promise.all(
     [1, 2, 3].map(() => client.watch(configMaps, { namespace: 'ns', resourceVersion: '4' })),
   );
-  for (const watch of watches) expect((await watch.next()).value).toMatchObject({ type: 'ADDED' });
+  for (const watch of watches) {
+    expect((await watch.next()).value).toMatchObject({ type: 'ADDED' });
+  }
   await client.get(configMaps, key);
   expect(server.requests.map((r) => r.httpVersion)).toEqual(['2.0', '2.0', '2.0', '1.1']);
   expect(seen()[0]).toMatch(/watch=true&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=4$/);
@@ -346,13 +355,19 @@ test('a watch that is aborted at any moment before it is open ends with the reas
       const outcome = client
         .watch(configMaps, { resourceVersion: '4', signal: stop.signal })
         .then(async (watch) => {
-          for await (const _ of watch) expect(stop.signal.aborted).toBe(true);
+          for await (const _ of watch) {
+            expect(stop.signal.aborted).toBe(true);
+          }
         })
         .catch((error: unknown) => error);
-      for (let tick = 0; tick < ticks; tick++) await undefined;
+      for (let tick = 0; tick < ticks; tick++) {
+        await undefined;
+      }
       stop.abort(reason);
       expect(await outcome, `aborted after ${ticks} microtasks`).toBe(reason);
-      if (!warm) client = newClient();
+      if (!warm) {
+        client = newClient();
+      }
     }
     await (await client.watch(configMaps, { resourceVersion: '4' })).next();
   }
@@ -372,8 +387,11 @@ test('a connection that is dead without being closed is noticed, and the next on
     await vi.waitFor(() => expect(server.requests).toHaveLength(3));
     server.answer((request, response) => {
       response.writeHead(200);
-      if (request.url.includes('watch=true')) response.write(added('5'));
-      else response.end(JSON.stringify(object));
+      if (request.url.includes('watch=true')) {
+        response.write(added('5'));
+      } else {
+        response.end(JSON.stringify(object));
+      }
     });
     proxy.blackHole();
     const error = await silent;

@@ -171,7 +171,9 @@ export class KubeClient {
     try {
       return await this.#json<T>({ method: 'GET', path: objectPath(type, key), signal });
     } catch (error) {
-      if (isNotFound(error)) return undefined;
+      if (isNotFound(error)) {
+        return undefined;
+      }
       throw error;
     }
   }
@@ -185,7 +187,9 @@ export class KubeClient {
     let next: string | undefined;
     do {
       const page = await this.listPage(type, { ...options, limit: options.pageSize ?? 500, continue: next });
-      for (const item of page.items) items.push(item);
+      for (const item of page.items) {
+        items.push(item);
+      }
       next = page.continue;
     } while (next);
     return items;
@@ -345,7 +349,9 @@ export class KubeClient {
     try {
       await this.#json({ method: 'DELETE', path: objectPath(type, key), body, signal, idempotent: uid !== undefined });
     } catch (error) {
-      if (!isNotFound(error)) throw error;
+      if (!isNotFound(error)) {
+        throw error;
+      }
     }
   }
 
@@ -453,7 +459,9 @@ export class KubeClient {
   /** Sends once, when the rate allows it, and tells the observer. */
   async #attempt(request: HttpRequest, send: Send): Promise<HttpResponse> {
     const waitedSeconds = ((await this.#pacer?.take(request.signal)) ?? 0) / 1_000;
-    if (request.method !== 'GET' && request.method !== 'HEAD') this.#beforeWrite?.();
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      this.#beforeWrite?.();
+    }
     const began = performance.now();
     let status = 0;
     try {
@@ -483,6 +491,8 @@ function withKind<T extends KubeObject>(type: ResourceType<T>, object: object): 
 
 function requiredNamespace(type: ResourceType, object: KubeObject): string {
   const { namespace, name, generateName } = object.metadata;
-  if (!namespace) throw new TypeError(`${type.kind} "${name || generateName}" needs a namespace`);
+  if (!namespace) {
+    throw new TypeError(`${type.kind} "${name || generateName}" needs a namespace`);
+  }
   return namespace;
 }

@@ -78,10 +78,14 @@ export function finalizerPatch(
   const finalizers = object.metadata.finalizers ?? [];
   const { resourceVersion } = object.metadata;
   if ('add' in change) {
-    if (finalizers.includes(change.add)) return undefined;
+    if (finalizers.includes(change.add)) {
+      return undefined;
+    }
     return { metadata: { resourceVersion, finalizers: [...finalizers, change.add] } };
   }
-  if (!finalizers.includes(change.remove)) return undefined;
+  if (!finalizers.includes(change.remove)) {
+    return undefined;
+  }
   return { metadata: { resourceVersion, finalizers: finalizers.filter((f) => f !== change.remove) } };
 }
 

@@ -94,8 +94,12 @@ export class ConnectionPool {
   }
 
   #dispatcherFor(identity: Identity): Dispatcher {
-    if (this.#closed) throw new ConnectionError('the client is closed', { code: 'CLOSED', sent: false });
-    if (identity.tlsFingerprint !== this.#fingerprint) this.renew();
+    if (this.#closed) {
+      throw new ConnectionError('the client is closed', { code: 'CLOSED', sent: false });
+    }
+    if (identity.tlsFingerprint !== this.#fingerprint) {
+      this.renew();
+    }
     this.#fingerprint = identity.tlsFingerprint;
     this.#dispatcher ??= this.#open(identity);
     return this.#dispatcher;
@@ -116,17 +120,23 @@ export class ConnectionPool {
   }
 
   #explain(error: unknown, request: HttpRequest): unknown {
-    if (request.signal?.aborted) return request.signal.reason;
+    if (request.signal?.aborted) {
+      return request.signal.reason;
+    }
     const failure = connectionError(`${request.method} ${this.#credentials.server}${pathOnly(request.path)}`, error);
     // A silent connection is a sign that the others of the pool are dead too.
-    if (failure.sent) this.renew();
+    if (failure.sent) {
+      this.renew();
+    }
     return failure;
   }
 }
 
 /** Turns whatever the HTTP library threw into a ConnectionError. */
 export function connectionError(what: string, error: unknown): ConnectionError {
-  if (error instanceof ConnectionError) return error;
+  if (error instanceof ConnectionError) {
+    return error;
+  }
   const cause = error instanceof AggregateError ? error.errors[0] : error;
   const code = String((cause as { code?: unknown })?.code ?? (cause as Error)?.name ?? 'UNKNOWN');
   const text = (cause as Error)?.message || code;

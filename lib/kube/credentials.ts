@@ -59,7 +59,9 @@ export class Credentials {
 
   /** The identity to use for a request that starts now. */
   async current(): Promise<Identity> {
-    if (this.#identity && performance.now() - this.#readAt < refreshAfterMs) return this.#identity;
+    if (this.#identity && performance.now() - this.#readAt < refreshAfterMs) {
+      return this.#identity;
+    }
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
     });
@@ -75,19 +77,37 @@ export class Credentials {
   async #read(): Promise<Identity> {
     const options: RequestOptions = { headers: {} };
     // A bearer token or certificate must not travel over an unencrypted connection.
-    if (this.server.startsWith('https:')) await this.#config.applyToHTTPSOptions(options);
+    if (this.server.startsWith('https:')) {
+      await this.#config.applyToHTTPSOptions(options);
+    }
     const headers: Record<string, string> = {};
     for (const [name, value] of Object.entries(options.headers ?? {})) {
-      if (value !== undefined) headers[name.toLowerCase()] = String(value).trim();
+      if (value !== undefined) {
+        headers[name.toLowerCase()] = String(value).trim();
+      }
     }
-    if (options.auth) headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+    if (options.auth) {
+      headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
+    }
     const tls: TlsMaterial = {};
-    if (options.ca) tls.ca = options.ca as Buffer;
-    if (options.cert) tls.cert = options.cert as Buffer;
-    if (options.key) tls.key = options.key as Buffer;
-    if (options.passphrase) tls.passphrase = options.passphrase;
-    if (options.servername) tls.servername = options.servername;
-    if (options.rejectUnauthorized !== undefined) tls.rejectUnauthorized = options.rejectUnauthorized;
+    if (options.ca) {
+      tls.ca = options.ca as Buffer;
+    }
+    if (options.cert) {
+      tls.cert = options.cert as Buffer;
+    }
+    if (options.key) {
+      tls.key = options.key as Buffer;
+    }
+    if (options.passphrase) {
+      tls.passphrase = options.passphrase;
+    }
+    if (options.servername) {
+      tls.servername = options.servername;
+    }
+    if (options.rejectUnauthorized !== undefined) {
+      tls.rejectUnauthorized = options.rejectUnauthorized;
+    }
     this.#identity = { headers, tls, tlsFingerprint: fingerprint(tls) };
     this.#readAt = performance.now();
     return this.#identity;
@@ -109,7 +129,9 @@ export function kubeConfigFromFile(file: string, context?: string): KubeConfig {
   config.loadFromFile(file);
   addTokenFiles(config, file);
   if (context !== undefined) {
-    if (!config.getContextObject(context)) throw new Error(`kubeconfig ${file}: there is no context "${context}"`);
+    if (!config.getContextObject(context)) {
+      throw new Error(`kubeconfig ${file}: there is no context "${context}"`);
+    }
     config.setCurrentContext(context);
   }
   return config;
@@ -130,12 +152,20 @@ export function kubeConfigInCluster(): KubeConfig {
 /** The search order of all our programs: the given file, KUBECONFIG, the pod's service account, ~/.kube/config. */
 export function kubeConfigFromEnvironment(options: { kubeconfig?: string; context?: string } = {}): () => KubeConfig {
   const { kubeconfig, context } = options;
-  if (kubeconfig) return () => kubeConfigFromFile(kubeconfig, context);
+  if (kubeconfig) {
+    return () => kubeConfigFromFile(kubeconfig, context);
+  }
   const files = (process.env.KUBECONFIG ?? '').split(path.delimiter).filter((file) => file !== '');
-  if (files.length > 0) return () => mergedKubeConfig(files, context);
-  if (isInCluster()) return kubeConfigInCluster;
+  if (files.length > 0) {
+    return () => mergedKubeConfig(files, context);
+  }
+  if (isInCluster()) {
+    return kubeConfigInCluster;
+  }
   const home = path.join(homedir(), '.kube', 'config');
-  if (existsSync(home)) return () => kubeConfigFromFile(home, context);
+  if (existsSync(home)) {
+    return () => kubeConfigFromFile(home, context);
+  }
   throw new Error('no Kubernetes configuration: give --kubeconfig or KUBECONFIG, or run in a cluster');
 }
 
@@ -149,7 +179,9 @@ function mergedKubeConfig(files: string[], context?: string): KubeConfig {
   const merged = new KubeConfig();
   merged.loadFromOptions({ clusters: [], users: [], contexts: [], currentContext: '' });
   for (const file of files) {
-    if (!existsSync(file) && files.length > 1) continue;
+    if (!existsSync(file) && files.length > 1) {
+      continue;
+    }
     const config = kubeConfigFromFile(file);
     const isNew = (known: { name: string }[]) => (entry: { name: string }) => !known.some((k) => k.name === entry.name);
     merged.clusters = [...merged.clusters, ...config.clusters.filter(isNew(merged.clusters))];
@@ -170,7 +202,9 @@ function mergedKubeConfig(files: string[], context?: string): KubeConfig {
 function addTokenFiles(config: KubeConfig, file: string): void {
   const document = parse(readFileSync(file, 'utf8')) as { users?: { name: string; user?: { tokenFile?: string } }[] };
   for (const { name, user } of document?.users ?? []) {
-    if (!user?.tokenFile) continue;
+    if (!user?.tokenFile) {
+      continue;
+    }
     const tokenFile = path.resolve(path.dirname(file), user.tokenFile);
     config.users = config.users.map(
       (entry): User =>

@@ -30,7 +30,9 @@ export class Discovery {
   async resolve(apiVersion: string, kind: string, signal?: AbortSignal): Promise<ResourceType | undefined> {
     const cached = this.#cache.get(apiVersion);
     const hit = cached?.kinds.get(kind);
-    if (hit || (cached && performance.now() - cached.readAt < askAgainAfterMs)) return hit;
+    if (hit || (cached && performance.now() - cached.readAt < askAgainAfterMs)) {
+      return hit;
+    }
     return (await this.#read(apiVersion, signal)).kinds.get(kind);
   }
 
@@ -53,10 +55,14 @@ export class Discovery {
     try {
       const document = (await this.#fetch(groupVersionPath({ group, version }))) as ApiResourceList;
       for (const { name, kind, namespaced } of document.resources ?? []) {
-        if (!name.includes('/')) kinds.set(kind, resourceType({ group, version, kind, plural: name, namespaced }));
+        if (!name.includes('/')) {
+          kinds.set(kind, resourceType({ group, version, kind, plural: name, namespaced }));
+        }
       }
     } catch (error) {
-      if (!isNotFound(error)) throw error; // 404: the group version is not served (yet)
+      if (!isNotFound(error)) {
+        throw error; // 404: the group version is not served (yet)
+      }
     }
     const entry = { kinds, readAt: performance.now() };
     this.#cache.set(apiVersion, entry);

@@ -153,6 +153,8 @@ export function isInvalid(error: unknown): boolean {
 
 /** Another try of the same request may succeed: connection trouble, throttling, a conflict, the server's own error. */
 export function isRetryable(error: unknown): boolean {
-  if (error instanceof ConnectionError) return true;
+  if (error instanceof ConnectionError) {
+    return true;
+  }
   return error instanceof ApiError && (error.status === 429 || error.status >= 500 || isConflict(error));
 }

@@ -12,7 +12,9 @@ class Sink {
 
   async create<T extends KubeObject>(_type: ResourceType<T>, object: T): Promise<T> {
     const failure = this.failures.shift();
-    if (failure) throw failure;
+    if (failure) {
+      throw failure;
+    }
     await this.gate;
     this.created.push(object as KubeObject as KubeEvent);
     return object;
@@ -20,7 +22,9 @@ class Sink {
 
   async mergePatch<T extends KubeObject>(_type: ResourceType<T>, key: ObjectKey, patch: object): Promise<T> {
     const failure = this.failures.shift();
-    if (failure) throw failure;
+    if (failure) {
+      throw failure;
+    }
     this.patches.push(patch);
     return { metadata: key } as KubeObject as T;
   }
@@ -45,7 +49,9 @@ const after = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000);
 test('repetitions are written as one series, at most once per interval', async () => {
   recorder.normal(about, 'Synced', 'all is well');
   await after(0);
-  for (let i = 0; i < 100; i++) recorder.normal(about, 'Synced', 'all is well');
+  for (let i = 0; i < 100; i++) {
+    recorder.normal(about, 'Synced', 'all is well');
+  }
   await after(29);
   expect(sink.patches).toHaveLength(0);
   await after(2);
@@ -110,6 +116,8 @@ test('trouble is retried, refusal is given up, and nobody is told by a throw', a
 
 test('the number of events that wait is bounded', async () => {
   sink.failures = Array.from({ length: 1000 }, () => new ConnectionError('down', { code: 'X', sent: false }));
-  for (let i = 0; i < 100; i++) recorder.normal(about, `Reason${i}`, 'one');
+  for (let i = 0; i < 100; i++) {
+    recorder.normal(about, `Reason${i}`, 'one');
+  }
   expect(recorder.dropped).toBe(97);
 });

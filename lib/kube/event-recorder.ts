@@ -92,12 +92,17 @@ export class EventRecorder {
       known.count++;
       known.lastAt = now;
       // What was not written yet is still in the queue and takes the repetition with it.
-      if (known.written > 0) this.#queue.addAfter(key, this.#seriesIntervalMs);
+      if (known.written > 0) {
+        this.#queue.addAfter(key, this.#seriesIntervalMs);
+      }
       return;
     }
     const line = { kind: object.kind, namespace, name, event: reason };
-    if (type === 'Normal') this.#options.echo?.info(line, note);
-    else this.#options.echo?.warn(line, note);
+    if (type === 'Normal') {
+      this.#options.echo?.info(line, note);
+    } else {
+      this.#options.echo?.warn(line, note);
+    }
     this.#entries.delete(key);
     this.#entries.set(key, { event: this.#event(type, object, reason, note, now), count: 1, lastAt: now, written: 0 });
     this.#forgetOldest();
@@ -132,31 +137,46 @@ export class EventRecorder {
   #forgetOldest(): void {
     const capacity = this.#options.capacity ?? 1000;
     for (const [key, entry] of this.#entries) {
-      if (this.#entries.size <= capacity) return;
-      if (entry.written < entry.count) this.#dropped++;
+      if (this.#entries.size <= capacity) {
+        return;
+      }
+      if (entry.written < entry.count) {
+        this.#dropped++;
+      }
       this.#entries.delete(key);
     }
   }
 
   async #write(key: string, signal: AbortSignal): Promise<void> {
     const entry = this.#entries.get(key);
-    if (!entry || entry.written === entry.count) return;
+    if (!entry || entry.written === entry.count) {
+      return;
+    }
     const { client, logger } = this.#options;
     const { count, event } = entry;
     const series = { count, lastObservedTime: rfc3339Micro(entry.lastAt) };
     try {
-      if (entry.written > 0) await client.mergePatch(events, event.metadata, { series }, { signal });
-      else await client.create(events, count > 1 ? { ...event, series } : event, { signal });
+      if (entry.written > 0) {
+        await client.mergePatch(events, event.metadata, { series }, { signal });
+      } else {
+        await client.create(events, count > 1 ? { ...event, series } : event, { signal });
+      }
       entry.written = count;
-      if (entry.count > count) this.#queue.addAfter(key, this.#seriesIntervalMs); // repeated while it was being written
+      if (entry.count > count) {
+        this.#queue.addAfter(key, this.#seriesIntervalMs); // repeated while it was being written
+      }
     } catch (error) {
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        return;
+      }
       if (isNotFound(error) && entry.written > 0) {
         entry.written = 0; // events live for an hour; this one has to be written anew
         this.#queue.add(key);
         return;
       }
-      if (isRetryable(error) && this.#queue.failuresOf(key) < maxFailures) throw error;
+      if (isRetryable(error) && this.#queue.failuresOf(key) < maxFailures) {
+        throw error;
+      }
       this.#entries.delete(key);
       this.#queue.forget(key);
       this.#dropped++;

@@ -26,9 +26,15 @@ export async function exchange(request: Exchange, send: Send, unauthorized: () =
       return await accepted(send, body === undefined ? rest : { ...rest, body });
     } catch (error) {
       const waitMs = attempt < attempts ? retryDelay(error, attempt, isRepeatable) : undefined;
-      if (waitMs === undefined) throw error;
-      if (error instanceof ApiError && error.status === 401) unauthorized();
-      if (waitMs > 0) await sleep(waitMs, request.signal);
+      if (waitMs === undefined) {
+        throw error;
+      }
+      if (error instanceof ApiError && error.status === 401) {
+        unauthorized();
+      }
+      if (waitMs > 0) {
+        await sleep(waitMs, request.signal);
+      }
       request.signal?.throwIfAborted();
     }
   }
@@ -37,7 +43,9 @@ export async function exchange(request: Exchange, send: Send, unauthorized: () =
 /** Sends, and turns the answers that are errors into ApiError. */
 async function accepted(send: Send, request: HttpRequest): Promise<HttpResponse> {
   const response = await send(request);
-  if (response.status < 400) return response;
+  if (response.status < 400) {
+    return response;
+  }
   const body = await response.body.text();
   const what = `${request.method} ${request.path.replace(/\?.*/, '')}`;
   throw errorFromResponse(what, response.status, body, response.headers['retry-after']);
@@ -51,10 +59,17 @@ function retryDelay(error: unknown, attempt: number, isRepeatable: boolean): num
     // caller to wait for.
     return attempt === 1 && error.sent && isRepeatable ? 0 : undefined;
   }
-  if (!(error instanceof ApiError)) return undefined;
-  if (error.status === 401) return attempt === 1 ? 0 : undefined;
-  if (error.status === 429) return Math.min(error.retryAfterMs ?? backoff, 10_000);
-  if (error.status === 503 && error.retryAfterMs !== undefined && isRepeatable)
+  if (!(error instanceof ApiError)) {
+    return undefined;
+  }
+  if (error.status === 401) {
+    return attempt === 1 ? 0 : undefined;
+  }
+  if (error.status === 429) {
+    return Math.min(error.retryAfterMs ?? backoff, 10_000);
+  }
+  if (error.status === 503 && error.retryAfterMs !== undefined && isRepeatable) {
     return Math.min(error.retryAfterMs, 10_000);
+  }
   return undefined;
 }

@@ -65,7 +65,9 @@ async function expectSameAsServer({ informer, mirror }: Awaited<ReturnType<typeo
 async function inParallel<T>(items: Iterable<T>, work: (item: T) => Promise<unknown>, width = 20): Promise<void> {
   const left = items[Symbol.iterator]();
   const worker = async () => {
-    for (let next = left.next(); !next.done; next = left.next()) await work(next.value);
+    for (let next = left.next(); !next.done; next = left.next()) {
+      await work(next.value);
+    }
   };
   await Promise.all(Array.from({ length: width }, worker));
 }
@@ -96,7 +98,9 @@ test('deletes, changes and re-creations during a gap are reported after it', asy
   const proxy = await startTcpProxy(Number(new URL(cluster.server).port));
   const away = KubeClient.fromKubeconfig(cluster.kubeconfig, undefined, { server: `https://127.0.0.1:${proxy.port}` });
   try {
-    for (const name of ['stays', 'changes', 'goes', 'reborn']) await client.create(configMaps, map(name, { v: '1' }));
+    for (const name of ['stays', 'changes', 'goes', 'reborn']) {
+      await client.create(configMaps, map(name, { v: '1' }));
+    }
     const both = await started({ client: away });
     const before = { ...both.mirror.counts };
     const reborn = both.informer.get({ namespace, name: 'reborn' });
@@ -135,7 +139,9 @@ test('an informer that is stopped by what its first list shows ends at once', as
       informer.subscribe({ added: () => seen.resolve() });
       const ended = informer.run(found.signal);
       await seen.promise;
-      for (let tick = 0; tick < round % 20; tick++) await undefined;
+      for (let tick = 0; tick < round % 20; tick++) {
+        await undefined;
+      }
       found.abort();
       await ended;
     }
@@ -282,5 +288,7 @@ test('10,000 updates do not grow memory', async () => {
 }, 300_000);
 
 function* untilAborted(signal: AbortSignal): Generator<number> {
-  for (let n = 0; !signal.aborted; n++) yield n;
+  for (let n = 0; !signal.aborted; n++) {
+    yield n;
+  }
 }

@@ -70,7 +70,9 @@ test('the cache has changed before a handler hears of it', async () => {
 });
 
 test('lists in pages', async () => {
-  for (let n = 0; n < 25; n++) kind.put(map(`m${n}`, '1'));
+  for (let n = 0; n < 25; n++) {
+    kind.put(map(`m${n}`, '1'));
+  }
   const i = await started({ pageSize: 10 });
   expect(i.size).toBe(25);
   expect(kind.lists).toEqual([
@@ -81,7 +83,9 @@ test('lists in pages', async () => {
 });
 
 test('a continue token that expires starts the list again, then asks for all in one piece', async () => {
-  for (let n = 0; n < 25; n++) kind.put(map(`m${n}`, '1'));
+  for (let n = 0; n < 25; n++) {
+    kind.put(map(`m${n}`, '1'));
+  }
   kind.expireContinue = 2;
   const i = await started({ pageSize: 10 });
   expect(i.size).toBe(25);
@@ -115,11 +119,15 @@ test('a watch that breaks is resumed where it broke, after a delay that grows', 
 });
 
 test.each(['as an event', 'as an answer'])('410 %s leads to a list that reports the difference', async (how) => {
-  for (const name of ['stays', 'changes', 'goes', 'reborn']) kind.put(map(name, '1'));
+  for (const name of ['stays', 'changes', 'goes', 'reborn']) {
+    kind.put(map(name, '1'));
+  }
   const i = await started();
   log.length = 0;
   const gone = new ApiError({ status: 410, reason: 'Expired', message: 'too old resource version' });
-  if (how === 'as an answer') kind.refuse = [gone];
+  if (how === 'as an answer') {
+    kind.refuse = [gone];
+  }
   kind.breakWatches(how === 'as an answer' ? new ConnectionError('reset', { code: 'X', sent: true }) : gone, () => {
     kind.put(map('changes', '2'));
     kind.remove('ns/goes');
@@ -256,7 +264,9 @@ test('managedFields are dropped, a transform shrinks further', async () => {
 });
 
 test('a page is shrunk before the next one is there, and what is known already is not kept twice', async () => {
-  for (let n = 0; n < 25; n++) kind.put(map(`m${n}`, '1'));
+  for (let n = 0; n < 25; n++) {
+    kind.put(map(`m${n}`, '1'));
+  }
   const shrunk: number[] = [];
   const i = await started({
     pageSize: 10,

@@ -59,7 +59,9 @@ export class Informer<T extends KubeObject> {
 
   /** Lists and watches until aborted; resolves then. Trouble with the server is logged and overcome. */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#running) throw new Error(`the informer of ${this.type.kind} is running already`);
+    if (this.#running) {
+      throw new Error(`the informer of ${this.type.kind} is running already`);
+    }
     this.#running = true;
     const { client, type, namespace, labelSelector, fieldSelector, logger } = this.#options;
     try {
@@ -87,7 +89,9 @@ export class Informer<T extends KubeObject> {
 
   /** Adds a handler, which hears at once of everything cached. Returns the function that removes it. */
   subscribe(handler: InformerHandler<T>): () => void {
-    for (const object of this.#store.list()) this.#call(handler, object, () => handler.added?.(object, true));
+    for (const object of this.#store.list()) {
+      this.#call(handler, object, () => handler.added?.(object, true));
+    }
     this.#handlers.add(handler);
     return () => {
       this.#handlers.delete(handler);
@@ -137,30 +141,46 @@ export class Informer<T extends KubeObject> {
   #replaced(listed: T[]): void {
     const isInitial = this.#stats.lists <= 1;
     const objects = new Map<string, T>();
-    for (const object of listed) objects.set(keyOf(object), object);
+    for (const object of listed) {
+      objects.set(keyOf(object), object);
+    }
     const deleted: T[] = [];
     const added: T[] = [];
     const updated: [old: T, now: T][] = [];
     for (const key of [...this.#store.keys()]) {
-      if (objects.has(key)) continue;
+      if (objects.has(key)) {
+        continue;
+      }
       const last = this.#store.delete(key);
-      if (last) deleted.push(last);
+      if (last) {
+        deleted.push(last);
+      }
     }
     for (const [key, object] of objects) {
       const old = this.#store.get(key);
-      if (old && isSameVersion(old, object)) continue;
+      if (old && isSameVersion(old, object)) {
+        continue;
+      }
       this.#store.set(object);
       if (old && isSameObject(old, object)) {
         updated.push([old, object]);
         continue;
       }
-      if (old) deleted.push(old);
+      if (old) {
+        deleted.push(old);
+      }
       added.push(object);
     }
     // The cache is complete before anyone hears of it, and names are free before they are taken again.
-    for (const last of deleted) this.#notifyDeleted(last);
-    for (const object of added) this.#notifyAdded(object, isInitial);
-    for (const [old, now] of updated) this.#notifyUpdated(old, now);
+    for (const last of deleted) {
+      this.#notifyDeleted(last);
+    }
+    for (const object of added) {
+      this.#notifyAdded(object, isInitial);
+    }
+    for (const [old, now] of updated) {
+      this.#notifyUpdated(old, now);
+    }
     this.#firstList.resolve();
   }
 
@@ -168,26 +188,34 @@ export class Informer<T extends KubeObject> {
     const key = keyOf(object);
     const old = this.#store.get(key);
     if (type === 'DELETED') {
-      if (!old) return;
+      if (!old) {
+        return;
+      }
       this.#store.delete(key);
       this.#notifyDeleted(isSameObject(old, object) ? this.#prepared(object) : old);
       return;
     }
-    if (old && isSameVersion(old, object)) return;
+    if (old && isSameVersion(old, object)) {
+      return;
+    }
     const now = this.#prepared(object);
     this.#store.set(now);
     if (old && isSameObject(old, now)) {
       this.#notifyUpdated(old, now);
       return;
     }
-    if (old) this.#notifyDeleted(old);
+    if (old) {
+      this.#notifyDeleted(old);
+    }
     this.#notifyAdded(now, false);
   }
 
   #prepared(object: T): T {
     delete object.metadata.managedFields;
     const { transform } = this.#options;
-    if (!transform) return object;
+    if (!transform) {
+      return object;
+    }
     try {
       return transform(object);
     } catch (error) {
@@ -197,22 +225,30 @@ export class Informer<T extends KubeObject> {
   }
 
   #notifyAdded(object: T, initial: boolean): void {
-    for (const handler of [...this.#handlers]) this.#call(handler, object, () => handler.added?.(object, initial));
+    for (const handler of [...this.#handlers]) {
+      this.#call(handler, object, () => handler.added?.(object, initial));
+    }
   }
 
   #notifyUpdated(old: T, now: T): void {
-    for (const handler of [...this.#handlers]) this.#call(handler, now, () => handler.updated?.(old, now));
+    for (const handler of [...this.#handlers]) {
+      this.#call(handler, now, () => handler.updated?.(old, now));
+    }
   }
 
   #notifyDeleted(last: T): void {
-    for (const handler of [...this.#handlers]) this.#call(handler, last, () => handler.deleted?.(last));
+    for (const handler of [...this.#handlers]) {
+      this.#call(handler, last, () => handler.deleted?.(last));
+    }
   }
 
   #call(_handler: InformerHandler<T>, object: T, call: () => unknown): void {
     try {
       const result = call();
       // The type asks for void, which an async function satisfies.
-      if (result instanceof Promise) result.catch((error) => this.#complain(error, object, 'handler failed'));
+      if (result instanceof Promise) {
+        result.catch((error) => this.#complain(error, object, 'handler failed'));
+      }
     } catch (error) {
       this.#complain(error, object, 'handler failed');
     }

@@ -12,21 +12,30 @@ class Leases {
   #version = 0;
 
   async get<T extends KubeObject>(_type: ResourceType<T>, key: ObjectKey): Promise<T | undefined> {
-    if (this.failure) throw this.failure;
+    if (this.failure) {
+      throw this.failure;
+    }
     return structuredClone(this.objects.get(keyOf(key))) as T | undefined;
   }
 
   async create<T extends KubeObject>(_type: ResourceType<T>, object: T): Promise<T> {
-    if (this.failure) throw this.failure;
-    if (this.objects.has(keyOf(object)))
+    if (this.failure) {
+      throw this.failure;
+    }
+    if (this.objects.has(keyOf(object))) {
       throw new ApiError({ status: 409, reason: 'AlreadyExists', message: 'exists' });
+    }
     return this.put(object);
   }
 
   async replace<T extends KubeObject>(_type: ResourceType<T>, object: T): Promise<T> {
-    if (this.failure) throw this.failure;
+    if (this.failure) {
+      throw this.failure;
+    }
     const current = this.objects.get(keyOf(object));
-    if (!current) throw new ApiError({ status: 404, message: 'not found' });
+    if (!current) {
+      throw new ApiError({ status: 404, message: 'not found' });
+    }
     if (current.metadata.resourceVersion !== object.metadata.resourceVersion) {
       throw new ApiError({ status: 409, reason: 'Conflict', message: 'modified' });
     }
@@ -152,7 +161,9 @@ test('a lease is given back also when its last renewal was carried out and nobod
     create: (type, object) => store.create(type, object),
     replace: async (type, object, options) => {
       const replaced = await store.replace(type, object);
-      if (!isDeaf) return replaced;
+      if (!isDeaf) {
+        return replaced;
+      }
       return new Promise((_, reject) =>
         options?.signal?.addEventListener('abort', () => reject(options.signal?.reason)),
       );

@@ -63,18 +63,25 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
   const leading = new AbortController();
   const renewing = new AbortController();
   const stop = () => leading.abort(signal.reason);
-  if (signal.aborted) stop();
-  else signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) {
+    stop();
+  } else {
+    signal.addEventListener('abort', stop, { once: true });
+  }
   const renewal = candidate.keep(renewDeadlineMs, renewing.signal).catch((error) => {
     logger?.error({ err: error, lease: name }, 'leadership lost');
     leading.abort(error);
   });
   try {
-    if (leading.signal.aborted) return;
+    if (leading.signal.aborted) {
+      return;
+    }
     logger?.info({ lease: name, identity }, 'leading');
     await options.lead(leading.signal, () => candidate.assertCurrent(renewDeadlineMs));
   } catch (error) {
-    if (!leading.signal.aborted || error !== leading.signal.reason) throw error;
+    if (!leading.signal.aborted || error !== leading.signal.reason) {
+      throw error;
+    }
   } finally {
     signal.removeEventListener('abort', stop);
     // Until here the lease was kept, even while the work was winding down: nobody else must begin before.
@@ -82,7 +89,9 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
     await renewal;
     await candidate.release();
   }
-  if (leading.signal.reason instanceof LeadershipLostError) throw leading.signal.reason;
+  if (leading.signal.reason instanceof LeadershipLostError) {
+    throw leading.signal.reason;
+  }
 }
 
 class Candidate {
@@ -110,7 +119,9 @@ class Candidate {
 
   /** Throws LeadershipLostError when the last renewal is too long ago. */
   assertCurrent(deadlineMs: number): void {
-    if (performance.now() - this.#renewedAt < deadlineMs) return;
+    if (performance.now() - this.#renewedAt < deadlineMs) {
+      return;
+    }
     throw new LeadershipLostError(`lease ${this.#options.name} has not been renewed for ${deadlineMs} ms`);
   }
 
@@ -119,14 +130,22 @@ class Candidate {
     const { identity, name } = this.#options;
     while (!signal.aborted) {
       await sleep(this.#retryMs, signal);
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        return;
+      }
       const startedAt = performance.now();
       const left = Math.max(this.#renewedAt + deadlineMs - startedAt, 1);
       const renew = () => withDeadline(signal, left, (deadline) => this.#renew(deadline));
-      if (await this.#attempt(renew, signal)) this.#renewedAt = startedAt;
-      if (signal.aborted) return;
+      if (await this.#attempt(renew, signal)) {
+        this.#renewedAt = startedAt;
+      }
+      if (signal.aborted) {
+        return;
+      }
       const holder = this.#seen?.spec?.holderIdentity;
-      if (holder !== identity) throw new LeadershipLostError(`lease ${name} was taken by "${holder ?? ''}"`);
+      if (holder !== identity) {
+        throw new LeadershipLostError(`lease ${name} was taken by "${holder ?? ''}"`);
+      }
       if (performance.now() - this.#renewedAt >= deadlineMs) {
         throw new LeadershipLostError(`lease ${name} could not be renewed for ${deadlineMs} ms`);
       }
@@ -137,12 +156,16 @@ class Candidate {
   async release(): Promise<void> {
     const { identity, logger, name } = this.#options;
     const lease = this.#seen;
-    if (lease?.spec?.holderIdentity !== identity) return;
+    if (lease?.spec?.holderIdentity !== identity) {
+      return;
+    }
     try {
       const until = Math.max(this.#retryMs * 2, releaseMs);
       const never = new AbortController().signal;
       const isReleased = await withDeadline(never, until, (signal) => this.#giveBack(lease, signal));
-      if (isReleased) logger?.info({ lease: name, identity }, 'lease released');
+      if (isReleased) {
+        logger?.info({ lease: name, identity }, 'lease released');
+      }
     } catch (error) {
       logger?.warn({ err: error, lease: name }, 'cannot release the lease');
     }
@@ -158,11 +181,15 @@ class Candidate {
       await give(last);
       return true;
     } catch (error) {
-      if (!isConflict(error)) throw error;
+      if (!isConflict(error)) {
+        throw error;
+      }
     }
     // The renewal that was broken off a moment ago may have been carried out.
     const current = await client.get(leases, { namespace, name }, signal);
-    if (current?.spec?.holderIdentity !== identity) return false;
+    if (current?.spec?.holderIdentity !== identity) {
+      return false;
+    }
     await give(current);
     return true;
   }
@@ -171,10 +198,15 @@ class Candidate {
     try {
       return await attempt();
     } catch (error) {
-      if (signal.aborted) return false;
+      if (signal.aborted) {
+        return false;
+      }
       const { logger, name } = this.#options;
-      if (isConflict(error) || isAlreadyExists(error)) logger?.debug({ lease: name }, 'another candidate was faster');
-      else logger?.warn({ err: error, lease: name }, 'cannot read or write the lease');
+      if (isConflict(error) || isAlreadyExists(error)) {
+        logger?.debug({ lease: name }, 'another candidate was faster');
+      } else {
+        logger?.warn({ err: error, lease: name }, 'cannot read or write the lease');
+      }
       return false;
     }
   }
@@ -189,7 +221,9 @@ class Candidate {
     }
     this.#observe(current);
     const holder = current.spec?.holderIdentity;
-    if (holder && holder !== identity && !this.#hasExpired(current)) return false;
+    if (holder && holder !== identity && !this.#hasExpired(current)) {
+      return false;
+    }
     this.#observe(await client.replace(leases, { ...current, spec: this.#spec(current) }, { signal }));
     return true;
   }
@@ -198,17 +232,25 @@ class Candidate {
   async #renew(signal: AbortSignal): Promise<boolean> {
     const { client, namespace, name, identity } = this.#options;
     const last = this.#seen;
-    if (!last) return false;
+    if (!last) {
+      return false;
+    }
     try {
       this.#observe(await client.replace(leases, { ...last, spec: this.#spec(last) }, { signal }));
       return true;
     } catch (error) {
-      if (!isConflict(error) && !isNotFound(error)) throw error;
+      if (!isConflict(error) && !isNotFound(error)) {
+        throw error;
+      }
     }
     const current = await client.get(leases, { namespace, name }, signal);
-    if (!current) return this.#take(signal);
+    if (!current) {
+      return this.#take(signal);
+    }
     this.#observe(current);
-    if (current.spec?.holderIdentity !== identity) return false;
+    if (current.spec?.holderIdentity !== identity) {
+      return false;
+    }
     this.#observe(await client.replace(leases, { ...current, spec: this.#spec(current) }, { signal }));
     return true;
   }
@@ -234,11 +276,17 @@ class Candidate {
   }
 
   #observe(lease: Lease): void {
-    if (this.#seen?.metadata.resourceVersion !== lease.metadata.resourceVersion) this.#seenAt = performance.now();
+    if (this.#seen?.metadata.resourceVersion !== lease.metadata.resourceVersion) {
+      this.#seenAt = performance.now();
+    }
     this.#seen = lease;
     const leader = lease.spec?.holderIdentity ?? '';
-    if (leader === this.#leader) return;
+    if (leader === this.#leader) {
+      return;
+    }
     this.#leader = leader;
-    if (leader) this.#options.onLeader?.(leader);
+    if (leader) {
+      this.#options.onLeader?.(leader);
+    }
   }
 }

@@ -32,7 +32,9 @@ export class Pacer {
   /** Waits for its turn; gives the milliseconds that it took. @throws the signal's reason when aborted */
   async take(signal?: AbortSignal): Promise<number> {
     const waitMs = this.reserve();
-    if (waitMs > 0) await sleep(waitMs, signal);
+    if (waitMs > 0) {
+      await sleep(waitMs, signal);
+    }
     signal?.throwIfAborted();
     return waitMs;
   }

@@ -78,15 +78,22 @@ export async function reflect<T extends KubeObject>(options: ReflectorOptions<T>
       }
       failures = 0;
     } catch (error) {
-      if (signal.aborted) break;
+      if (signal.aborted) {
+        break;
+      }
       failures++;
       stats.errors++;
       const mustRelist = isGone(error) || isVersionFromTheFuture(error);
-      if (mustRelist) version = undefined;
+      if (mustRelist) {
+        version = undefined;
+      }
       const delayMs = mustRelist && failures === 1 ? 0 : backoffDelay(failures, backoff);
       const fields = { err: error, kind: type.kind, relist: mustRelist, failures, retryInMs: Math.round(delayMs) };
-      if (failures <= 2) logger?.debug(fields, 'watch interrupted');
-      else logger?.warn(fields, 'cannot list or watch');
+      if (failures <= 2) {
+        logger?.debug(fields, 'watch interrupted');
+      } else {
+        logger?.warn(fields, 'cannot list or watch');
+      }
       await sleep(delayMs, signal);
     }
   }
@@ -96,7 +103,9 @@ function take<T extends KubeObject>(event: WatchEvent<T>, version: string, optio
   const { stats, sink } = options;
   if (event.type === 'BOOKMARK') {
     stats.bookmarks++;
-    if (isOlder(event.resourceVersion, version)) throw wentBack(event.resourceVersion, version);
+    if (isOlder(event.resourceVersion, version)) {
+      throw wentBack(event.resourceVersion, version);
+    }
     return event.resourceVersion || version;
   }
   stats.events++;
@@ -126,13 +135,17 @@ async function listAll<T extends KubeObject>(
     try {
       do {
         const page = await client.listPage(type, { ...selection, limit, continue: token, signal });
-        for (const item of page.items) items.push(options.sink.listed(item));
+        for (const item of page.items) {
+          items.push(options.sink.listed(item));
+        }
         resourceVersion ??= page.resourceVersion;
         token = page.continue;
       } while (token);
       return { items, resourceVersion };
     } catch (error) {
-      if (!isGone(error) || token === undefined) throw error;
+      if (!isGone(error) || token === undefined) {
+        throw error;
+      }
       options.logger?.debug({ err: error, kind: type.kind, attempt }, 'the list expired underway, starting again');
     }
   }

@@ -1,6 +1,8 @@
 /** Resolves after the time, or as soon as the signal is aborted; never rejects. */
 export async function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  if (signal?.aborted) return;
+  if (signal?.aborted) {
+    return;
+  }
   const { promise, resolve } = Promise.withResolvers<void>();
   const onAbort = () => resolve();
   const timer = setTimeout(resolve, ms);
@@ -15,7 +17,9 @@ export async function sleep(ms: number, signal: AbortSignal | undefined): Promis
 
 /** Rejects with the signal's reason once it is aborted, otherwise settles as the promise does. */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise;
+  if (!signal) {
+    return promise;
+  }
   signal.throwIfAborted();
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
@@ -36,7 +40,9 @@ export async function withDeadline<T>(
   const deadline = new AbortController();
   const onAbort = () => deadline.abort(signal.reason);
   const onTime = () => deadline.abort(new DOMException(`no answer within ${Math.round(ms)} ms`, 'TimeoutError'));
-  if (signal.aborted) onAbort();
+  if (signal.aborted) {
+    onAbort();
+  }
   signal.addEventListener('abort', onAbort, { once: true });
   const timer = setTimeout(onTime, ms);
   try {

@@ -17,7 +17,9 @@ export class Store<T extends KubeObject> {
     failed: (error: unknown, object: T, index: string) => void,
   ) {
     this.#indexers = [...Object.entries(indexers), [namespaceIndex, byNamespace]];
-    for (const [name] of this.#indexers) this.#indexes.set(name, new Map());
+    for (const [name] of this.#indexers) {
+      this.#indexes.set(name, new Map());
+    }
     this.#failed = failed;
   }
 
@@ -38,16 +40,22 @@ export class Store<T extends KubeObject> {
     const key = keyOf(object);
     const old = this.#objects.get(key);
     this.#objects.set(key, object);
-    for (const [name, indexer] of this.#indexers) this.#reindex(name, indexer, key, old, object);
+    for (const [name, indexer] of this.#indexers) {
+      this.#reindex(name, indexer, key, old, object);
+    }
     return old;
   }
 
   /** Removes an object and returns it. */
   delete(key: string): T | undefined {
     const old = this.#objects.get(key);
-    if (!old) return undefined;
+    if (!old) {
+      return undefined;
+    }
     this.#objects.delete(key);
-    for (const [name, indexer] of this.#indexers) this.#reindex(name, indexer, key, old, undefined);
+    for (const [name, indexer] of this.#indexers) {
+      this.#reindex(name, indexer, key, old, undefined);
+    }
     return old;
   }
 
@@ -58,11 +66,15 @@ export class Store<T extends KubeObject> {
   /** Throws RangeError for an index that was not declared. */
   byIndex(index: string, value: string): T[] {
     const values = this.#indexes.get(index);
-    if (!values) throw new RangeError(`there is no index "${index}"`);
+    if (!values) {
+      throw new RangeError(`there is no index "${index}"`);
+    }
     const found: T[] = [];
     for (const key of values.get(value) ?? []) {
       const object = this.#objects.get(key);
-      if (object) found.push(object);
+      if (object) {
+        found.push(object);
+      }
     }
     return found;
   }
@@ -71,17 +83,26 @@ export class Store<T extends KubeObject> {
     const before = old ? this.#valuesOf(name, indexer, old) : none;
     const after = now ? this.#valuesOf(name, indexer, now) : none;
     const values = this.#indexes.get(name);
-    if (!values) return;
+    if (!values) {
+      return;
+    }
     for (const value of before) {
-      if (after.includes(value)) continue;
+      if (after.includes(value)) {
+        continue;
+      }
       const keys = values.get(value);
       keys?.delete(key);
-      if (keys?.size === 0) values.delete(value);
+      if (keys?.size === 0) {
+        values.delete(value);
+      }
     }
     for (const value of after) {
       const keys = values.get(value);
-      if (keys) keys.add(key);
-      else values.set(value, new Set([key]));
+      if (keys) {
+        keys.add(key);
+      } else {
+        values.set(value, new Set([key]));
+      }
     }
   }
 

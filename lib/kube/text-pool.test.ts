@@ -18,7 +18,9 @@ test('a value stays what it is', () => {
   const text =
     '{"a":[1,null,true,"a text that is long enough",["x",{"b":"a text that is long enough"}]],"__proto__":{"c":"another long text"},"d":null,"e":-0.5}';
   const pool = new TextPool();
-  for (let round = 0; round < 3; round++) expect(JSON.stringify(pool.share(JSON.parse(text)))).toBe(text);
+  for (let round = 0; round < 3; round++) {
+    expect(JSON.stringify(pool.share(JSON.parse(text)))).toBe(text);
+  }
   expect(pool.share('a text that is long enough')).toBe('a text that is long enough');
 });
 
@@ -35,7 +37,9 @@ test('what is in the pool for others is bounded', () => {
   const pool = new TextPool(100);
   const before = liveBytes();
   for (let round = 0; round < 20; round++) {
-    for (const object of parsed(1_000, (index) => `${round}/${index}/${'x'.repeat(1_000)}`)) pool.share(object);
+    for (const object of parsed(1_000, (index) => `${round}/${index}/${'x'.repeat(1_000)}`)) {
+      pool.share(object);
+    }
   }
   expect(liveBytes() - before).toBeLessThan(5_000_000);
   expect(pool.share('still there')).toBe('still there');

@@ -29,15 +29,21 @@ export class TextPool {
       return value.length <= sharedByParser || value.length > longest ? value : this.#known(value);
     }
     if (Array.isArray(value)) {
-      for (let index = 0; index < value.length; index++) value[index] = this.#shared(value[index]);
+      for (let index = 0; index < value.length; index++) {
+        value[index] = this.#shared(value[index]);
+      }
     } else if (typeof value === 'object' && value !== null) {
       const object = value as Record<string, unknown>;
       for (const key in object) {
         const field = object[key];
         // Only what can change is written: a write costs more than the look.
         if (typeof field === 'string') {
-          if (field.length > sharedByParser && field.length <= longest) object[key] = this.#known(field);
-        } else if (typeof field === 'object') this.#shared(field);
+          if (field.length > sharedByParser && field.length <= longest) {
+            object[key] = this.#known(field);
+          }
+        } else if (typeof field === 'object') {
+          this.#shared(field);
+        }
       }
     }
     return value;
@@ -45,7 +51,9 @@ export class TextPool {
 
   #known(text: string): string {
     const known = this.#young.get(text);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
     if (this.#young.size >= this.#maxTexts) {
       this.#old = this.#young;
       this.#young = new Map();

@@ -50,25 +50,33 @@ export class WatchConnections {
   async send(request: HttpRequest): Promise<HttpResponse | undefined> {
     for (;;) {
       request.signal?.throwIfAborted();
-      if (this.#closed) throw new ConnectionError('the client is closed', { code: 'CLOSED', sent: false });
+      if (this.#closed) {
+        throw new ConnectionError('the client is closed', { code: 'CLOSED', sent: false });
+      }
       const identity = await this.#credentials.current();
       request.signal?.throwIfAborted();
       for (const session of this.#sessions) {
-        if (session.hasRoomFor(identity)) return session.send(request, identity);
+        if (session.hasRoomFor(identity)) {
+          return session.send(request, identity);
+        }
       }
       // Whoever comes while a connection is being made waits for it and looks again.
       this.#connecting ??= this.#connect(identity).finally(() => {
         this.#connecting = undefined;
       });
       const connected = await abortable(this.#connecting, request.signal);
-      if ('protocol' in connected) return undefined;
+      if ('protocol' in connected) {
+        return undefined;
+      }
     }
   }
 
   /** Ends all connections; watches on them fail. */
   close(): void {
     this.#closed = true;
-    for (const session of [...this.#sessions]) session.destroy();
+    for (const session of [...this.#sessions]) {
+      session.destroy();
+    }
   }
 
   async #connect(identity: Identity): Promise<Connected> {
@@ -80,8 +88,11 @@ export class WatchConnections {
     const session = new WatchSession(socket, this.#credentials.server, identity, this.#options, () =>
       this.#sessions.delete(session),
     );
-    if (this.#closed) session.destroy();
-    else this.#sessions.add(session);
+    if (this.#closed) {
+      session.destroy();
+    } else {
+      this.#sessions.add(session);
+    }
     return { session };
   }
 }
@@ -162,7 +173,9 @@ class WatchSession {
       reject(explain(failure));
     });
     const explain = (error: unknown): unknown => {
-      if (request.signal?.aborted) return request.signal.reason;
+      if (request.signal?.aborted) {
+        return request.signal.reason;
+      }
       return connectionError(what, failure ?? error ?? closedEarly(what));
     };
     return promise;
@@ -209,7 +222,9 @@ class WatchSession {
           yield chunk;
         }
         // A stream that we cancel, or whose connection goes away, ends without an error.
-        if (stream.aborted || stream.rstCode) throw closedEarly(what);
+        if (stream.aborted || stream.rstCode) {
+          throw closedEarly(what);
+        }
       } catch (error) {
         throw explain(error);
       } finally {
@@ -220,7 +235,9 @@ class WatchSession {
       [Symbol.asyncIterator]: chunks,
       async text() {
         const parts: Uint8Array[] = [];
-        for await (const part of chunks()) parts.push(part);
+        for await (const part of chunks()) {
+          parts.push(part);
+        }
         return Buffer.concat(parts).toString('utf8');
       },
       async discard() {
@@ -230,7 +247,9 @@ class WatchSession {
   }
 
   #closeWhenUnused(): void {
-    if (this.#streams > 0 || this.#session.destroyed) return;
+    if (this.#streams > 0 || this.#session.destroyed) {
+      return;
+    }
     this.#session.unref();
     clearTimeout(this.#linger);
     // A watch that ends is usually followed by the next one at once.
@@ -238,27 +257,38 @@ class WatchSession {
   }
 
   #ping(): void {
-    if (this.#session.destroyed || this.#session.connecting) return;
+    if (this.#session.destroyed || this.#session.connecting) {
+      return;
+    }
     const sentAt = performance.now();
     let timer: NodeJS.Timeout | undefined;
     const wait = (since: number) => {
       timer = setTimeout(() => {
         const lateMs = performance.now() - since - this.#options.pingTimeoutMs;
         // When this process was busy, the answer may lie unread in the socket: give it another chance, then judge.
-        if (lateMs > this.#options.pingTimeoutMs / 2) wait(performance.now());
-        else setImmediate(() => this.#judge(sentAt));
+        if (lateMs > this.#options.pingTimeoutMs / 2) {
+          wait(performance.now());
+        } else {
+          setImmediate(() => this.#judge(sentAt));
+        }
       }, this.#options.pingTimeoutMs).unref();
     };
     wait(sentAt);
     const isSent = this.#session.ping((error) => {
       clearTimeout(timer);
-      if (!error) this.#heardAt = performance.now();
+      if (!error) {
+        this.#heardAt = performance.now();
+      }
     });
-    if (!isSent) clearTimeout(timer); // too many pings on the way: an earlier one is being timed
+    if (!isSent) {
+      clearTimeout(timer); // too many pings on the way: an earlier one is being timed
+    }
   }
 
   #judge(pingSentAt: number): void {
-    if (this.#session.destroyed || this.#heardAt >= pingSentAt) return;
+    if (this.#session.destroyed || this.#heardAt >= pingSentAt) {
+      return;
+    }
     const silentMs = Math.round(performance.now() - this.#heardAt);
     const reason = new ConnectionError(
       `connection to ${this.#server} is dead: silent for ${silentMs} ms, ping unanswered`,

@@ -3,12 +3,16 @@ import { isGone } from './errors.ts';
 import { readLines, readWatch } from './watch.ts';
 
 async function* inChunks(bytes: Uint8Array, size: number) {
-  for (let i = 0; i < bytes.length; i += size) yield bytes.subarray(i, i + size);
+  for (let i = 0; i < bytes.length; i += size) {
+    yield bytes.subarray(i, i + size);
+  }
 }
 
 async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
-  for await (const item of items) all.push(item);
+  for await (const item of items) {
+    all.push(item);
+  }
   return all;
 }
 

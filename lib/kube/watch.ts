@@ -20,9 +20,13 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
       const line = joined(parts, chunk.subarray(start, end));
       parts = [];
       start = end + 1;
-      if (line.trim() !== '') yield line;
+      if (line.trim() !== '') {
+        yield line;
+      }
     }
-    if (start < chunk.length) parts.push(start === 0 ? chunk : chunk.slice(start));
+    if (start < chunk.length) {
+      parts.push(start === 0 ? chunk : chunk.slice(start));
+    }
   }
   // An unfinished last line is what a broken connection leaves behind: the event comes again after a resume.
 }

@@ -42,9 +42,13 @@ export async function openWebSocket(credentials: Credentials, request: WebSocket
     try {
       return await open(credentials.server, await credentials.current(), request);
     } catch (error) {
-      if (request.signal?.aborted) throw request.signal.reason;
+      if (request.signal?.aborted) {
+        throw request.signal.reason;
+      }
       // Credentials may have been rotated.
-      if (!(error instanceof ApiError) || error.status !== 401 || attempt > 1) throw error;
+      if (!(error instanceof ApiError) || error.status !== 401 || attempt > 1) {
+        throw error;
+      }
       credentials.invalidate();
     }
   }
@@ -95,7 +99,9 @@ async function refusalOf(what: string, response: IncomingMessage): Promise<ApiEr
     for await (const part of response as AsyncIterable<Buffer>) {
       parts.push(part);
       length += part.length;
-      if (length > mostRefusalBytes) break;
+      if (length > mostRefusalBytes) {
+        break;
+      }
     }
   } catch (error) {
     return connectionError(what, error);

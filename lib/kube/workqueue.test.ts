@@ -26,7 +26,9 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 test('a key that waits is worked on once, in the order of arrival', async () => {
   const done: string[] = [];
   const queue = new WorkQueue({ name: 'q', handler: async (key) => void done.push(key) });
-  for (const key of ['a', 'b', 'a', 'c', 'b']) queue.add(key);
+  for (const key of ['a', 'b', 'a', 'c', 'b']) {
+    queue.add(key);
+  }
   expect(queue.length).toBe(3);
   void queue.run(stop.signal);
   await vi.waitFor(() => expect(queue.isIdle).toBe(true));
@@ -55,7 +57,9 @@ test('no more keys than the concurrency are worked on at a time', async () => {
   const { runs, handler } = manualHandler();
   const queue = new WorkQueue({ name: 'q', handler, concurrency: 2 });
   void queue.run(stop.signal);
-  for (const key of ['a', 'b', 'c', 'd']) queue.add(key);
+  for (const key of ['a', 'b', 'c', 'd']) {
+    queue.add(key);
+  }
   await turn();
   expect(runs).toHaveLength(2);
   expect(queue.stats.active).toBe(2);
@@ -74,7 +78,9 @@ test('failures back off exponentially up to the cap, are reported, and one succe
     backoff: { initialMs: 100, maxMs: 1000, random: () => 0 },
     handler: async () => {
       startedAt.push(Date.now());
-      if (fails-- > 0) throw new Error('not yet');
+      if (fails-- > 0) {
+        throw new Error('not yet');
+      }
     },
     onFailure: (_key, count) => failures.push(count),
   });
@@ -94,7 +100,9 @@ test('jitter spreads the delays over the upper half', async () => {
     name: 'q',
     backoff: { initialMs: 100, random: () => 0.999 },
     handler: async () => {
-      if (++runs === 1) throw new Error('not yet');
+      if (++runs === 1) {
+        throw new Error('not yet');
+      }
     },
   });
   void queue.run(stop.signal);
@@ -112,7 +120,9 @@ test('a key in back-off runs at once when added', async () => {
     name: 'q',
     backoff: { initialMs: 60_000 },
     handler: async () => {
-      if (++runs === 1) throw new Error('not yet');
+      if (++runs === 1) {
+        throw new Error('not yet');
+      }
     },
   });
   void queue.run(stop.signal);

@@ -104,17 +104,23 @@ export class WorkQueue {
 
   /** Asks for a run of the key as soon as possible; also ends its back-off. */
   add(key: string): void {
-    if (this.#signal?.aborted) return;
+    if (this.#signal?.aborted) {
+      return;
+    }
     cancel(this.#requeued, key);
     const waiting = this.#active.has(key) ? this.#again : this.#ready;
-    if (!waiting.has(key)) this.#observer?.added(key);
+    if (!waiting.has(key)) {
+      this.#observer?.added(key);
+    }
     waiting.add(key);
     this.#work();
   }
 
   /** Asks for a run of the key after a time. Of several such wishes the earliest counts. */
   addAfter(key: string, ms: number): void {
-    if (!this.#signal?.aborted) this.#schedule(this.#delayed, key, ms);
+    if (!this.#signal?.aborted) {
+      this.#schedule(this.#delayed, key, ms);
+    }
   }
 
   /** Forgets the failures of a key, for instance because the object is gone. Does not remove it from the queue. */
@@ -132,28 +138,43 @@ export class WorkQueue {
    * Keys may be added before.
    */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#signal) throw new Error(`the work queue ${this.name} can run only once`);
+    if (this.#signal) {
+      throw new Error(`the work queue ${this.name} can run only once`);
+    }
     this.#signal = signal;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#drained = resolve;
     const stop = () => {
-      for (const key of [...this.#delayed.keys()]) cancel(this.#delayed, key);
-      for (const key of [...this.#requeued.keys()]) cancel(this.#requeued, key);
+      for (const key of [...this.#delayed.keys()]) {
+        cancel(this.#delayed, key);
+      }
+      for (const key of [...this.#requeued.keys()]) {
+        cancel(this.#requeued, key);
+      }
       this.#ready.clear();
       this.#again.clear();
-      if (this.#active.size === 0) resolve();
+      if (this.#active.size === 0) {
+        resolve();
+      }
     };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
+    if (signal.aborted) {
+      stop();
+    } else {
+      signal.addEventListener('abort', stop, { once: true });
+    }
     this.#work();
     await promise;
   }
 
   #work(): void {
     const signal = this.#signal;
-    if (!signal || signal.aborted) return;
+    if (!signal || signal.aborted) {
+      return;
+    }
     for (const key of this.#ready) {
-      if (this.#active.size >= this.#concurrency) return;
+      if (this.#active.size >= this.#concurrency) {
+        return;
+      }
       this.#ready.delete(key);
       this.#active.add(key);
       this.#observer?.started(key);
@@ -167,18 +188,27 @@ export class WorkQueue {
       const result = await this.#handler(key, signal);
       this.#done++;
       this.#failures.delete(key);
-      if (result) delayMs = result.requeueAfterMs;
+      if (result) {
+        delayMs = result.requeueAfterMs;
+      }
     } catch (error) {
-      if (!signal.aborted) delayMs = this.#failure(key, error);
+      if (!signal.aborted) {
+        delayMs = this.#failure(key, error);
+      }
     }
     this.#active.delete(key);
     this.#observer?.ended(key);
     if (signal.aborted) {
-      if (this.#active.size === 0) this.#drained?.();
+      if (this.#active.size === 0) {
+        this.#drained?.();
+      }
       return;
     }
-    if (this.#again.delete(key)) this.#ready.add(key);
-    else if (delayMs !== undefined) this.#schedule(this.#requeued, key, delayMs);
+    if (this.#again.delete(key)) {
+      this.#ready.add(key);
+    } else if (delayMs !== undefined) {
+      this.#schedule(this.#requeued, key, delayMs);
+    }
     this.#work();
   }
 
@@ -189,8 +219,11 @@ export class WorkQueue {
     this.#observer?.retried(key);
     const delayMs = backoffDelay(failures, this.#backoff);
     const fields = { err: error, queue: this.name, key, failures, retryInMs: Math.round(delayMs) };
-    if (failures === 1) this.#logger?.debug(fields, 'will try again');
-    else this.#logger?.warn(fields, 'failed again');
+    if (failures === 1) {
+      this.#logger?.debug(fields, 'will try again');
+    } else {
+      this.#logger?.warn(fields, 'failed again');
+    }
     this.#onFailure?.(key, failures, error);
     return delayMs;
   }
@@ -198,7 +231,9 @@ export class WorkQueue {
   #schedule(timers: Timers, key: string, ms: number): void {
     const at = performance.now() + ms;
     const waiting = timers.get(key);
-    if (waiting && waiting.at <= at) return;
+    if (waiting && waiting.at <= at) {
+      return;
+    }
     cancel(timers, key);
     const due = () => {
       timers.delete(key);

@@ -3,7 +3,9 @@ import { asksToWatch, defaultTracking, instanceOf, parseResourcePath, requiremen
 
 const ask = (method: string, path: string) => {
   const parsed = parseResourcePath(path);
-  if (parsed === undefined) throw new Error(`${path} is no resource`);
+  if (parsed === undefined) {
+    throw new Error(`${path} is no resource`);
+  }
   return requirementOf({ method, path: parsed });
 };
 

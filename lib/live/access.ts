@@ -33,7 +33,9 @@ const questions: Readonly<Record<string, ReadonlySet<string>>> = {
  */
 export function requirementOf({ method, path }: LiveAsk): Requirement {
   const { group, name, subresource, resource } = path;
-  if (tunnels.has(subresource)) return { refused: `${resource}/${subresource} is no way through the resource proxy` };
+  if (tunnels.has(subresource)) {
+    return { refused: `${resource}/${subresource} is no way through the resource proxy` };
+  }
   if (resource === 'serviceaccounts' && subresource === 'token') {
     return { refused: 'tokens of service accounts are not handed out through the resource proxy' };
   }
@@ -41,15 +43,20 @@ export function requirementOf({ method, path }: LiveAsk): Requirement {
     case 'GET':
       return name === '' ? 'items' : 'visible';
     case 'POST':
-      if (name !== '') return 'managed';
+      if (name !== '') {
+        return 'managed';
+      }
       return questions[group]?.has(resource) ? 'nothing' : 'destination';
     case 'PUT':
     case 'PATCH':
-      if (name === '') return { refused: `${method} needs the name of an object` };
+      if (name === '') {
+        return { refused: `${method} needs the name of an object` };
+      }
       return 'managed';
     case 'DELETE':
-      if (name === '')
+      if (name === '') {
         return { refused: 'collections are not deleted through the resource proxy; delete objects one by one' };
+      }
       return 'managed';
     default:
       return { refused: `${method} is not served by the resource proxy` };
@@ -100,7 +107,9 @@ interface Tracked {
  */
 export function instanceOf(object: Tracked, { method, labelKey }: Tracking): string | undefined {
   const { labels, annotations } = object.metadata ?? {};
-  if (method === 'label') return labels?.[labelKey] || undefined;
+  if (method === 'label') {
+    return labels?.[labelKey] || undefined;
+  }
   // <instance>:<group>/<kind>:<namespace>/<name>
   const [instance] = annotations?.[trackingAnnotation]?.split(':') ?? [];
   return instance || undefined;

@@ -11,7 +11,9 @@ test('what large answers leave behind is freed now and then, small ones cost not
   expect(collect).not.toHaveBeenCalled();
   sweep.passed(megabyte);
   expect(collect).toHaveBeenCalledTimes(1);
-  for (let round = 0; round < 60; round++) sweep.passed(64 * 1024);
+  for (let round = 0; round < 60; round++) {
+    sweep.passed(64 * 1024);
+  }
   expect(collect).toHaveBeenCalledTimes(2);
 });
 
@@ -19,10 +21,14 @@ test('only the young generation is collected', async () => {
   const sweep = new BufferSweep();
   const kinds: unknown[] = [];
   const observer = new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) kinds.push((entry as { detail?: { kind: number } }).detail?.kind);
+    for (const entry of list.getEntries()) {
+      kinds.push((entry as { detail?: { kind: number } }).detail?.kind);
+    }
   });
   observer.observe({ entryTypes: ['gc'] });
-  for (let round = 0; round < 10; round++) sweep.passed(4 * megabyte);
+  for (let round = 0; round < 10; round++) {
+    sweep.passed(4 * megabyte);
+  }
   await vi.waitFor(() => expect(kinds.length).toBeGreaterThanOrEqual(10), { timeout: 20_000 });
   observer.disconnect();
   // 1 is V8's scavenge.

@@ -26,7 +26,9 @@ export class BufferSweep {
   /** So many bytes have passed through. */
   passed(bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes < everyBytes) return;
+    if (this.#bytes < everyBytes) {
+      return;
+    }
     this.#bytes = 0;
     this.#collect?.();
   }

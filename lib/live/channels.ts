@@ -20,7 +20,9 @@ export type ChannelProtocol = (typeof channelProtocols)[number];
 export function chosenProtocol(offered: Iterable<string>): ChannelProtocol | undefined {
   for (const name of offered) {
     const known = channelProtocols.find((protocol) => protocol === name);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      return known;
+    }
   }
   return undefined;
 }
@@ -64,11 +66,18 @@ const largest = 65_535;
 export function readInput(message: Buffer): ChannelInput | undefined {
   const [to] = message;
   const data = message.subarray(1);
-  if (to === channel.close)
+  if (to === channel.close) {
     return data.length === 1 ? { kind: data[0] === channel.stdin ? 'closed' : 'nothing' } : undefined;
-  if (data.length === 0) return to === undefined || to <= channel.resize ? { kind: 'nothing' } : undefined;
-  if (to === channel.stdin) return { kind: 'stdin', data };
-  if (to !== channel.resize) return undefined;
+  }
+  if (data.length === 0) {
+    return to === undefined || to <= channel.resize ? { kind: 'nothing' } : undefined;
+  }
+  if (to === channel.stdin) {
+    return { kind: 'stdin', data };
+  }
+  if (to !== channel.resize) {
+    return undefined;
+  }
   const size = sizeOf(data.toString('utf8'));
   return size && { kind: 'resize', size };
 }
@@ -80,14 +89,18 @@ export function resizeMessage({ rows, cols }: TerminalSize): Buffer {
 }
 
 function sizeOf(text: string): TerminalSize | undefined {
-  if (text.length > 1_000) return undefined;
+  if (text.length > 1_000) {
+    return undefined;
+  }
   let read: unknown;
   try {
     read = JSON.parse(text);
   } catch {
     return undefined;
   }
-  if (typeof read !== 'object' || read === null) return undefined;
+  if (typeof read !== 'object' || read === null) {
+    return undefined;
+  }
   // Go's names of the fields, which it reads in any case.
   const fields = new Map(Object.entries(read).map(([key, value]) => [key.toLowerCase(), value]));
   const [cols, rows] = [fields.get('width'), fields.get('height')];

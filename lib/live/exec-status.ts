@@ -5,7 +5,9 @@ export const successStatus = JSON.stringify({ metadata: {}, status: 'Success' })
 
 /** The `Status` of a command that ended with this exit code. */
 export function exitStatus(code: number): string {
-  if (code === 0) return successStatus;
+  if (code === 0) {
+    return successStatus;
+  }
   return JSON.stringify({
     metadata: {},
     status: 'Failure',
@@ -21,7 +23,9 @@ export function exitStatus(code: number): string {
  */
 export function statusOfWords(words: string): string {
   const [, code] = /^command terminated with exit code (\d{1,9})$/.exec(words) ?? [];
-  if (code !== undefined) return exitStatus(Number(code));
+  if (code !== undefined) {
+    return exitStatus(Number(code));
+  }
   return statusText(500, words.slice(0, 4_096) || 'the agent gives no reason');
 }
 
@@ -29,8 +33,12 @@ export function statusOfWords(words: string): string {
 export function wordsOfStatus(status: string): string {
   try {
     const { status: outcome, message } = JSON.parse(status) as { status?: unknown; message?: unknown };
-    if (outcome === 'Success') return '';
-    if (typeof message === 'string') return message;
+    if (outcome === 'Success') {
+      return '';
+    }
+    if (typeof message === 'string') {
+      return message;
+    }
   } catch {
     // What is no Status may be words already.
   }

@@ -94,7 +94,9 @@ test(`random logs come whole and once, wherever they are cut and break off, seed
         out += lines.push(bytes.subarray(at, next)).toString();
         at = next;
       }
-      if (breaks === 0) break;
+      if (breaks === 0) {
+        break;
+      }
       lines.resumed();
       const { position } = lines;
       const since = position === undefined ? '' : sinceTimeOf(position).slice(0, 19);

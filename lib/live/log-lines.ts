@@ -48,7 +48,9 @@ export class LogLines {
     const end = text.lastIndexOf(newline) + 1;
     this.#rest = text.subarray(end);
     const lines = this.#lines(text.subarray(0, end));
-    if (this.#rest.length <= longestLine) return lines;
+    if (this.#rest.length <= longestLine) {
+      return lines;
+    }
     const begun = this.#lines(this.#rest);
     this.#isInLongLine = true;
     this.#rest = none;
@@ -64,7 +66,9 @@ export class LogLines {
 
   /** What of these lines is for the reader; the last may have no end. */
   #lines(text: Buffer): Buffer {
-    if (text.length === 0) return none;
+    if (text.length === 0) {
+      return none;
+    }
     // Mostly all of it, as it is.
     if (this.#withTimes && this.#known === undefined && !this.#isInLongLine) {
       this.#lookBack(text);
@@ -75,7 +79,9 @@ export class LogLines {
     for (let start = 0; start < text.length; ) {
       const end = text.indexOf(newline, start) + 1 || text.length;
       const from = this.#shownFrom(text, start, end);
-      if (from !== undefined) length += text.copy(out, length, from, end);
+      if (from !== undefined) {
+        length += text.copy(out, length, from, end);
+      }
       start = end;
     }
     return out.subarray(0, length);
@@ -89,11 +95,17 @@ export class LogLines {
     }
     const time = this.#time;
     // A line without a time is none of the log's, such as a message of the kubelet: it cannot be told apart from its repetition.
-    if (!time.read(text, start, end)) return this.#known === undefined ? start : undefined;
-    if (this.#isKnown()) return undefined;
+    if (!time.read(text, start, end)) {
+      return this.#known === undefined ? start : undefined;
+    }
+    if (this.#isKnown()) {
+      return undefined;
+    }
     if (this.#position !== undefined && time.is(this.#position.time)) {
       this.#position = { time: this.#position.time, lines: this.#position.lines + 1 };
-    } else this.#position = { time: time.value, lines: 1 };
+    } else {
+      this.#position = { time: time.value, lines: 1 };
+    }
     return this.#withTimes ? start : time.end + 1;
   }
 
@@ -113,16 +125,22 @@ export class LogLines {
       }
       end = start;
     }
-    if (last === undefined) return;
+    if (last === undefined) {
+      return;
+    }
     const before = this.#position?.time === last ? this.#position.lines : 0;
     this.#position = { time: last, lines: before + lines };
   }
 
   #isKnown(): boolean {
     const known = this.#known;
-    if (known === undefined) return false;
+    if (known === undefined) {
+      return false;
+    }
     const { value } = this.#time;
-    if (value < known.time) return true;
+    if (value < known.time) {
+      return true;
+    }
     if (value === known.time && this.#skippedAtKnown < known.lines) {
       this.#skippedAtKnown++;
       return true;
@@ -181,7 +199,9 @@ class LineTime {
           nanoseconds += (digit - zero) * (decimals[place++] as number);
           at++;
         }
-        if (place === 0) return this.#readSlowly(text, start, end);
+        if (place === 0) {
+          return this.#readSlowly(text, start, end);
+        }
       }
       if (at + 1 < end && text[at] === zulu && text[at + 1] === space) {
         this.#nanoseconds = nanoseconds;
@@ -194,26 +214,38 @@ class LineTime {
   }
 
   #hasSameSecond(text: Buffer, start: number, end: number): boolean {
-    if (end - start < secondBytes) return false;
+    if (end - start < secondBytes) {
+      return false;
+    }
     // The last digits differ first.
-    for (let at = secondBytes - 1; at >= 0; at--) if (text[start + at] !== this.#second[at]) return false;
+    for (let at = secondBytes - 1; at >= 0; at--) {
+      if (text[start + at] !== this.#second[at]) {
+        return false;
+      }
+    }
     return true;
   }
 
   #readSlowly(text: Buffer, start: number, end: number): boolean {
     const head = text.toString('latin1', start, Math.min(end, start + longestTime + 1));
     const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) /.exec(head);
-    if (match === null) return false;
+    if (match === null) {
+      return false;
+    }
     const [whole, second = '', fraction = '', zone = ''] = match;
     const milliseconds = Date.parse(second + zone);
-    if (Number.isNaN(milliseconds)) return false;
+    if (Number.isNaN(milliseconds)) {
+      return false;
+    }
     const base = BigInt(milliseconds) * 1_000_000n;
     this.#nanoseconds = Number(fraction.padEnd(9, '0'));
     this.#value = base + BigInt(this.#nanoseconds);
     this.#end = start + whole.length - 1;
     // Beside UTC the second says less than the time.
     this.#base = zone === 'Z' ? base : undefined;
-    if (zone === 'Z') this.#second.write(second, 'latin1');
+    if (zone === 'Z') {
+      this.#second.write(second, 'latin1');
+    }
     return true;
   }
 }

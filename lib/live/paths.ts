@@ -28,24 +28,37 @@ const namespaceSubresources: ReadonlySet<string> = new Set(['status', 'finalize'
  */
 export function parseResourcePath(path: string): ResourcePath | undefined {
   const segments = decoded(path);
-  if (segments === undefined) return undefined;
+  if (segments === undefined) {
+    return undefined;
+  }
   const [root, ...rest] = segments;
   let group = '';
-  if (root === 'apis') group = rest.shift() ?? '';
-  else if (root !== 'api') return undefined;
+  if (root === 'apis') {
+    group = rest.shift() ?? '';
+  } else if (root !== 'api') {
+    return undefined;
+  }
   const version = rest.shift() ?? '';
-  if (!versionPattern.test(version) || (root === 'apis' && !groupPattern.test(group))) return undefined;
+  if (!versionPattern.test(version) || (root === 'apis' && !groupPattern.test(group))) {
+    return undefined;
+  }
   let namespace = '';
   const [first, second = '', third] = rest;
   if (first === 'namespaces' && third !== undefined && !namespaceSubresources.has(third)) {
     namespace = second;
-    if (!namespacePattern.test(namespace)) return undefined;
+    if (!namespacePattern.test(namespace)) {
+      return undefined;
+    }
     rest.splice(0, 2);
   }
   const [resource = '', name = '', subresource = '', ...more] = rest;
   // The API server's older way to watch, where another kind's name stands in the place of an object's.
-  if (more.length > 0 || resource === 'watch' || !resourcePattern.test(resource)) return undefined;
-  if ((name !== '' && !isName(name)) || (subresource !== '' && !resourcePattern.test(subresource))) return undefined;
+  if (more.length > 0 || resource === 'watch' || !resourcePattern.test(resource)) {
+    return undefined;
+  }
+  if ((name !== '' && !isName(name)) || (subresource !== '' && !resourcePattern.test(subresource))) {
+    return undefined;
+  }
   return { group, version, namespace, resource, name, subresource };
 }
 
@@ -64,7 +77,9 @@ export function resourcePathOf(parts: ResourcePath): string {
     ...(subresource === '' ? [] : [subresource]),
   ].join('/');
   const read = parseResourcePath(path);
-  if (read === undefined || !isSame(read, parts)) throw new RangeError('the request names no resource');
+  if (read === undefined || !isSame(read, parts)) {
+    throw new RangeError('the request names no resource');
+  }
   return path;
 }
 
@@ -74,17 +89,23 @@ export function resourcePathOf(parts: ResourcePath): string {
  */
 export function isDiscoveryPath(path: string): boolean {
   const [root, group, version, ...more] = decoded(path.replace(/(?<=.)\/$/, '')) ?? [];
-  if (more.some((segment) => !namePattern.test(segment))) return false;
+  if (more.some((segment) => !namePattern.test(segment))) {
+    return false;
+  }
   switch (root) {
     case 'version':
       return group === undefined;
     case 'api':
       return version === undefined && (group === undefined || versionPattern.test(group));
     case 'apis':
-      if (more.length > 0 || (version !== undefined && !versionPattern.test(version))) return false;
+      if (more.length > 0 || (version !== undefined && !versionPattern.test(version))) {
+        return false;
+      }
       return group === undefined || groupPattern.test(group);
     case 'openapi':
-      if (group === 'v2') return version === undefined;
+      if (group === 'v2') {
+        return version === undefined;
+      }
       return group === 'v3' && more.length <= 2;
     default:
       return false;
@@ -94,7 +115,9 @@ export function isDiscoveryPath(path: string): boolean {
 /** The segments of an absolute path; undefined when one is empty, goes elsewhere or hides something. */
 function decoded(path: string): string[] | undefined {
   const [start, ...segments] = path.split('/');
-  if (start !== '' || segments.length === 0) return undefined;
+  if (start !== '' || segments.length === 0) {
+    return undefined;
+  }
   const result: string[] = [];
   for (const segment of segments) {
     let text: string;
@@ -103,7 +126,9 @@ function decoded(path: string): string[] | undefined {
     } catch {
       return undefined;
     }
-    if (text === '' || text === '.' || text === '..' || /[/%\\\p{C}]/u.test(text)) return undefined;
+    if (text === '' || text === '.' || text === '..' || /[/%\\\p{C}]/u.test(text)) {
+      return undefined;
+    }
     result.push(text);
   }
   return result;

@@ -26,7 +26,9 @@ export class CommandReader {
     let at = 0;
     for (;;) {
       const next = this.#step(at, commands);
-      if (next === undefined) break;
+      if (next === undefined) {
+        break;
+      }
       at = next;
     }
     this.#buffer = this.#buffer.subarray(at);
@@ -36,17 +38,25 @@ export class CommandReader {
   /** Reads a header or a word; where it ends, undefined when it is not complete. */
   #step(at: number, commands: Buffer[][]): number | undefined {
     const line = lineAt(this.#buffer, at);
-    if (line === undefined) return undefined;
+    if (line === undefined) {
+      return undefined;
+    }
     const { text, end } = line;
     if (this.#wanted === undefined) {
       const count = numberAfter('*', text);
-      if (count > mostArguments) throw new RespError(`a command of ${count} words`);
-      if (count > 0) this.#wanted = count;
+      if (count > mostArguments) {
+        throw new RespError(`a command of ${count} words`);
+      }
+      if (count > 0) {
+        this.#wanted = count;
+      }
       return end;
     }
     const length = numberAfter('$', text);
     this.#bytes += length;
-    if (length < 0 || this.#bytes > mostBytes) throw new RespError('a command is too large');
+    if (length < 0 || this.#bytes > mostBytes) {
+      throw new RespError('a command is too large');
+    }
     if (this.#buffer.length < end + length + 2) {
       // Read again, when there is more.
       this.#bytes -= length;
@@ -105,9 +115,13 @@ export class ReplySplitter {
       const newline = chunk.indexOf('\n', at);
       const upTo = newline < 0 ? chunk.length : newline + 1;
       this.#line = Buffer.concat([this.#line, chunk.subarray(at, upTo)]);
-      if (this.#line.length > longestLine) throw new RespError('a line is too long');
+      if (this.#line.length > longestLine) {
+        throw new RespError('a line is too long');
+      }
       at = upTo;
-      if (newline < 0) break;
+      if (newline < 0) {
+        break;
+      }
       const line = this.#line;
       this.#line = Buffer.alloc(0);
       if (this.#header(line.toString('latin1', 0, line.length - 2))) {
@@ -115,14 +129,18 @@ export class ReplySplitter {
         start = at;
       }
     }
-    if (start < chunk.length) pieces.push({ bytes: chunk.subarray(start), isEnd: false, type: this.#type });
+    if (start < chunk.length) {
+      pieces.push({ bytes: chunk.subarray(start), isEnd: false, type: this.#type });
+    }
     return pieces;
   }
 
   /** Takes the first line of a value; whether the whole reply ends with it. */
   #header(line: string): boolean {
     const [mark = ''] = line;
-    if (this.#type === '') this.#type = mark;
+    if (this.#type === '') {
+      this.#type = mark;
+    }
     switch (mark) {
       case '+':
       case '-':
@@ -136,8 +154,12 @@ export class ReplySplitter {
       case '!':
       case '=': {
         const length = Number(line.slice(1));
-        if (!Number.isInteger(length)) throw new RespError('a length is no number');
-        if (length < 0) return this.#valueEnded();
+        if (!Number.isInteger(length)) {
+          throw new RespError('a length is no number');
+        }
+        if (length < 0) {
+          return this.#valueEnded();
+        }
         this.#body = length + 2;
         return false;
       }
@@ -147,13 +169,21 @@ export class ReplySplitter {
       case '%':
       case '|': {
         const count = Number(line.slice(1));
-        if (!Number.isInteger(count)) throw new RespError('a count is no number');
+        if (!Number.isInteger(count)) {
+          throw new RespError('a count is no number');
+        }
         const values = mark === '%' || mark === '|' ? count * 2 : count;
         // What a `|` holds is said about the value that follows it: together they are one.
-        if (mark === '|') this.#open.push(2);
-        if (values <= 0) return this.#valueEnded();
+        if (mark === '|') {
+          this.#open.push(2);
+        }
+        if (values <= 0) {
+          return this.#valueEnded();
+        }
         this.#open.push(values);
-        if (this.#open.length > 100) throw new RespError('a reply is nested too deeply');
+        if (this.#open.length > 100) {
+          throw new RespError('a reply is nested too deeply');
+        }
         return false;
       }
       default:
@@ -208,10 +238,14 @@ export function errorReply(message: string): Buffer {
 function lineAt(buffer: Buffer, start: number): { text: string; end: number } | undefined {
   const newline = buffer.indexOf('\n', start);
   if (newline < 0) {
-    if (buffer.length - start > longestLine) throw new RespError('a line is too long');
+    if (buffer.length - start > longestLine) {
+      throw new RespError('a line is too long');
+    }
     return undefined;
   }
-  if (newline === start || buffer[newline - 1] !== carriageReturn) throw new RespError('a line has no proper end');
+  if (newline === start || buffer[newline - 1] !== carriageReturn) {
+    throw new RespError('a line has no proper end');
+  }
   return { text: buffer.toString('latin1', start, newline - 1), end: newline + 1 };
 }
 

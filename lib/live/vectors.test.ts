@@ -35,9 +35,13 @@ function liveEvents(): WireEvent[] {
     readFileSync(join(folder, name), 'utf8')
       .split('\n')
       .flatMap((line) => {
-        if (line === '') return [];
+        if (line === '') {
+          return [];
+        }
         const { rpc, bytes } = JSON.parse(line) as { rpc?: string; bytes?: string };
-        if (rpc !== '/eventstreamapi.EventStream/Subscribe' || bytes === undefined) return [];
+        if (rpc !== '/eventstreamapi.EventStream/Subscribe' || bytes === undefined) {
+          return [];
+        }
         const event = decodeEvent(Event.decode(Buffer.from(bytes, 'base64')).event);
         return wanted.has(event.target) ? [event] : [];
       }),
@@ -45,8 +49,12 @@ function liveEvents(): WireEvent[] {
 }
 
 function schemaOf({ target, type }: WireEvent): ZodType<object> {
-  if (target === targets.resource) return type === eventTypes.response ? resourceResponse : resourceRequest;
-  if (target === targets.redis) return type === eventTypes.redisResponse ? redisResponse : redisRequest;
+  if (target === targets.resource) {
+    return type === eventTypes.response ? resourceResponse : resourceRequest;
+  }
+  if (target === targets.redis) {
+    return type === eventTypes.redisResponse ? redisResponse : redisRequest;
+  }
   return target === targets.terminal ? terminalRequest : logRequest;
 }
 
@@ -60,7 +68,9 @@ test.skipIf(files.length === 0)(
       const raw = JSON.parse(Buffer.from(event.data).toString('utf8')) as Record<string, unknown>;
       expect(Object.keys(raw).filter((key) => !(key in read))).toEqual([]);
       for (const [key, value] of Object.entries(raw)) {
-        if (typeof value === 'string' && key !== 'body') expect(read[key]).toBe(value);
+        if (typeof value === 'string' && key !== 'body') {
+          expect(read[key]).toBe(value);
+        }
       }
     }
   },

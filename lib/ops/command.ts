@@ -41,7 +41,9 @@ export function commandLoggers(
 ): Loggers & { readonly detail: Detail } {
   const loggers = createLoggers({ name, level: flags['log-level'], format: flags['log-format'] });
   const { root } = loggers;
-  for (const warning of context.parsed.warnings) root.warn(warning);
+  for (const warning of context.parsed.warnings) {
+    root.warn(warning);
+  }
   if (context.ignored.length > 0) {
     root.warn({ settings: context.ignored }, 'settings of features that this version does not have are ignored');
   }
@@ -125,15 +127,23 @@ export async function runExecutable(
   const stdout = options.stdout ?? ((text: string) => void process.stdout.write(text));
   const only = executable.commands.length === 1 && executable.commands[0]?.name === executable.name;
   let [word, ...args] = only ? [executable.name, ...options.args] : options.args;
-  if (word === undefined || word === '--help' || word === '-h') return stdout(executableHelp(executable));
+  if (word === undefined || word === '--help' || word === '-h') {
+    return stdout(executableHelp(executable));
+  }
   const wantsHelp = word === 'help';
-  if (wantsHelp) [word, ...args] = args;
-  if (word === undefined) return stdout(executableHelp(executable));
+  if (wantsHelp) {
+    [word, ...args] = args;
+  }
+  if (word === undefined) {
+    return stdout(executableHelp(executable));
+  }
   const found = executable.commands.find(({ name }) => name === word);
   if (found === undefined) {
     throw new UsageError(`unknown command "${word}" for "${executable.name}"\n\n${executableHelp(executable)}`);
   }
-  if (wantsHelp || args.includes('--help') || args.includes('-h')) return stdout(commandHelp(executable, found));
+  if (wantsHelp || args.includes('--help') || args.includes('-h')) {
+    return stdout(commandHelp(executable, found));
+  }
   let parsed: ParsedFlags<FlagSet>;
   try {
     parsed = parseFlags(found.flags as FlagSet, {
@@ -142,9 +152,13 @@ export async function runExecutable(
       unsupported: new Set(Object.keys(found.unsupported ?? {})),
     });
     const stray = parsed.rest[0];
-    if (stray !== undefined) throw new UsageError(`unknown argument "${stray}" for "${executable.name} ${word}"`);
+    if (stray !== undefined) {
+      throw new UsageError(`unknown argument "${stray}" for "${executable.name} ${word}"`);
+    }
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof UsageError)) {
+      throw error;
+    }
     throw new UsageError(`${error.message}\n${usageLines(executable, found, only).join('\n')}`);
   }
   const ignored = Object.values(found.unsupported ?? {}).filter(

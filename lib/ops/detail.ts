@@ -14,9 +14,13 @@ export function parseDetail(
   const chosen = new Set<DetailCategory>();
   for (const value of values.map((text) => text.trim().toLowerCase())) {
     const category = categories.find((known) => known === value);
-    if (value === 'all') for (const every of categories) chosen.add(every);
-    else if (category !== undefined) chosen.add(category);
-    else if (value !== '') {
+    if (value === 'all') {
+      for (const every of categories) {
+        chosen.add(every);
+      }
+    } else if (category !== undefined) {
+      chosen.add(category);
+    } else if (value !== '') {
       logger.warn({ category: value, known: [...categories, 'all'] }, '--full-detail names no known category');
     }
   }

@@ -18,23 +18,35 @@ export function parseDuration(text: string): number {
   const wrong = () => new RangeError(`invalid duration ${JSON.stringify(text)} (examples: 300ms, 30s, 1h20m)`);
   const sign = text.startsWith('-') ? -1 : 1;
   const body = text.replace(/^[+-]/, '');
-  if (body === '0') return 0;
-  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/u.test(body)) throw wrong();
+  if (body === '0') {
+    return 0;
+  }
+  if (!/^(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/u.test(body)) {
+    throw wrong();
+  }
   let total = 0;
   for (const [, number, unit] of body.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gu)) {
     total += Number(number) * (unitMs[unit ?? ''] ?? Number.NaN);
   }
-  if (!Number.isFinite(total)) throw wrong();
+  if (!Number.isFinite(total)) {
+    throw wrong();
+  }
   return sign * total;
 }
 
 /** A duration as Go prints it: `0s`, `300ms`, `1m30s`, `1h0m0s`. */
 export function formatDuration(ms: number): string {
-  if (ms === 0) return '0s';
+  if (ms === 0) {
+    return '0s';
+  }
   const sign = ms < 0 ? '-' : '';
   const rest = Math.abs(ms);
-  if (rest < 1) return `${sign}${rest * 1_000}µs`;
-  if (rest < 1_000) return `${sign}${rest}ms`;
+  if (rest < 1) {
+    return `${sign}${rest * 1_000}µs`;
+  }
+  if (rest < 1_000) {
+    return `${sign}${rest}ms`;
+  }
   const hours = Math.floor(rest / 3_600_000);
   const minutes = Math.floor((rest % 3_600_000) / 60_000);
   const seconds = (rest % 60_000) / 1_000;

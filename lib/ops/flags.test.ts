@@ -40,7 +40,9 @@ describe('values', () => {
   });
 
   test('shorthands, joined or apart', () => {
-    for (const args of [['-n', 'a'], ['-na'], ['-n=a']]) expect(parse(args).values.namespace).toBe('a');
+    for (const args of [['-n', 'a'], ['-na'], ['-n=a']]) {
+      expect(parse(args).values.namespace).toBe('a');
+    }
   });
 
   test('lists: the first use replaces the default, later ones append, quotes keep commas', () => {

@@ -46,7 +46,9 @@ function flag<T>(
   const checked = (read: (text: string) => T) => (text: string) => {
     const value = read(text);
     const problem = options.check?.(value);
-    if (problem !== undefined) throw new RangeError(problem);
+    if (problem !== undefined) {
+      throw new RangeError(problem);
+    }
     return value;
   };
   return {
@@ -70,8 +72,12 @@ export function stringFlag(options: FlagOptions<string>): Flag<string> {
 /** Go's `strconv.ParseBool`. */
 export function boolFlag(options: FlagOptions<boolean>): Flag<boolean> {
   const parse = (text: string): boolean => {
-    if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) return true;
-    if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text)) return false;
+    if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(text)) {
+      return true;
+    }
+    if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(text)) {
+      return false;
+    }
     throw new RangeError('must be true or false');
   };
   return flag('bool', false, options, parse, String);
@@ -86,7 +92,9 @@ export function intFlag(options: FlagOptions<number>): Flag<number> {
         ? Number.parseInt(body, 8)
         : Number(body)
       : Number.NaN;
-    if (!Number.isSafeInteger(value)) throw new RangeError('must be a whole number');
+    if (!Number.isSafeInteger(value)) {
+      throw new RangeError('must be a whole number');
+    }
     return text.startsWith('-') ? -value : value;
   };
   return flag('int', 0, options, parse, String);
@@ -113,17 +121,23 @@ export function listFlag(options: FlagOptions<readonly string[]>): Flag<readonly
 }
 
 function splitCsv(text: string): string[] {
-  if (text === '') return [];
+  if (text === '') {
+    return [];
+  }
   const elements: string[] = [];
   let rest = text;
   for (;;) {
     const quoted = /^"((?:[^"]|"")*)"(,|$)/.exec(rest);
     const plain = /^([^,]*)(,|$)/.exec(rest);
     const match = quoted ?? plain;
-    if (match === null) throw new RangeError('is not a comma-separated list');
+    if (match === null) {
+      throw new RangeError('is not a comma-separated list');
+    }
     elements.push(quoted === null ? (match[1] ?? '') : (match[1] ?? '').replaceAll('""', '"'));
     rest = rest.slice(match[0].length);
-    if (match[2] !== ',') return elements;
+    if (match[2] !== ',') {
+      return elements;
+    }
   }
 }
 
@@ -161,9 +175,13 @@ export function parseFlags<F extends FlagSet>(flags: F, options: ParseOptions): 
   const shorts = new Map<string, string>();
   for (const [name, flag] of Object.entries(flags)) {
     values[name] = flag.default;
-    if (flag.short !== undefined) shorts.set(flag.short, name);
+    if (flag.short !== undefined) {
+      shorts.set(flag.short, name);
+    }
     const text = flag.env === undefined ? undefined : options.env[flag.env];
-    if (text === undefined) continue;
+    if (text === undefined) {
+      continue;
+    }
     try {
       values[name] = flag.parseEnv(text);
       fromEnvironment.add(name);
@@ -192,19 +210,26 @@ export function parseFlags<F extends FlagSet>(flags: F, options: ParseOptions): 
     if (!arg.startsWith('--')) {
       const letter = arg.charAt(1);
       name = shorts.get(letter) ?? '';
-      if (name === '') throw new UsageError(`unknown shorthand flag: '${letter}' in ${arg}`);
+      if (name === '') {
+        throw new UsageError(`unknown shorthand flag: '${letter}' in ${arg}`);
+      }
       text = arg.length > 2 ? arg.slice(2).replace(/^=/, '') : undefined;
     }
     const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
     if (flag === undefined) {
-      if (options.unsupported?.has(name)) throw new UsageError(`--${name} is not supported by this version`);
+      if (options.unsupported?.has(name)) {
+        throw new UsageError(`--${name} is not supported by this version`);
+      }
       throw new UsageError(`unknown flag: --${name}${closest(name, Object.keys(flags))}`);
     }
     if (text === undefined) {
-      if (flag.type === 'bool') text = 'true';
-      else {
+      if (flag.type === 'bool') {
+        text = 'true';
+      } else {
         text = queue.shift();
-        if (text === undefined) throw new UsageError(`flag needs an argument: ${label}`);
+        if (text === undefined) {
+          throw new UsageError(`flag needs an argument: ${label}`);
+        }
       }
     }
     let value: unknown;

@@ -43,7 +43,9 @@ export class FloodGate {
   }
 
   #forgetOldest(): void {
-    if (this.#allowances.size < mostKinds) return;
+    if (this.#allowances.size < mostKinds) {
+      return;
+    }
     for (const kind of this.#allowances.keys()) {
       this.#allowances.delete(kind);
       return;

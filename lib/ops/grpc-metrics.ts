@@ -29,9 +29,11 @@ export function grpcMetrics(registry: Registry, side: 'server' | 'client'): (cal
   });
   return ({ service, method, type, message, ended }) => {
     const labels = { grpc_type: type, grpc_service: service, grpc_method: method };
-    if (message !== undefined) messages[message].inc(labels);
-    else if (ended === undefined) started.inc(labels);
-    else {
+    if (message !== undefined) {
+      messages[message].inc(labels);
+    } else if (ended === undefined) {
+      started.inc(labels);
+    } else {
       handled.inc({ ...labels, grpc_code: ended.code });
       handling.observe(labels, ended.seconds);
     }

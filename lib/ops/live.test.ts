@@ -10,7 +10,9 @@ const make = () =>
     origin: 'Secret argocd/x',
     logger,
     parse: (fields) => {
-      if (fields.key === undefined) throw new Error('has no field key');
+      if (fields.key === undefined) {
+        throw new Error('has no field key');
+      }
       return fields.key;
     },
   });
@@ -86,7 +88,9 @@ test('files are read again when they change', async () => {
   expect(live.value).toBe('one');
   const changed = new Promise<void>((resolve) =>
     live.subscribe(() => {
-      if (live.value === 'two') resolve();
+      if (live.value === 'two') {
+        resolve();
+      }
     }),
   );
   writeFileSync(key, 'two');

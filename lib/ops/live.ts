@@ -40,21 +40,32 @@ export class Live<T> {
   /** Gives it the newest fields; undefined when the source does not exist. */
   offer(fields: TextFields | undefined): void {
     const text = fields === undefined ? undefined : JSON.stringify(fields);
-    if (text === this.#text && this.#problem !== 'not read yet') return;
+    if (text === this.#text && this.#problem !== 'not read yet') {
+      return;
+    }
     this.#text = text;
     const before = this.#value;
     try {
-      if (fields === undefined) throw new Error('does not exist');
+      if (fields === undefined) {
+        throw new Error('does not exist');
+      }
       this.#value = { of: this.#parse(fields) };
       this.#problem = undefined;
-      if (before !== undefined) this.#logger.info({ origin: this.origin }, 'credentials changed and were reloaded');
+      if (before !== undefined) {
+        this.#logger.info({ origin: this.origin }, 'credentials changed and were reloaded');
+      }
     } catch (error) {
       this.#problem = (error as Error).message;
       const fields = { origin: this.origin, reason: this.#problem };
-      if (before === undefined) this.#logger.warn(fields, 'waiting for credentials');
-      else this.#logger.error(fields, 'credentials changed but cannot be used, the former ones stay in use');
+      if (before === undefined) {
+        this.#logger.warn(fields, 'waiting for credentials');
+      } else {
+        this.#logger.error(fields, 'credentials changed but cannot be used, the former ones stay in use');
+      }
     }
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) {
+      listener();
+    }
   }
 
   /** Calls back after every change, good or bad; returns how to stop. */
@@ -77,7 +88,9 @@ export class Live<T> {
       };
       const check = () => {
         const value = this.#value;
-        if (value !== undefined) finish(() => resolve(value.of));
+        if (value !== undefined) {
+          finish(() => resolve(value.of));
+        }
       };
       const aborted = () => finish(() => reject(options.signal.reason));
       const timer = setTimeout(
@@ -86,8 +99,11 @@ export class Live<T> {
       );
       const unsubscribe = this.subscribe(check);
       options.signal.addEventListener('abort', aborted);
-      if (options.signal.aborted) aborted();
-      else check();
+      if (options.signal.aborted) {
+        aborted();
+      } else {
+        check();
+      }
     });
   }
 }
@@ -109,13 +125,17 @@ interface SecretInformer {
 /** Keeps `live` at what the Secret of that name holds. */
 export function followSecret(informer: SecretInformer, name: string, live: Live<unknown>): () => void {
   const offer = (secret: SecretLike & { metadata: { name: string } }) => {
-    if (secret.metadata.name === name) live.offer(decodeSecret(secret));
+    if (secret.metadata.name === name) {
+      live.offer(decodeSecret(secret));
+    }
   };
   return informer.subscribe({
     added: offer,
     updated: (_, now) => offer(now),
     deleted: (last) => {
-      if (last.metadata.name === name) live.offer(undefined);
+      if (last.metadata.name === name) {
+        live.offer(undefined);
+      }
     },
   });
 }
@@ -138,10 +158,17 @@ export function followSecretWith(
   };
   const changed = (secret: SecretLike & { metadata: { name: string } }, isThere: boolean) => {
     const { name: changedName } = secret.metadata;
-    if (changedName !== name && changedName !== second) return;
-    if (isThere) fields.set(changedName, decodeSecret(secret));
-    else fields.delete(changedName);
-    if (isThere || changedName === name || fields.has(name)) offer();
+    if (changedName !== name && changedName !== second) {
+      return;
+    }
+    if (isThere) {
+      fields.set(changedName, decodeSecret(secret));
+    } else {
+      fields.delete(changedName);
+    }
+    if (isThere || changedName === name || fields.has(name)) {
+      offer();
+    }
   };
   return informer.subscribe({
     added: (secret) => changed(secret, true),

@@ -58,7 +58,9 @@ test('levels of components: their own counts, a bare level counts for those not 
     lines.length = 0;
     const { root, component } = loggers(level);
     root.debug('root');
-    for (const name of ['grpc-event', 'redis-proxy'] as const) component(name).debug(name);
+    for (const name of ['grpc-event', 'redis-proxy'] as const) {
+      component(name).debug(name);
+    }
     return lines.map((line) => /msg="([^"]+)"/.exec(line)?.[1]);
   };
   expect(shown(['grpc-event=debug'])).toEqual(['grpc-event']);

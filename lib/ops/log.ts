@@ -83,7 +83,9 @@ export function createLoggers(options: LoggerOptions = {}): Loggers {
         logMethod(line, write, level) {
           const kind = level >= infoLevel ? peerLine(line, () => this.bindings(), level) : undefined;
           const suppressed = kind === undefined ? 0 : gate.admit(kind);
-          if (suppressed === undefined) return;
+          if (suppressed === undefined) {
+            return;
+          }
           const [fields, ...rest] = line;
           write.apply(this, suppressed === 0 ? line : [{ ...Object(fields), suppressed }, ...rest]);
         },
@@ -97,7 +99,9 @@ export function createLoggers(options: LoggerOptions = {}): Loggers {
       { dedupe: true },
     ),
   );
-  for (const entry of ignored) logger.warn({ entry }, 'log level entry names no known component and is ignored');
+  for (const entry of ignored) {
+    logger.warn({ entry }, 'log level entry names no known component and is ignored');
+  }
   return {
     root: logger,
     component: (name) => logger.child({ component: name }, { level: byComponent.get(name) ?? 'info' }),
@@ -122,7 +126,11 @@ function logLevels(entries: readonly string[]) {
     const component = components.find((name) => name === left);
     if (right === undefined) {
       root = known;
-      for (const other of components) if (!named.has(other)) byComponent.set(other, known);
+      for (const other of components) {
+        if (!named.has(other)) {
+          byComponent.set(other, known);
+        }
+      }
     } else if (more.length > 0 || component === undefined) {
       ignored.push(entry);
     } else {
@@ -134,7 +142,9 @@ function logLevels(entries: readonly string[]) {
 }
 
 function describeError(error: unknown): unknown {
-  if (!(error instanceof Error)) return error;
+  if (!(error instanceof Error)) {
+    return error;
+  }
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
   // Where a mistake of ours happened is worth more than its text.
   const isMistake = error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError;
@@ -152,11 +162,17 @@ const kindCharacters = 24;
  */
 function peerLine(line: readonly unknown[], bindings: () => object, level: number): string | undefined {
   const [fields, message] = line;
-  if (typeof fields !== 'object' || fields === null) return undefined;
+  if (typeof fields !== 'object' || fields === null) {
+    return undefined;
+  }
   const text = String(message).slice(0, kindCharacters);
   const own: { agent?: unknown; peer?: unknown } = level >= warnLevel ? { ...bindings(), ...fields } : fields;
-  if (typeof own.agent === 'string') return level >= warnLevel ? `${own.agent} ${text}` : undefined;
-  if (typeof own.peer !== 'string') return undefined;
+  if (typeof own.agent === 'string') {
+    return level >= warnLevel ? `${own.agent} ${text}` : undefined;
+  }
+  if (typeof own.peer !== 'string') {
+    return undefined;
+  }
   return `${own.peer.slice(0, own.peer.lastIndexOf(':'))} ${text}`;
 }
 

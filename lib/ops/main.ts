@@ -10,7 +10,9 @@ export async function runMain(main: (signal: AbortSignal) => Promise<void>): Pro
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
     process.on(name, () => {
-      if (stop.signal.aborted) process.exit(exitCodes[name]);
+      if (stop.signal.aborted) {
+        process.exit(exitCodes[name]);
+      }
       stop.abort(new Error(`received ${name}`));
     });
   }
@@ -26,7 +28,11 @@ export async function runMain(main: (signal: AbortSignal) => Promise<void>): Pro
 }
 
 function explain(error: unknown): string {
-  if (error instanceof UsageError) return `Error: ${error.message}\n`;
-  if (error instanceof FatalError) return `[FATAL]: ${error.message}\n`;
+  if (error instanceof UsageError) {
+    return `Error: ${error.message}\n`;
+  }
+  if (error instanceof FatalError) {
+    return `[FATAL]: ${error.message}\n`;
+  }
   return `[FATAL]: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }

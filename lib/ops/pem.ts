@@ -21,7 +21,9 @@ export function parseKeyPair(fields: TextFields): KeyPair {
   } catch (error) {
     throw new Error(`tls.key is not a private key in PEM: ${(error as Error).message}`);
   }
-  if (!matches) throw new Error('tls.key is not the key of the certificate in tls.crt');
+  if (!matches) {
+    throw new Error('tls.key is not the key of the certificate in tls.crt');
+  }
   if (leaf !== undefined && leaf.validToDate.getTime() < Date.now()) {
     throw new Error(`the certificate in tls.crt expired at ${leaf.validToDate.toISOString()}`);
   }
@@ -34,7 +36,9 @@ export function parseKeyPair(fields: TextFields): KeyPair {
  */
 export function parseTrust(fields: TextFields, names?: readonly string[]): string {
   const present = (names ?? Object.keys(fields)).filter((name) => fields[name] !== undefined);
-  if (present.length === 0) throw new Error(`has none of the fields ${(names ?? ['ca.crt']).join(', ')}`);
+  if (present.length === 0) {
+    throw new Error(`has none of the fields ${(names ?? ['ca.crt']).join(', ')}`);
+  }
   return present
     .map((name) => {
       const pem = required(fields, name);
@@ -50,14 +54,18 @@ export function parseTrust(fields: TextFields, names?: readonly string[]): strin
  */
 export function parseSigningKey(fields: TextFields): string {
   const pem = required(fields, 'jwt.key');
-  if (!pem.includes('-----BEGIN PRIVATE KEY-----')) throw new Error('jwt.key is not a private key in PKCS#8 PEM');
+  if (!pem.includes('-----BEGIN PRIVATE KEY-----')) {
+    throw new Error('jwt.key is not a private key in PKCS#8 PEM');
+  }
   let type: string | undefined;
   try {
     type = createPublicKey(createPrivateKey(pem)).asymmetricKeyType;
   } catch (error) {
     throw new Error(`jwt.key cannot be read: ${(error as Error).message}`);
   }
-  if (type !== 'rsa') throw new Error(`jwt.key is a key of type ${type}, tokens are signed with RSA`);
+  if (type !== 'rsa') {
+    throw new Error(`jwt.key is a key of type ${type}, tokens are signed with RSA`);
+  }
   return pem;
 }
 
@@ -67,10 +75,14 @@ export function parseSigningKey(fields: TextFields): string {
  */
 export function parseFormerKeys(fields: TextFields): string[] {
   const pem = fields['jwt.previous.pub'];
-  if (pem === undefined || pem.trim() === '') return [];
+  if (pem === undefined || pem.trim() === '') {
+    return [];
+  }
   try {
     const { asymmetricKeyType: type } = createPublicKey(pem);
-    if (type !== 'rsa') throw new Error(`it is a key of type ${type}`);
+    if (type !== 'rsa') {
+      throw new Error(`it is a key of type ${type}`);
+    }
   } catch (error) {
     throw new Error(`jwt.previous.pub is no public RSA key in PEM: ${(error as Error).message}`);
   }
@@ -79,13 +91,17 @@ export function parseFormerKeys(fields: TextFields): string[] {
 
 function required(fields: TextFields, name: string): string {
   const value = fields[name];
-  if (value === undefined || value.trim() === '') throw new Error(`has no field ${name}`);
+  if (value === undefined || value.trim() === '') {
+    throw new Error(`has no field ${name}`);
+  }
   return value;
 }
 
 function certificates(name: string, pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new Error(`${name} holds no certificate in PEM`);
+  if (blocks.length === 0) {
+    throw new Error(`${name} holds no certificate in PEM`);
+  }
   try {
     return blocks.map((block) => new X509Certificate(block));
   } catch (error) {

@@ -11,7 +11,9 @@ afterAll(() => endpoint.close());
 
 test('the help page names what there is', async () => {
   const page = await (await ask('/debug/pprof/')).text();
-  for (const path of ['profile', 'allocs', 'heap', 'report']) expect(page).toContain(`/debug/pprof/${path}`);
+  for (const path of ['profile', 'allocs', 'heap', 'report']) {
+    expect(page).toContain(`/debug/pprof/${path}`);
+  }
   expect((await ask('/debug/pprof/nothing')).status).toBe(404);
 });
 

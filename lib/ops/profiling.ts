@@ -29,7 +29,9 @@ Example: curl -o agent.cpuprofile 'http://127.0.0.1:PORT/debug/pprof/profile?sec
 export async function serveProfiles(options: { port: number }): Promise<Endpoint> {
   let isBusy = false;
   const exclusively = async (response: ServerResponse, make: () => Promise<void>) => {
-    if (isBusy) return text(response, 503, 'another profile is being made\n');
+    if (isBusy) {
+      return text(response, 503, 'another profile is being made\n');
+    }
     isBusy = true;
     try {
       await make();
@@ -48,12 +50,17 @@ export async function serveProfiles(options: { port: number }): Promise<Endpoint
   const server = createServer((request, response) => {
     const [path = ''] = (request.url ?? '').split('?', 1);
     const route = routes[path === '/debug/pprof' ? '/debug/pprof/' : path];
-    if (route === undefined) return text(response, 404, 'see /debug/pprof/\n');
+    if (route === undefined) {
+      return text(response, 404, 'see /debug/pprof/\n');
+    }
     Promise.resolve()
       .then(() => route(request, response))
       .catch((error: Error) => {
-        if (response.headersSent) response.destroy();
-        else text(response, 500, `${error.message}\n`);
+        if (response.headersSent) {
+          response.destroy();
+        } else {
+          text(response, 500, `${error.message}\n`);
+        }
       });
   });
   await new Promise<void>((resolve, reject) => {
@@ -108,7 +115,9 @@ async function sendHeap(response: ServerResponse): Promise<void> {
 function report(): unknown {
   process.report.excludeEnv = true;
   const full = process.report.getReport() as { header?: { commandLine?: unknown } };
-  if (full.header !== undefined) delete full.header.commandLine;
+  if (full.header !== undefined) {
+    delete full.header.commandLine;
+  }
   return full;
 }
 

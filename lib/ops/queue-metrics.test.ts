@@ -12,8 +12,12 @@ test('what goes through a queue is counted and timed', async () => {
   const queue = new WorkQueue({
     name: 'test',
     handler: async (key) => {
-      if (key === 'slow') await released;
-      if (key === 'bad' && failures-- > 0) throw new Error('once');
+      if (key === 'slow') {
+        await released;
+      }
+      if (key === 'bad' && failures-- > 0) {
+        throw new Error('once');
+      }
     },
     backoff: { initialMs: 1, maxMs: 1 },
     observer: observerOf('test'),
@@ -23,7 +27,9 @@ test('what goes through a queue is counted and timed', async () => {
     return (name: string) =>
       Number(new RegExp(`^argocd_principal_workqueue_${name}\\{queue="test"\\} (.*)$`, 'm').exec(text)?.[1]);
   };
-  for (const key of ['slow', 'bad', 'bad', 'good']) queue.add(key);
+  for (const key of ['slow', 'bad', 'bad', 'good']) {
+    queue.add(key);
+  }
   let read = await series();
   expect(read('depth')).toBe(3);
   expect(read('adds_total')).toBe(3);

@@ -42,7 +42,9 @@ interface Stamp {
 
 function readPackage(folder: string): Stamp {
   const file = join(folder, 'package.json');
-  if (existsSync(file)) return JSON.parse(readFileSync(file, 'utf8')) as Stamp;
+  if (existsSync(file)) {
+    return JSON.parse(readFileSync(file, 'utf8')) as Stamp;
+  }
   const parent = dirname(folder);
   return parent === folder ? { version: 'unknown' } : readPackage(parent);
 }
@@ -64,10 +66,15 @@ export function versionCommand(name: string): Command {
     flags,
     run: async ({ short, output }, { stdout }) => {
       const info = versionInfo(name);
-      if (short) stdout(`${info.version}\n`);
-      else if (output === 'json') stdout(`${JSON.stringify(info, undefined, 2)}\n`);
-      else if (output === 'yaml') stdout(stringify(info));
-      else stdout(`${name}-${info.version}\n`);
+      if (short) {
+        stdout(`${info.version}\n`);
+      } else if (output === 'json') {
+        stdout(`${JSON.stringify(info, undefined, 2)}\n`);
+      } else if (output === 'yaml') {
+        stdout(stringify(info));
+      } else {
+        stdout(`${name}-${info.version}\n`);
+      }
     },
   }) as unknown as Command;
 }

@@ -46,7 +46,9 @@ const usageOids: Readonly<Record<string, CertificateUsage>> = {
  */
 export function parseCertificates(pem: string, what = 'certificate'): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  if (blocks.length === 0) {
+    throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  }
   return blocks.map((block) => {
     try {
       return parsedBlocks.of(block, () => new X509Certificate(block));
@@ -62,7 +64,9 @@ export function parseCertificates(pem: string, what = 'certificate'): X509Certif
  */
 export function inspectCertificate(pem: string, what = 'certificate'): CertificateInfo {
   const [first] = parseCertificates(pem, what);
-  if (first === undefined) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  if (first === undefined) {
+    throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  }
   return inspected.of(first.fingerprint256, () => describe(first));
 }
 
@@ -92,21 +96,27 @@ function describe(first: X509Certificate): CertificateInfo {
 
 /** Read by a library, which gives them one by one; few certificates have any. */
 function alternativeNames(certificate: X509Certificate) {
-  if (certificate.subjectAltName === undefined) return [];
+  if (certificate.subjectAltName === undefined) {
+    return [];
+  }
   const parsed = new x509.X509Certificate(certificate.raw);
   return parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items ?? [];
 }
 
 /** One spelling per IP address, so that `::1` and `0:0:0:0:0:0:0:1` compare equal. */
 export function canonicalAddress(address: string): string {
-  if (!address.includes(':')) return address;
+  if (!address.includes(':')) {
+    return address;
+  }
   return new URL(`http://[${address}]/`).hostname.slice(1, -1);
 }
 
 /** Whether one of the authorities signed the first certificate. Validity periods are not looked at. */
 export function isIssuedBy(certificatePem: string, authoritiesPem: string): boolean {
   const [leaf] = parseCertificates(certificatePem);
-  if (leaf === undefined) return false;
+  if (leaf === undefined) {
+    return false;
+  }
   const authorities = parseCertificates(authoritiesPem, 'certificate authorities');
   const who = [leaf, ...authorities].map(({ fingerprint256 }) => fingerprint256).join();
   const find = () => authorities.some((one) => leaf.checkIssued(one) && leaf.verify(one.publicKey));

@@ -137,7 +137,9 @@ const signers = new WeakMap<KeyCertificate, Signer>();
 
 function signerOf(authority: KeyCertificate): Signer {
   const known = signers.get(authority);
-  if (known) return known;
+  if (known) {
+    return known;
+  }
   const what = 'certificate authority';
   const life = inspectCertificate(authority.certificate, what);
   if (!life.isAuthority) {
@@ -147,7 +149,9 @@ function signerOf(authority: KeyCertificate): Signer {
     throw new PkiError('KEY_MISMATCH', what, 'the private key belongs to another certificate');
   }
   const [certificate] = parseCertificates(authority.certificate, what);
-  if (certificate === undefined) throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  if (certificate === undefined) {
+    throw new PkiError('BAD_CERTIFICATE', what, 'holds no certificate in PEM form');
+  }
   const signer = { issuer: issuerOf(certificate, parsePrivateKey(authority.key, `key of the ${what}`)), life };
   signers.set(authority, signer);
   return signer;
@@ -163,21 +167,41 @@ export function reasonToReissue(
   trusted: string,
   now: Date = new Date(),
 ): string | undefined {
-  if (!current?.certificate || !current.key) return 'there is none';
+  if (!current?.certificate || !current.key) {
+    return 'there is none';
+  }
   try {
     const info = inspectCertificate(current.certificate);
-    if (!isKeyOf(current.certificate, current.key)) return 'its key belongs to another certificate';
-    if (!isIssuedBy(current.certificate, trusted)) return 'another authority signed it';
-    if (info.commonName !== wanted.commonName) return `it is for ${info.commonName}`;
-    if (!sameSet(info.organizations, wanted.organizations ?? [])) return 'its organizations differ';
+    if (!isKeyOf(current.certificate, current.key)) {
+      return 'its key belongs to another certificate';
+    }
+    if (!isIssuedBy(current.certificate, trusted)) {
+      return 'another authority signed it';
+    }
+    if (info.commonName !== wanted.commonName) {
+      return `it is for ${info.commonName}`;
+    }
+    if (!sameSet(info.organizations, wanted.organizations ?? [])) {
+      return 'its organizations differ';
+    }
     const hosts = new Set((wanted.hosts ?? []).map((host) => (isIP(host) ? canonicalAddress(host) : host)));
-    if (!sameSet([...info.dnsNames, ...info.ipAddresses], [...hosts])) return 'its host names differ';
-    if (wanted.usages.some((usage) => !info.usages.includes(usage))) return 'it lacks a usage';
-    if (info.notAfter <= now) return 'it has expired';
-    if (renewalTime(info) <= now) return 'two thirds of its life are over';
+    if (!sameSet([...info.dnsNames, ...info.ipAddresses], [...hosts])) {
+      return 'its host names differ';
+    }
+    if (wanted.usages.some((usage) => !info.usages.includes(usage))) {
+      return 'it lacks a usage';
+    }
+    if (info.notAfter <= now) {
+      return 'it has expired';
+    }
+    if (renewalTime(info) <= now) {
+      return 'two thirds of its life are over';
+    }
     return undefined;
   } catch (error) {
-    if (error instanceof PkiError) return error.message;
+    if (error instanceof PkiError) {
+      return error.message;
+    }
     throw error;
   }
 }

@@ -14,11 +14,15 @@ export class Remembered<T> {
   of(text: string, find: () => T): T {
     const known = this.#answers.get(text);
     const answer = known ?? find();
-    if (known !== undefined) this.#answers.delete(text);
+    if (known !== undefined) {
+      this.#answers.delete(text);
+    }
     this.#answers.set(text, answer);
     if (this.#answers.size > this.#capacity) {
       const [oldest] = this.#answers.keys();
-      if (oldest !== undefined) this.#answers.delete(oldest);
+      if (oldest !== undefined) {
+        this.#answers.delete(oldest);
+      }
     }
     return answer;
   }

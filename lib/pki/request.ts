@@ -30,7 +30,9 @@ export async function readSigningRequest(pem: string, what = 'certificate signin
     throw new PkiError('BAD_REQUEST', what, 'is no PKCS #10 request in PEM', { cause });
   }
   const isSigned = await request.verify(crypto).catch(() => false);
-  if (!isSigned) throw new PkiError('BAD_REQUEST', what, 'is not signed with its own key');
+  if (!isSigned) {
+    throw new PkiError('BAD_REQUEST', what, 'is not signed with its own key');
+  }
   const subject = request.subjectName;
   const types = subject.toJSON().flatMap((relative) => Object.keys(relative));
   const names = [...request.extensions]

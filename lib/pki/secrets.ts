@@ -21,7 +21,9 @@ export function tlsSecretData(material: KeyCertificate): { 'tls.crt': string; 't
 export function tlsOfSecret(data: SecretData | undefined, what = 'Secret'): KeyCertificate | undefined {
   const certificate = textOf(data, 'tls.crt');
   const key = textOf(data, 'tls.key');
-  if (!certificate || !key) return undefined;
+  if (!certificate || !key) {
+    return undefined;
+  }
   parseCertificates(certificate, `${what}, key tls.crt`);
   if (!isKeyOf(certificate, key)) {
     throw new PkiError('KEY_MISMATCH', what, 'tls.key is not the private key of tls.crt');

@@ -26,7 +26,9 @@ export function redisLink(settings: RedisSettings, context: RedisContext & { not
   const { secrets, namespace, notify, logger } = context;
   const credentials = () => {
     const given = settings.credentials();
-    if (given.password !== '') return given;
+    if (given.password !== '') {
+      return given;
+    }
     const { secret: name, key } = argoCdRedis;
     const password = Buffer.from(secrets.get({ namespace, name })?.data?.[key] ?? '', 'base64').toString();
     return { ...given, password };
@@ -43,11 +45,17 @@ export function redisTls(
   { tls }: Pick<RedisSettings, 'tls'>,
   context: RedisContext,
 ): () => ConnectionOptions | undefined {
-  if (tls === 'off') return () => undefined;
-  if (tls === 'insecure') return () => ({ rejectUnauthorized: false });
+  if (tls === 'off') {
+    return () => undefined;
+  }
+  if (tls === 'insecure') {
+    return () => ({ rejectUnauthorized: false });
+  }
   const ca = trust(tls, context);
   return () => {
-    if (ca.value === undefined) throw new Error(`${ca.origin}, the CA of Redis: ${ca.problem}`);
+    if (ca.value === undefined) {
+      throw new Error(`${ca.origin}, the CA of Redis: ${ca.problem}`);
+    }
     return { ca: ca.value };
   };
 }

@@ -20,7 +20,9 @@ beforeAll(async () => {
   isReal = (await buildTool('redis-server')).origin === 'installed';
 });
 afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
 });
 
 /** A Redis that is gone after the test. */
@@ -192,7 +194,9 @@ test('TLS: the CA is checked, and one that comes later is taken', async ({ skip 
   let ca: string | undefined;
   const { link, connected } = startLink(port, {
     tls: () => {
-      if (ca === undefined) throw new Error('no CA yet');
+      if (ca === undefined) {
+        throw new Error('no CA yet');
+      }
       return { ca };
     },
   });

@@ -110,16 +110,22 @@ export class RedisLink {
     if (entry === undefined) {
       const listeners = new Set<() => void>();
       const heard = () => {
-        for (const each of [...listeners]) each();
+        for (const each of [...listeners]) {
+          each();
+        }
       };
       entry = { listeners, heard, followed: Promise.resolve() };
       this.#channels.set(channel, entry);
-      if (this.#client !== undefined) this.#follow(this.#client, channel, entry);
+      if (this.#client !== undefined) {
+        this.#follow(this.#client, channel, entry);
+      }
     }
     const { listeners, heard, followed } = entry;
     listeners.add(listener);
     const end = () => {
-      if (!listeners.delete(listener) || listeners.size > 0) return;
+      if (!listeners.delete(listener) || listeners.size > 0) {
+        return;
+      }
       this.#channels.delete(channel);
       // Named with its listener it does not end what somebody else subscribes to meanwhile. A connection that breaks ends it too.
       this.#client?.unsubscribe(channel, heard).catch(() => undefined);
@@ -134,9 +140,13 @@ export class RedisLink {
     while (!signal.aborted) {
       const began = performance.now();
       const problem = await this.#session(signal);
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        return;
+      }
       this.#fail(problem);
-      if (performance.now() - began >= goodAfterMs) wait = initialMs;
+      if (performance.now() - began >= goodAfterMs) {
+        wait = initialMs;
+      }
       await delay(wait * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
       wait = Math.min(wait * 2, maxMs);
     }
@@ -145,7 +155,9 @@ export class RedisLink {
   #follow(client: Client, channel: string, entry: Channel): void {
     entry.followed = client.subscribe(channel, entry.heard).catch((error: unknown) => {
       // The next connection subscribes anew.
-      if (this.#client !== client) return;
+      if (this.#client !== client) {
+        return;
+      }
       this.#options.logger.warn({ error, channel }, 'Redis refuses a subscription');
       throw error;
     });
@@ -153,7 +165,9 @@ export class RedisLink {
   }
 
   #connected(): Client {
-    if (this.#client === undefined) throw new Error(`Redis is not connected: ${this.#problem}`);
+    if (this.#client === undefined) {
+      throw new Error(`Redis is not connected: ${this.#problem}`);
+    }
     return this.#client;
   }
 
@@ -189,19 +203,25 @@ export class RedisLink {
       await ended.promise;
     } catch (error) {
       problem = explain(error);
-      if (this.#canNotify && /unknown (sub)?command|HELLO|NOPROTO|TRACKING/i.test(problem)) this.#canNotify = false;
+      if (this.#canNotify && /unknown (sub)?command|HELLO|NOPROTO|TRACKING/i.test(problem)) {
+        this.#canNotify = false;
+      }
     } finally {
       signal.removeEventListener('abort', leave);
       this.#client = undefined;
       client?.removeAllListeners();
       client?.on('error', () => undefined);
-      if (client?.isOpen) client.destroy();
+      if (client?.isOpen) {
+        client.destroy();
+      }
     }
     return problem;
   }
 
   #fail(problem: string): void {
-    if (this.#problem === problem) return;
+    if (this.#problem === problem) {
+      return;
+    }
     this.#problem = problem;
     this.#options.logger.warn(
       { redis: this.#options.address, reason: problem },
@@ -238,6 +258,8 @@ function open(options: RedisLinkOptions, notify: boolean) {
 
 /** Some failures of a connection are a bundle of failures without a text of their own. */
 function explain(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(explain).join('; ');
+  if (error instanceof AggregateError) {
+    return error.errors.map(explain).join('; ');
+  }
   return error instanceof Error ? error.message : String(error);
 }

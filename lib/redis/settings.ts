@@ -53,7 +53,9 @@ export function redisSettings(flags: {
 }
 
 function tlsMode({ enabled, insecure, caPath, caSecretName }: RedisTlsFlags): RedisSettings['tls'] {
-  if (!enabled) return 'off';
+  if (!enabled) {
+    return 'off';
+  }
   const chosen = [
     insecure.value && insecure.flag,
     caPath.value !== '' && caPath.flag,
@@ -64,7 +66,9 @@ function tlsMode({ enabled, insecure, caPath, caSecretName }: RedisTlsFlags): Re
       `Only one Redis TLS mode can be specified: --${chosen.join(', --')} exclude each other; set the others to nothing`,
     );
   }
-  if (insecure.value) return 'insecure';
+  if (insecure.value) {
+    return 'insecure';
+  }
   return caPath.value === '' ? { caSecretName: caSecretName.value } : { caPath: caPath.value };
 }
 
@@ -74,7 +78,9 @@ function credentialsIn(folder: string): { username: string; password: string } {
   try {
     return { username: read('auth_username'), password };
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+      throw error;
+    }
     return { username: '', password };
   }
 }

@@ -211,7 +211,9 @@ test('work that leads to more work without end lets others have their turn', asy
     {
       apply: async () => {
         done++;
-        if (done < 200_000) inbox.receive(done);
+        if (done < 200_000) {
+          inbox.receive(done);
+        }
         return 'done';
       },
       acknowledge: () => undefined,

@@ -86,7 +86,9 @@ test('an object that a label took out of the selection is there again when the l
 test('an own creation that does not show in the cache is doubted, ever more rarely', () => {
   const { view, doubted, timers, says } = setUp();
   view.learn(at('5'));
-  for (let i = 0; i < 9; i++) timers.at(-1)?.run();
+  for (let i = 0; i < 9; i++) {
+    timers.at(-1)?.run();
+  }
   expect(doubted).toHaveLength(9);
   expect(timers.map(({ ms }) => ms).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
   expect(Math.max(...timers.map(({ ms }) => ms))).toBe(600_000);

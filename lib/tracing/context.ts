@@ -22,7 +22,9 @@ export function traceparentOf({ traceId, spanId }: SpanContext): string {
 export function parseTraceparent(parent: string | undefined, state = ''): SpanContext | undefined {
   const [, version, traceId = '', spanId = ''] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?$/.exec(parent ?? '') ?? [];
-  if (version === undefined || version === 'ff' || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
+  if (version === undefined || version === 'ff' || /^0+$/.test(traceId) || /^0+$/.test(spanId)) {
+    return undefined;
+  }
   return { traceId, spanId, traceState: state.length <= maxStateLength ? state : '' };
 }
 

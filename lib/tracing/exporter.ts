@@ -48,15 +48,20 @@ export class SpanExporter {
       this.#queue.shift();
       this.#dropped++;
     }
-    if (this.#queue.length >= batchSize) void this.#flush();
-    else this.#timer ??= setTimeout(() => void this.#flush(), delayMs).unref();
+    if (this.#queue.length >= batchSize) {
+      void this.#flush();
+    } else {
+      this.#timer ??= setTimeout(() => void this.#flush(), delayMs).unref();
+    }
   }
 
   /** Sends what is left, if the collector is there, and ends. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#sending;
-    if (this.#problem === undefined) await this.#flush();
+    if (this.#problem === undefined) {
+      await this.#flush();
+    }
     clearTimeout(this.#timer);
     this.#session?.destroy();
   }
@@ -66,7 +71,9 @@ export class SpanExporter {
     this.#timer = undefined;
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined;
-      if (this.#queue.length > 0) this.#timer ??= setTimeout(() => void this.#flush(), delayMs).unref();
+      if (this.#queue.length > 0) {
+        this.#timer ??= setTimeout(() => void this.#flush(), delayMs).unref();
+      }
     });
     return this.#sending;
   }
@@ -89,20 +96,26 @@ export class SpanExporter {
   }
 
   #recovered(): void {
-    if (this.#problem === undefined) return;
+    if (this.#problem === undefined) {
+      return;
+    }
     this.#problem = undefined;
     this.#options.logger.info({ collector: this.#options.address, dropped: this.#dropped }, 'traces are sent again');
   }
 
   #failed(problem: string): void {
-    if (this.#problem === problem) return;
+    if (this.#problem === problem) {
+      return;
+    }
     this.#problem = problem;
     this.#options.logger.warn({ collector: this.#options.address, reason: problem }, 'traces cannot be sent; retried');
   }
 
   #connected(): ClientHttp2Session {
     const { address, insecure, ca } = this.#options;
-    if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
+    if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) {
+      return this.#session;
+    }
     const session = connect(`${insecure ? 'http' : 'https'}://${address}`, ca === undefined ? {} : { ca });
     // Each request hears of it as well.
     session.on('error', () => undefined);
@@ -133,8 +146,11 @@ export class SpanExporter {
       session.unref();
       const code = answer['grpc-status'];
       const words = answer['grpc-message'] ?? `HTTP status ${answer[':status'] ?? 'none'}`;
-      if (code === '0') resolve();
-      else reject(new Error(code === undefined ? `no answer of OTLP (${words})` : `the collector refuses: ${words}`));
+      if (code === '0') {
+        resolve();
+      } else {
+        reject(new Error(code === undefined ? `no answer of OTLP (${words})` : `the collector refuses: ${words}`));
+      }
     });
     request.setTimeout(timeoutMs, () => request.destroy(new Error('the collector does not answer')));
     request.end(Buffer.concat([head, body]));

@@ -31,7 +31,9 @@ export function encodeExport(service: string, scope: string, spans: readonly Fin
     message(resourceSpans, 1, (resource) => attribute(resource, 1, 'service.name', service));
     message(resourceSpans, 2, (scopeSpans) => {
       message(scopeSpans, 1, (instrumentation) => instrumentation.uint32(tag(1, 2)).string(scope));
-      for (const span of spans) message(scopeSpans, 2, (into) => encodeSpan(into, span));
+      for (const span of spans) {
+        message(scopeSpans, 2, (into) => encodeSpan(into, span));
+      }
     });
   });
   return out.finish();
@@ -41,15 +43,23 @@ function encodeSpan(out: BinaryWriter, span: FinishedSpan): void {
   const { context, parentId } = span;
   out.uint32(tag(1, 2)).bytes(Buffer.from(context.traceId, 'hex'));
   out.uint32(tag(2, 2)).bytes(Buffer.from(context.spanId, 'hex'));
-  if (context.traceState !== '') out.uint32(tag(3, 2)).string(context.traceState);
-  if (parentId !== undefined) out.uint32(tag(4, 2)).bytes(Buffer.from(parentId, 'hex'));
+  if (context.traceState !== '') {
+    out.uint32(tag(3, 2)).string(context.traceState);
+  }
+  if (parentId !== undefined) {
+    out.uint32(tag(4, 2)).bytes(Buffer.from(parentId, 'hex'));
+  }
   out.uint32(tag(5, 2)).string(span.name);
   out.uint32(tag(6, 0)).int32(kinds[span.kind]);
   out.uint32(tag(7, 1)).fixed64(span.start);
   out.uint32(tag(8, 1)).fixed64(span.end);
-  for (const [key, value] of Object.entries(span.attributes)) attribute(out, 9, key, value);
+  for (const [key, value] of Object.entries(span.attributes)) {
+    attribute(out, 9, key, value);
+  }
   message(out, 15, (into) => {
-    if (span.error !== undefined) into.uint32(tag(2, 2)).string(span.error);
+    if (span.error !== undefined) {
+      into.uint32(tag(2, 2)).string(span.error);
+    }
     into.uint32(tag(3, 0)).int32(span.error === undefined ? status.ok : status.error);
   });
   out.uint32(tag(16, 5)).fixed32(sampled);
@@ -59,9 +69,13 @@ function attribute(out: BinaryWriter, field: number, key: string, value: Attribu
   message(out, field, (pair) => {
     pair.uint32(tag(1, 2)).string(key);
     message(pair, 2, (any) => {
-      if (typeof value === 'string') any.uint32(tag(1, 2)).string(value);
-      else if (typeof value === 'boolean') any.uint32(tag(2, 0)).bool(value);
-      else any.uint32(tag(3, 0)).int64(BigInt(Math.round(value)));
+      if (typeof value === 'string') {
+        any.uint32(tag(1, 2)).string(value);
+      } else if (typeof value === 'boolean') {
+        any.uint32(tag(2, 0)).bool(value);
+      } else {
+        any.uint32(tag(3, 0)).int64(BigInt(Math.round(value)));
+      }
     });
   });
 }

@@ -20,7 +20,9 @@ export function startTracing(
   logger: Logger,
 ): Tracing | undefined {
   const address = flags['otlp-address'];
-  if (address === '') return undefined;
+  if (address === '') {
+    return undefined;
+  }
   if (!/^(\[[^\]]+\]|[^:/\s]+):\d{1,5}$/.test(address)) {
     throw new FatalError(`--otlp-address ${JSON.stringify(address)} is no address of the form host:port`);
   }

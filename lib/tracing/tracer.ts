@@ -38,7 +38,9 @@ export class Tracer {
     return {
       context,
       end: (error) => {
-        if (hasEnded) return;
+        if (hasEnded) {
+          return;
+        }
         hasEnded = true;
         const end = nanoseconds();
         this.#finished({ context, parentId: parent?.spanId, name, kind, start, end, attributes, error });

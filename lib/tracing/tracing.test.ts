@@ -4,7 +4,9 @@ import { parseTraceparent, SpanExporter, Tracer, traceparentOf } from './index.t
 
 const clean: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
 });
 
 async function collect(port?: number): Promise<Collector> {
@@ -84,7 +86,9 @@ test('a collector that is away or refuses is told of once, and gets the spans wh
 
 test('spans that nobody takes cost bounded memory', async () => {
   const { tracer, exporter, lines } = start('127.0.0.1:1');
-  for (let n = 0; n < 10_000; n++) tracer.start(`${n}`, { kind: 'internal' }).end();
+  for (let n = 0; n < 10_000; n++) {
+    tracer.start(`${n}`, { kind: 'internal' }).end();
+  }
   await vi.waitUntil(() => lines.length > 0, { interval: 5, timeout: 10_000 });
   expect(exporter.dropped).toBeGreaterThanOrEqual(10_000 - 2_048 - 512);
 });

@@ -13,7 +13,9 @@ describe('1,000 agents whose principal goes away at the same moment', () => {
     return Array.from({ length: 1000 }, () => {
       const backoff = new Backoff(options);
       let now = backoff.next();
-      while (now < awayMs) now += backoff.next();
+      while (now < awayMs) {
+        now += backoff.next();
+      }
       return now - awayMs;
     });
   }
@@ -24,8 +26,9 @@ describe('1,000 agents whose principal goes away at the same moment', () => {
 
   test.each([30_000, 600_000])(`do not come all at once after %d ms, seed ${seed}`, (awayMs) => {
     const perSecond = new Map<number, number>();
-    for (const at of returns(awayMs))
+    for (const at of returns(awayMs)) {
       perSecond.set(Math.floor(at / 1000), (perSecond.get(Math.floor(at / 1000)) ?? 0) + 1);
+    }
     expect(Math.max(...perSecond.values())).toBeLessThan(300);
   });
 });

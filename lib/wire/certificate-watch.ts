@@ -14,14 +14,20 @@ export class CertificateWatch {
   readonly #timer: NodeJS.Timeout | undefined;
 
   constructor(used: ClientTls | 'plaintext', current: () => ClientTls | 'plaintext', renewed: () => void) {
-    if (used === 'plaintext' || used.cert === undefined) return;
+    if (used === 'plaintext' || used.cert === undefined) {
+      return;
+    }
     const { validFromDate, validToDate } = new X509Certificate(used.cert);
     const from = validFromDate.getTime();
     const lookFrom = validToDate.getTime() - (validToDate.getTime() - from) * lastShare;
     this.#timer = setInterval(() => {
-      if (Date.now() < lookFrom) return;
+      if (Date.now() < lookFrom) {
+        return;
+      }
       const now = current();
-      if (now !== 'plaintext' && now.cert !== used.cert) renewed();
+      if (now !== 'plaintext' && now.cert !== used.cert) {
+        renewed();
+      }
     }, lookMs).unref();
   }
 

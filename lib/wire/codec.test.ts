@@ -182,7 +182,9 @@ describe('hostile input', () => {
     const original = Event.encode({ event: valid }).finish();
     for (let round = 0; round < 2000; round++) {
       const bytes = Uint8Array.from(original);
-      for (let flips = 0; flips < 3; flips++) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
+      for (let flips = 0; flips < 3; flips++) {
+        bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
+      }
       try {
         const event = decodeEvent(Event.decode(bytes).event);
         expect(event.resourceId, `seed ${seed}, round ${round}`).not.toBe('');

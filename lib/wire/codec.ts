@@ -22,8 +22,12 @@ const coreAttributes: ReadonlySet<string> = new Set(['dataschema', 'datacontentt
  */
 export function encodeEvent(event: WireEvent): CloudEvent {
   const attributes: Record<string, CloudEventAttributeValue> = { dataschema: { ceUri: event.target } };
-  if (event.contentType !== undefined) attributes.datacontenttype = { ceString: event.contentType };
-  if (event.subject !== undefined) attributes.subject = { ceString: event.subject };
+  if (event.contentType !== undefined) {
+    attributes.datacontenttype = { ceString: event.contentType };
+  }
+  if (event.subject !== undefined) {
+    attributes.subject = { ceString: event.subject };
+  }
   for (const [name, value] of Object.entries(event.extensions)) {
     if (!extensionName.test(name) || coreAttributes.has(name)) {
       throw new WireError('invalid-event', `"${name}" is not a name for an extension of a CloudEvent`);
@@ -52,7 +56,9 @@ export function encodeEvent(event: WireEvent): CloudEvent {
  * @throws WireError `invalid-event` or `too-large`
  */
 export function decodeEvent(event: CloudEvent | undefined): WireEvent {
-  if (event === undefined) throw new WireError('invalid-event', 'The message holds no CloudEvent');
+  if (event === undefined) {
+    throw new WireError('invalid-event', 'The message holds no CloudEvent');
+  }
   const entries = Object.entries(event.attributes);
   if (entries.length > maxAttributes) {
     throw new WireError('too-large', `The event has ${entries.length} attributes; ${maxAttributes} are accepted`);
@@ -65,12 +71,18 @@ export function decodeEvent(event: CloudEvent | undefined): WireEvent {
     if (!hasValue(value)) {
       throw new WireError('invalid-event', `The attribute "${name}" of the event has no value`);
     }
-    if (value.ceString === undefined) continue;
+    if (value.ceString === undefined) {
+      continue;
+    }
     checkLength(name, value.ceString);
-    if (!coreAttributes.has(name) && extensionName.test(name)) extensions[name] = value.ceString;
+    if (!coreAttributes.has(name) && extensionName.test(name)) {
+      extensions[name] = value.ceString;
+    }
   }
   const { resourceid, eventid } = extensions;
-  if (event.type === '') throw new WireError('invalid-event', 'The event has no type');
+  if (event.type === '') {
+    throw new WireError('invalid-event', 'The event has no type');
+  }
   if (!resourceid || !eventid) {
     throw new WireError('invalid-event', `The event of type ${event.type} has no resourceid or no eventid`);
   }
@@ -92,8 +104,12 @@ export function decodeEvent(event: CloudEvent | undefined): WireEvent {
 }
 
 function dataOfCloudEvent(event: CloudEvent): Uint8Array {
-  if (event.binaryData !== undefined) return event.binaryData;
-  if (event.textData !== undefined) return Buffer.from(event.textData, 'utf8');
+  if (event.binaryData !== undefined) {
+    return event.binaryData;
+  }
+  if (event.textData !== undefined) {
+    return Buffer.from(event.textData, 'utf8');
+  }
   if (event.protoData !== undefined) {
     throw new WireError('invalid-event', `The event of type ${event.type} carries a protobuf message, not JSON`);
   }
@@ -101,7 +117,11 @@ function dataOfCloudEvent(event: CloudEvent): Uint8Array {
 }
 
 function hasValue(value: CloudEventAttributeValue): boolean {
-  for (const variant of Object.values(value)) if (variant !== undefined) return true;
+  for (const variant of Object.values(value)) {
+    if (variant !== undefined) {
+      return true;
+    }
+  }
   return false;
 }
 

@@ -62,7 +62,9 @@ beforeAll(async () => {
 
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -112,7 +114,9 @@ describe('our server and a foreign client', () => {
 
   function unary(client: Client, path: string, request: Uint8Array, token?: string): Promise<Buffer> {
     const metadata = new Metadata();
-    if (token !== undefined) metadata.set('authorization', token);
+    if (token !== undefined) {
+      metadata.set('authorization', token);
+    }
     return new Promise((resolve, reject) => {
       client.makeUnaryRequest(
         path,
@@ -121,8 +125,11 @@ describe('our server and a foreign client', () => {
         request,
         metadata,
         (error, response) => {
-          if (error) reject(error);
-          else resolve(response ?? Buffer.alloc(0));
+          if (error) {
+            reject(error);
+          } else {
+            resolve(response ?? Buffer.alloc(0));
+          }
         },
       );
     });
@@ -143,7 +150,9 @@ describe('our server and a foreign client', () => {
 
   function subscribe(client: Client, token: string | undefined) {
     const metadata = new Metadata();
-    if (token !== undefined) metadata.set('authorization', token);
+    if (token !== undefined) {
+      metadata.set('authorization', token);
+    }
     const { path, requestSerialize, responseDeserialize } = EventStreamService.subscribe;
     const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata);
     const events: WireEvent[] = [];
@@ -259,7 +268,9 @@ describe('our server and a foreign client', () => {
         metadata,
         (error, response) => (error ? reject(error) : resolve(response)),
       );
-      for (let i = 0; i < 3; i++) call.write({ event: encodeEvent(heartbeat) });
+      for (let i = 0; i < 3; i++) {
+        call.write({ event: encodeEvent(heartbeat) });
+      }
       call.end();
     });
     expect(await summary).toEqual({ result: '', received: 3, processed: 0 });
@@ -350,15 +361,18 @@ describe('our client and a foreign server', () => {
     const authenticate: handleUnaryCall<AuthRequest, AuthResponse> = async (call, callback) => {
       requests.push(call.request);
       seen.userAgents.push(call.metadata.get('user-agent')[0]);
-      if (call.request.version !== version) callback({ code: status.FAILED_PRECONDITION, details: 'version mismatch' });
-      else {
+      if (call.request.version !== version) {
+        callback({ code: status.FAILED_PRECONDITION, details: 'version mismatch' });
+      } else {
         const pair = await tokensAt().issue({ agent: 'agent-managed', mode: 'managed' });
         callback(null, { ...pair, version, principalNamespace: 'argocd' });
       }
     };
     const refreshToken: AuthenticationServer['refreshToken'] = async (call, callback) => {
       seen.refreshes++;
-      if (!renews) return callback({ code: status.UNAUTHENTICATED, details: 'authentication failed' });
+      if (!renews) {
+        return callback({ code: status.UNAUTHENTICATED, details: 'authentication failed' });
+      }
       const pair = await TokenAuthority.fromPem(signingKey).refresh(call.request.refreshToken);
       callback(null, { accessToken: pair.accessToken, refreshToken: '', version: '', principalNamespace: '' });
     };

@@ -40,7 +40,9 @@ const starts = [Buffer.alloc(0), preface, Buffer.concat([preface, settings]), up
 function visit(random: Random): Buffer[] {
   const start = random.pick(starts);
   const spoilt = Buffer.from(random.chance(0.5) ? start : start.subarray(0, random.integer(0, start.length)));
-  if (random.chance(0.3) && spoilt.length > 0) spoilt[random.integer(0, spoilt.length - 1)] = random.integer(0, 255);
+  if (random.chance(0.3) && spoilt.length > 0) {
+    spoilt[random.integer(0, spoilt.length - 1)] = random.integer(0, 255);
+  }
   const noise = Buffer.from(Array.from({ length: random.integer(0, 200) }, () => random.integer(0, 255)));
   const cut = random.integer(0, spoilt.length);
   return [spoilt.subarray(0, cut), spoilt.subarray(cut), noise];
@@ -64,7 +66,9 @@ test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind
   });
   const open = (): Socket => {
     const target = { host: '127.0.0.1', port: server.port };
-    if (tls === undefined || random.chance(0.2)) return connectTcp(target);
+    if (tls === undefined || random.chance(0.2)) {
+      return connectTcp(target);
+    }
     return connectTls({ ...target, ca: ca.cert, ALPNProtocols: random.chance(0.5) ? ['h2'] : ['http/1.1'] });
   };
   const visits = Array.from({ length: 200 }, async () => {
@@ -73,11 +77,15 @@ test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind
     socket.resume();
     const closed = once(socket, 'close').catch(() => undefined);
     for (const chunk of visit(random)) {
-      if (socket.writable) socket.write(chunk);
+      if (socket.writable) {
+        socket.write(chunk);
+      }
       await new Promise((resolve) => setImmediate(resolve));
     }
     // Some leave at once, the others wait until they are sent away.
-    if (random.chance(0.3)) socket.destroy();
+    if (random.chance(0.3)) {
+      socket.destroy();
+    }
     await closed;
   });
   await Promise.all(visits);
@@ -124,7 +132,9 @@ test.each([
   socket.on('error', () => undefined);
   socket.resume();
   const closed = once(socket, 'close');
-  if (bytes.length > 0) socket.write(bytes);
+  if (bytes.length > 0) {
+    socket.write(bytes);
+  }
   await closed;
 });
 

@@ -33,7 +33,9 @@ beforeAll(async () => {
 
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -56,12 +58,15 @@ class Side {
 
   opened(stream: EventStream): void {
     this.#stream = stream;
-    for (const event of this.pending.values()) stream.send(event);
+    for (const event of this.pending.values()) {
+      stream.send(event);
+    }
   }
 
   event(stream: EventStream, event: WireEvent): void {
-    if (isAcknowledgement(event)) this.pending.delete(event.eventId);
-    else {
+    if (isAcknowledgement(event)) {
+      this.pending.delete(event.eventId);
+    } else {
       this.received.add(event.eventId);
       stream.send(acknowledgement(event, this.#source));
     }
@@ -97,7 +102,9 @@ test.each([
       principal.opened(stream);
       return {
         event: (event) => {
-          if (isClosed) late++;
+          if (isClosed) {
+            late++;
+          }
           principal.event(stream, event);
         },
         closed: () => {
@@ -144,7 +151,9 @@ test.each([
     sent++;
     await turn();
     // A server that is busy all the time would take no connections.
-    if (sent % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    if (sent % 20 === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
   }
   await stopOld();
   await until(() => expect(principal.pending.size + agent.pending.size).toBe(0));

@@ -38,6 +38,8 @@ export class WireError extends Error {
   constructor(code: WireErrorCode, message: string, options: { hint?: string; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
-    if (options.hint !== undefined) this.hint = options.hint;
+    if (options.hint !== undefined) {
+      this.hint = options.hint;
+    }
   }
 }

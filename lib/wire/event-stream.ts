@@ -60,7 +60,9 @@ export class CallEventStream implements EventStream {
   }
 
   send(event: WireEvent): boolean {
-    if (this.ended) return false;
+    if (this.ended) {
+      return false;
+    }
     const message = encodeEvent(event);
     if (!untimed.has(event.target) && event.extensions.sentat === undefined) {
       message.attributes.sentat = { ceString: sentAt(new Date()) };
@@ -100,7 +102,9 @@ export class CallEventStream implements EventStream {
   }
 
   close(reason?: string): void {
-    if (!this.ended) this.#end(reason);
+    if (!this.ended) {
+      this.#end(reason);
+    }
   }
 
   /** Names the receiver of events; what arrived before goes to it first. */
@@ -108,18 +112,26 @@ export class CallEventStream implements EventStream {
     this.#handlers = handlers;
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const event of waiting) this.#deliver(handlers, event);
-    if (this.#ended) this.#tellClosed(handlers);
+    for (const event of waiting) {
+      this.#deliver(handlers, event);
+    }
+    if (this.#ended) {
+      this.#tellClosed(handlers);
+    }
   }
 
   /** Takes a message from the call. */
   received(bytes: Uint8Array): void {
-    if (this.#ended) return;
+    if (this.#ended) {
+      return;
+    }
     let event: WireEvent;
     try {
       event = decodeEvent(decodeMessage(bytes));
     } catch (error) {
-      if (!(error instanceof WireError)) throw error;
+      if (!(error instanceof WireError)) {
+        throw error;
+      }
       this.#logger.warn(
         { ...this.#about, code: error.code, bytes: bytes.length },
         `A message was left out: ${error.message}`,
@@ -127,16 +139,23 @@ export class CallEventStream implements EventStream {
       this.#handlers?.unreadable?.();
       return;
     }
-    if (this.#handlers === undefined) this.#waiting.push(event);
-    else this.#deliver(this.#handlers, event);
+    if (this.#handlers === undefined) {
+      this.#waiting.push(event);
+    } else {
+      this.#deliver(this.#handlers, event);
+    }
   }
 
   /** The call has ended. */
   finished(error: Error | undefined): void {
-    if (this.#ended) return;
+    if (this.#ended) {
+      return;
+    }
     this.#ended = true;
     this.#endError = error;
-    if (this.#handlers !== undefined) this.#tellClosed(this.#handlers);
+    if (this.#handlers !== undefined) {
+      this.#tellClosed(this.#handlers);
+    }
   }
 
   #deliver(handlers: SessionHandlers, event: WireEvent): void {

@@ -110,7 +110,9 @@ export function dataOf<T>(event: WireEvent, schema: ZodType<T>): T {
     throw new WireError('invalid-data', `The payload of ${what} is not JSON`);
   }
   const result = schema.safeParse(value);
-  if (result.success) return result.data;
+  if (result.success) {
+    return result.data;
+  }
   const [issue] = result.error.issues;
   const where = issue === undefined ? '' : `: ${issue.path.join('.') || '(root)'}: ${issue.message}`;
   const quoted = where.length > quotedCharacters ? `${where.slice(0, quotedCharacters)}…` : where;
@@ -128,12 +130,20 @@ function depthOf(json: Uint8Array): number {
   for (let at = 0; at < json.length; at++) {
     const byte = json[at];
     if (isText) {
-      if (byte === backslash) at++;
-      else if (byte === quote) isText = false;
-    } else if (byte === quote) isText = true;
+      if (byte === backslash) {
+        at++;
+      } else if (byte === quote) {
+        isText = false;
+      }
+    } else if (byte === quote) {
+      isText = true;
+    }
     // { and [ are 0x7b and 0x5b, } and ] are 0x7d and 0x5d.
-    else if (byte === 0x7b || byte === 0x5b) deepest = Math.max(deepest, ++depth);
-    else if (byte === 0x7d || byte === 0x5d) depth--;
+    else if (byte === 0x7b || byte === 0x5b) {
+      deepest = Math.max(deepest, ++depth);
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth--;
+    }
   }
   return deepest;
 }

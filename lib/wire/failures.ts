@@ -4,14 +4,20 @@ import { GrpcError, grpcStatus } from './grpc/status.ts';
 
 /** Puts a failure to connect, or the end of a connection, into words for whoever operates the agent. */
 export function explainFailure(error: unknown, server: string, broken: Error | undefined): WireError {
-  if (error instanceof WireError) return error;
+  if (error instanceof WireError) {
+    return error;
+  }
   if (error instanceof GrpcError) {
-    if (!error.isConnectionLoss) return explainStatus(error, server);
+    if (!error.isConnectionLoss) {
+      return explainStatus(error, server);
+    }
     // A call that broke off says nothing by itself; what TLS or TCP said does.
     const reason = broken ?? new Error(error.details, { cause: error });
     return explainConnection(reason, server) ?? unreachable(server, reason);
   }
-  if (codeOf(error) !== '') return explainConnection(error, server) ?? unreachable(server, error);
+  if (codeOf(error) !== '') {
+    return explainConnection(error, server) ?? unreachable(server, error);
+  }
   const why = error instanceof Error ? error.message : String(error);
   return new WireError('protocol', `The connection to ${server} failed: ${why}`, { cause: error });
 }

@@ -215,8 +215,11 @@ test.each([
   const { accessToken } = await tokens.issue(identity);
   const peer = peerWith(holder === undefined ? undefined : certificates[holder], encrypted);
   const answer = gatekeeper({ matchCertificateSubject: true }).identify(callWith(accessToken), peer);
-  if (isTaken) expect(await answer).toEqual(identity);
-  else await expect(answer).rejects.toEqual(invalid);
+  if (isTaken) {
+    expect(await answer).toEqual(identity);
+  } else {
+    await expect(answer).rejects.toEqual(invalid);
+  }
   expect(refused).toEqual(isTaken ? [] : ['wrong-certificate']);
   expect(await gatekeeper().identify(callWith(accessToken), peer)).toEqual(identity);
 });

@@ -36,7 +36,9 @@ export class Gatekeeper {
     const { logger, tokens, version, principalNamespace } = this.#options;
     const message = AuthRequestMessage.decode(bytes);
     const { mode } = message;
-    if (!isAgentMode(mode)) throw new GrpcError(grpcStatus.unknown, `unknown agent mode: ${mode.slice(0, 64)}`);
+    if (!isAgentMode(mode)) {
+      throw new GrpcError(grpcStatus.unknown, `unknown agent mode: ${mode.slice(0, 64)}`);
+    }
     const request: AuthRequest = { ...message, mode };
     const about = { peer: peer.address, method: shortened(message.method), mode, version: shortened(message.version) };
     let agent: string;
@@ -45,7 +47,9 @@ export class Gatekeeper {
     } catch (error) {
       throw this.#refusal(error, peer, about, answers.authenticationFailed);
     }
-    if (message.version === '') throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
+    if (message.version === '') {
+      throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
+    }
     const identity: AgentIdentity = { agent, mode };
     try {
       await this.#options.authorize?.(identity, peer);
@@ -77,7 +81,9 @@ export class Gatekeeper {
     const { tokens, principalNamespace, matchCertificateSubject } = this.#options;
     try {
       const token = call.header('authorization');
-      if (!token) throw new AuthError('bad-token', 'The call carries no token');
+      if (!token) {
+        throw new AuthError('bad-token', 'The call carries no token');
+      }
       const identity = await tokens.verifyAccess(token);
       const { agent } = identity;
       if (agent === principalNamespace) {
@@ -111,11 +117,15 @@ export class Gatekeeper {
       };
       this.#options.logger.warn({ ...about, ...known }, `An agent is refused: ${error.message}`);
       this.#options.refused?.(code, peer);
-      if (code === 'too-many-logins') return new GrpcError(grpcStatus.unavailable, answers.tooManyLogins);
+      if (code === 'too-many-logins') {
+        return new GrpcError(grpcStatus.unavailable, answers.tooManyLogins);
+      }
       const reason = error.answer === undefined ? '' : `: ${error.answer}`;
       return new GrpcError(grpcStatus.unauthenticated, `${answer}${reason}`);
     }
-    if (error instanceof GrpcError) return error;
+    if (error instanceof GrpcError) {
+      return error;
+    }
     this.#options.logger.error({ ...about, err: error }, 'Checking an agent failed');
     return new GrpcError(grpcStatus.unavailable, 'the principal cannot check credentials now');
   }

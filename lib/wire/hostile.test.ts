@@ -20,7 +20,9 @@ const tokens = TokenAuthority.fromPem(createSigningKey());
 const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -89,7 +91,9 @@ test('streams that are reset at any moment do not harm the server', async () => 
   const { session, server } = await start();
   for (let round = 0; round < 200; round++) {
     const { stream } = await subscribe(session);
-    if (round % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (round % 2 === 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     stream.close(constants.NGHTTP2_CANCEL);
     const plain = session.request({ ':path': '/', ':method': 'GET' });
     plain.on('error', () => undefined);
@@ -194,13 +198,17 @@ test('an agent that sends without end is made to wait, and its end is noticed al
     const { stream } = await subscribe(client);
     const message = frame(heartbeat);
     const many = Buffer.concat(Array.from({ length: 1000 }, () => message));
-    for (let sent = 0; sent < 16 * 1024 * 1024; sent += many.length) stream.write(many);
+    for (let sent = 0; sent < 16 * 1024 * 1024; sent += many.length) {
+      stream.write(many);
+    }
     await until(() => expect(events).toBeGreaterThan(0));
     return stream;
   };
   const stream = await flood(session);
   // What is not taken stays with the sender, beyond what may be under way; other calls go on.
-  for (let round = 0; round < 10; round++) expect((await call(session, '/nobody/Nothing').status).code).toBe('12');
+  for (let round = 0; round < 10; round++) {
+    expect((await call(session, '/nobody/Nothing').status).code).toBe('12');
+  }
   expect(session.socket.bytesWritten).toBeLessThan(3 * 1024 * 1024);
   expect(events * heartbeat.length).toBeLessThan(1024 * 1024);
   expect(closed).toBe(0);
@@ -267,7 +275,9 @@ test.each([false, true])(
       expect(refusals).toEqual(['too-many-connections', 'too-many-connections', 'too-many-connections']),
     );
     expect(server.connectedAgents()).toEqual(['one']);
-    for (const socket of others) socket.destroy();
+    for (const socket of others) {
+      socket.destroy();
+    }
     await until(async () => {
       const late = connect(`http://127.0.0.1:${server.port}`);
       late.on('error', () => undefined);
@@ -329,7 +339,9 @@ test.each([
   });
   const ping = () => new Promise<void>((resolve) => session.ping(() => resolve()));
   // The first one after the server has sent something is free, the second is the first to be measured, the third strike counts.
-  for (let count = 0; !isCutOff && count < most; count++) await ping();
+  for (let count = 0; !isCutOff && count < most; count++) {
+    await ping();
+  }
   const [code, , data] = await goaway;
   expect(code).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   expect(String(data)).toBe('too_many_pings');
@@ -348,7 +360,9 @@ test('pings are free where the server has something to say, and while they come 
   // Two that come too early are forgiven with the next thing that is said.
   for (let round = 0; round < 4; round++) {
     sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
-    for (let count = 0; count < 3; count++) await ping();
+    for (let count = 0; count < 3; count++) {
+      await ping();
+    }
   }
   sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
   for (let count = 0; count < 5; count++) {
@@ -391,7 +405,9 @@ test('a stranger may have few calls open, an agent many', async () => {
   const held = Array.from({ length: 12 }, () => call(session, '/authapi.Authentication/Authenticate'));
   await until(() => expect(held.filter(({ stream }) => stream.closed)).toHaveLength(4));
   expect(held.slice(8).map(({ stream }) => stream.rstCode)).toEqual(Array(4).fill(constants.NGHTTP2_REFUSED_STREAM));
-  for (const { stream } of held) stream.close();
+  for (const { stream } of held) {
+    stream.close();
+  }
   const events = await subscribe(session);
   await until(() => expect(session.remoteSettings.maxConcurrentStreams).toBe(1_000));
   const { accessToken: authorization } = await tokens.issue({ agent: 'one', mode: 'managed' });

@@ -31,7 +31,9 @@ const heartbeatBytes = Event.encode({ event: encodeEvent(heartbeat) }).finish();
 
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -98,7 +100,9 @@ class RawWebSocket {
       payload.length < 126
         ? Buffer.from([payload.length])
         : Buffer.from([127, 0, 0, 0, 0, ...new Uint8Array(new Uint32Array([payload.length]).buffer).reverse()]);
-    if (this.#isClient) length[0] = (length[0] ?? 0) | 0x80;
+    if (this.#isClient) {
+      length[0] = (length[0] ?? 0) | 0x80;
+    }
     const mask = this.#isClient ? randomBytes(4) : Buffer.alloc(0);
     const body = this.#isClient ? payload.map((byte, index) => byte ^ (mask[index % 4] ?? 0)) : payload;
     this.#socket.write(Buffer.concat([Buffer.from([0x80 | opcode]), length, mask, body]));
@@ -112,7 +116,9 @@ class RawWebSocket {
     this.#buffered = Buffer.concat([this.#buffered, chunk]);
     for (;;) {
       const bytes = this.#buffered;
-      if (bytes.length < 2) return;
+      if (bytes.length < 2) {
+        return;
+      }
       const opcode = (bytes[0] ?? 0) & 0x0f;
       const isMasked = ((bytes[1] ?? 0) & 0x80) !== 0;
       let length = (bytes[1] ?? 0) & 0x7f;
@@ -125,14 +131,19 @@ class RawWebSocket {
         at = 10;
       }
       const mask = isMasked ? bytes.subarray(at, at + 4) : undefined;
-      if (mask !== undefined) at += 4;
-      if (bytes.length < at + length) return;
+      if (mask !== undefined) {
+        at += 4;
+      }
+      if (bytes.length < at + length) {
+        return;
+      }
       expect(isMasked).toBe(!this.#isClient);
       const body = bytes.subarray(at, at + length);
       const payload = mask === undefined ? body : Buffer.from(body.map((byte, index) => byte ^ (mask[index % 4] ?? 0)));
       this.#buffered = bytes.subarray(at + length);
-      if (opcode === 2) this.messages.push(Buffer.from(payload));
-      else if (opcode === 8) {
+      if (opcode === 2) {
+        this.messages.push(Buffer.from(payload));
+      } else if (opcode === 8) {
         this.closeCode = payload.readUInt16BE(0);
         this.send(payload, 8);
       } else if (opcode === 9) {
@@ -166,7 +177,9 @@ async function upgrade(path: string, headers: Record<string, string> = {}) {
     const take = (chunk: Buffer) => {
       seen = Buffer.concat([seen, chunk]);
       const end = seen.indexOf('\r\n\r\n');
-      if (end < 0) return;
+      if (end < 0) {
+        return;
+      }
       socket.off('data', take);
       resolve([seen.subarray(0, end).toString(), seen.subarray(end + 4)]);
     };
@@ -184,7 +197,9 @@ const authRequest = AuthRequest.encode(
 
 /** What a metadata frame says. */
 function metadata(message: Buffer | undefined): string[] {
-  if (message === undefined) throw new Error('no message');
+  if (message === undefined) {
+    throw new Error('no message');
+  }
   expect(message[0]).toBe(0x80);
   expect(message.readUInt32BE(1)).toBe(message.length - 5);
   return message.subarray(5).toString().split('\r\n');
@@ -403,7 +418,9 @@ async function startRawPrincipal(answer: (path: string, webSocket: RawWebSocket,
     const take = (chunk: Buffer) => {
       seen = Buffer.concat([seen, chunk]);
       const end = seen.indexOf('\r\n\r\n');
-      if (end < 0) return;
+      if (end < 0) {
+        return;
+      }
       socket.off('data', take);
       const head = seen.subarray(0, end).toString();
       heads.push(head);
@@ -442,11 +459,15 @@ test('our agent at a principal that speaks WebSocket as the originals do', async
         } else if (path.endsWith('/Authenticate')) {
           const pair = await tokens.issue({ agent: 'one', mode: 'managed' });
           const answer = AuthResponse.encode({ ...pair, version: '9', principalNamespace: 'argocd' }).finish();
-          for (const message of [head, frame(answer), ok]) webSocket.send(message);
+          for (const message of [head, frame(answer), ok]) {
+            webSocket.send(message);
+          }
         } else {
           versions++;
           const answer = VersionResponse.encode({ version: 'argocd-agent-9' }).finish();
-          for (const message of [head, frame(answer), ok]) webSocket.send(message);
+          for (const message of [head, frame(answer), ok]) {
+            webSocket.send(message);
+          }
         }
         webSocket.send(close, 8);
       },

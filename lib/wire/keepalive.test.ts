@@ -25,7 +25,9 @@ async function startProxy(port: number) {
     sockets.push(client, upstream);
     client.pipe(upstream);
     upstream.pipe(client);
-    for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    for (const socket of [client, upstream]) {
+      socket.on('error', () => undefined);
+    }
     // Neither side hears of what the other one does.
     client.on('close', () => isSilent || upstream.destroy());
     upstream.on('close', () => isSilent || client.destroy());
@@ -35,10 +37,14 @@ async function startProxy(port: number) {
     port: (proxy.address() as AddressInfo).port,
     goSilent() {
       isSilent = true;
-      for (const socket of sockets) socket.unpipe();
+      for (const socket of sockets) {
+        socket.unpipe();
+      }
     },
     stop() {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets) {
+        socket.destroy();
+      }
       proxy.close();
     },
   };

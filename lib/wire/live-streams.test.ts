@@ -25,7 +25,9 @@ beforeAll(async () => {
   material = await ca.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
 });
 afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
 });
 
 /** An agent connected to a principal that serves live streams so. */
@@ -85,7 +87,9 @@ test.each(['grpc', 'websocket'] as const)(
         logs: (stream) => ({
           message: ({ data, eof }) => {
             received.push(`${stream.agent}: ${data}`);
-            if (!eof) return;
+            if (!eof) {
+              return;
+            }
             stream.send(LogStreamResponse.fromPartial({ status: 200 }));
             stream.finish();
           },
@@ -114,8 +118,11 @@ test('a terminal speaks both ways; the principal ends it with a status, the agen
     logs: noLogs,
     terminal: (stream) => ({
       message: ({ data }) => {
-        if (String(data) === 'exit') stream.finish(grpcStatus.canceled, 'the browser has left');
-        else stream.send(TerminalStreamData.fromPartial({ data: Buffer.from(`you said ${data}`) }));
+        if (String(data) === 'exit') {
+          stream.finish(grpcStatus.canceled, 'the browser has left');
+        } else {
+          stream.send(TerminalStreamData.fromPartial({ data: Buffer.from(`you said ${data}`) }));
+        }
       },
       closed: () => ends.push(stream.agent),
     }),
@@ -162,8 +169,9 @@ test('a principal that does not read makes the agent wait, in bounded memory', a
   const chunk = LogStreamData.fromPartial({ data: Buffer.alloc(64 * 1024) });
   let sent = 0;
   const fill = () => {
-    do sent++;
-    while (stream.send(chunk) && sent < 10_000);
+    do {
+      sent++;
+    } while (stream.send(chunk) && sent < 10_000);
   };
   stream.onDrain(fill);
   fill();

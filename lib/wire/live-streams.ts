@@ -116,7 +116,9 @@ export function serveLiveStream<In, Out>(
     { maxMessageBytes: Math.min(options.maxMessageBytes, call.maxMessageBytes) },
   );
   // Listening starts the reading, also of a stream that was paused from the start.
-  if (isPaused) call.pause();
+  if (isPaused) {
+    call.pause();
+  }
 }
 
 /** Uses a call to the principal as a live stream. */
@@ -128,7 +130,9 @@ export function openLiveStream<In, Out>(
   let isBroken = false;
   call.listen({
     message: (bytes) => {
-      if (isBroken) return;
+      if (isBroken) {
+        return;
+      }
       try {
         handlers.message(codecs.incoming.decode(bytes));
       } catch {

@@ -12,7 +12,9 @@ export const logStreamData = {
   encode(message: LogStreamData): { finish(): Uint8Array[] } {
     const { data, ...rest } = message;
     const others = LogStreamData.encode({ ...rest, data: none }).finish();
-    if (data.length === 0) return { finish: () => [others] };
+    if (data.length === 0) {
+      return { finish: () => [others] };
+    }
     const head = new BinaryWriter().uint32(dataTag).uint32(data.length).finish();
     return { finish: () => [others, head, data] };
   },
@@ -25,8 +27,9 @@ export const logStreamData = {
     while (reader.pos < reader.len) {
       const start = reader.pos;
       const tag = reader.uint32();
-      if (tag === dataTag) data = reader.bytes();
-      else {
+      if (tag === dataTag) {
+        data = reader.bytes();
+      } else {
         reader.skip(tag & 7, tag >>> 3);
         others.push(bytes.subarray(start, reader.pos));
       }

@@ -42,7 +42,9 @@ export class LoggedIn {
 
   /** Starts a call that carries the access token, renewed first when it is about to end. */
   async call(path: string): Promise<ClientCall> {
-    if (secondsLeft(this.#accessToken) <= renewBelowSeconds) await this.#renew();
+    if (secondsLeft(this.#accessToken) <= renewBelowSeconds) {
+      await this.#renew();
+    }
     return this.#transport.call(path, { authorization: this.#accessToken });
   }
 
@@ -52,9 +54,13 @@ export class LoggedIn {
    */
   async #renew(): Promise<void> {
     const response = (await answered(() => this.#refresh())) ?? (await answered(this.#authenticate));
-    if (response === undefined) return;
+    if (response === undefined) {
+      return;
+    }
     this.#accessToken = response.accessToken;
-    if (response.refreshToken !== '') this.#refreshToken = response.refreshToken;
+    if (response.refreshToken !== '') {
+      this.#refreshToken = response.refreshToken;
+    }
   }
 
   async #refresh(): Promise<AuthResponse> {
@@ -68,7 +74,9 @@ async function answered(ask: () => Promise<AuthResponse>): Promise<AuthResponse 
   try {
     return await ask();
   } catch (error) {
-    if (error instanceof GrpcError) return undefined;
+    if (error instanceof GrpcError) {
+      return undefined;
+    }
     throw error;
   }
 }
@@ -95,7 +103,9 @@ export async function logIn(
   try {
     response = await authenticate(versions.adopted ?? options.version);
   } catch (error) {
-    if (!(error instanceof GrpcError) || error.code !== grpcStatus.failedPrecondition) throw error;
+    if (!(error instanceof GrpcError) || error.code !== grpcStatus.failedPrecondition) {
+      throw error;
+    }
     const version = await askVersion(transport, signal);
     options.logger.info({ principal: version, ours: options.version }, 'The principal insists on its own version');
     response = await authenticate(version);
@@ -114,7 +124,9 @@ function agentOf(token: string): string {
   try {
     const { sub } = decodeJwt(token);
     const subject: unknown = JSON.parse(sub ?? '');
-    if (typeof subject === 'object' && subject !== null && 'clientID' in subject) return String(subject.clientID);
+    if (typeof subject === 'object' && subject !== null && 'clientID' in subject) {
+      return String(subject.clientID);
+    }
   } catch (cause) {
     throw new WireError('protocol', 'The principal gave us a token that cannot be read', { cause });
   }

@@ -96,7 +96,9 @@ function event(
 ): WireEvent {
   const { resourceId, eventId, subject, payload } = content;
   const extensions: Record<string, string> = { resourceid: resourceId, eventid: eventId };
-  if (origin.principalUid !== undefined) extensions.principaluid = origin.principalUid;
+  if (origin.principalUid !== undefined) {
+    extensions.principaluid = origin.principalUid;
+  }
   return {
     type,
     target,

@@ -46,7 +46,9 @@ beforeAll(async () => {
 
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 
@@ -271,7 +273,9 @@ test.each(transports)(
     await until(() => expect(agent.streams).toHaveLength(1));
     const [stream] = agent.streams;
     const session = principal.sessions[0];
-    if (stream === undefined || session === undefined) throw new Error('no stream');
+    if (stream === undefined || session === undefined) {
+      throw new Error('no stream');
+    }
     const directions = [
       { sender: stream, reader: session.stream, got: principal.received, source: { source: agentSource } },
       { sender: session.stream, reader: stream, got: agent.received, source: { source: principalSource } },

@@ -6,7 +6,9 @@ import { acknowledgement, agentSource, heartbeatEvent, type ObservedCall, runWir
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const stop of stops.splice(0).reverse()) await stop();
+  for (const stop of stops.splice(0).reverse()) {
+    await stop();
+  }
 });
 
 /** What was seen, as `method: begun, sent, received, codes it ended with`. */
@@ -15,10 +17,15 @@ function tally(calls: readonly ObservedCall[]): Record<string, [number, number, 
   for (const { method, message, ended } of calls) {
     const row = result[method] ?? [0, 0, 0, ''];
     result[method] = row;
-    if (ended !== undefined) row[3] += ended.code;
-    else if (message === 'sent') row[1]++;
-    else if (message === 'received') row[2]++;
-    else row[0]++;
+    if (ended !== undefined) {
+      row[3] += ended.code;
+    } else if (message === 'sent') {
+      row[1]++;
+    } else if (message === 'received') {
+      row[2]++;
+    } else {
+      row[0]++;
+    }
   }
   return result;
 }
@@ -54,7 +61,9 @@ test.each(['grpc', 'websocket'] as const)('both sides count the same calls and m
     version: '1',
     agentNamespace: '',
     onConnected: (stream) => {
-      for (let count = 0; count < 3; count++) stream.send(heartbeatEvent({ source: agentSource }));
+      for (let count = 0; count < 3; count++) {
+        stream.send(heartbeatEvent({ source: agentSource }));
+      }
       return { event: () => answers++, closed: () => undefined };
     },
     called: (call) => atClient?.push(call),

@@ -30,7 +30,9 @@ export function observeCall(
 ): void {
   const type = types.get(path);
   const [, service, method] = path.split('/');
-  if (type === undefined || service === undefined || method === undefined) return;
+  if (type === undefined || service === undefined || method === undefined) {
+    return;
+  }
   const began = performance.now();
   const received: ObservedCall = { service, method, type, message: 'received' };
   const sent: ObservedCall = { service, method, type, message: 'sent' };

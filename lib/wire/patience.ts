@@ -21,7 +21,9 @@ export class Patience {
   /** An attempt failed after so many milliseconds. */
   failedAfter(ms: number): void {
     // One that failed sooner, failed for another reason.
-    if (ms >= this.#ms) this.#ms = Math.min(2 * this.#ms, longestMs);
+    if (ms >= this.#ms) {
+      this.#ms = Math.min(2 * this.#ms, longestMs);
+    }
   }
 
   /** The principal has taken the connection. */

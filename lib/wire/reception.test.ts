@@ -98,7 +98,9 @@ describe('messages that do not come to their end', () => {
   const stops: (() => unknown)[] = [];
   const received: string[] = [];
   afterEach(async () => {
-    for (const stop of stops.splice(0).reverse()) await stop();
+    for (const stop of stops.splice(0).reverse()) {
+      await stop();
+    }
     received.length = 0;
   });
 
@@ -159,7 +161,9 @@ describe('messages that do not come to their end', () => {
     const status = new Promise<string>((resolve) => {
       socket.on('message', (data) => {
         const text = String(data);
-        if (text.includes('Grpc-Message')) resolve(text);
+        if (text.includes('Grpc-Message')) {
+          resolve(text);
+        }
       });
     });
     await new Promise((resolve) => socket.once('open', resolve));

@@ -43,14 +43,18 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
   while (!signal.aborted) {
     const began = performance.now();
     const ended = await runConnection(options, learned, successor);
-    if (signal.aborted) break;
+    if (signal.aborted) {
+      break;
+    }
     if ('transport' in ended) {
       successor = ended;
       continue;
     }
     successor = undefined;
     const error = ended;
-    if (performance.now() - began >= goodAfterMs) backoff.reset();
+    if (performance.now() - began >= goodAfterMs) {
+      backoff.reset();
+    }
     const retryInMs = backoff.next();
     const hint = error.hint === undefined ? undefined : { hint: error.hint };
     logger.warn({ server, code: error.code, ...hint, retryInMs }, error.message);
@@ -140,7 +144,9 @@ async function inTimeForLogin<T>(
   try {
     return await what();
   } catch (error) {
-    if (!isLate) throw error;
+    if (!isLate) {
+      throw error;
+    }
     const message = `The principal at ${options.server} did not answer the login within ${loginMs / 1000} s`;
     throw new WireError('unreachable', message, { cause: error });
   } finally {
@@ -210,7 +216,9 @@ function followStream(
     });
     let isTaken = false;
     const taken = () => {
-      if (isTaken || call.isOver) return;
+      if (isTaken || call.isOver) {
+        return;
+      }
       isTaken = true;
       logger.info({ server, ...principal }, 'Connected to the principal');
       try {
@@ -226,7 +234,9 @@ function followStream(
       isPreparing = true;
       const prepared = await prepareSuccessor(options, learned);
       isPreparing = false;
-      if (prepared === undefined) return;
+      if (prepared === undefined) {
+        return;
+      }
       if (call.isOver) {
         prepared.transport.destroy();
         return;
@@ -236,7 +246,9 @@ function followStream(
       stream.close();
     };
     const certificate = new CertificateWatch(tls, options.tls, () => {
-      if (!isPreparing && successor === undefined) void changeOver();
+      if (!isPreparing && successor === undefined) {
+        void changeOver();
+      }
     });
     const onAbort = () => stream.close();
     signal.addEventListener('abort', onAbort, { once: true });
@@ -316,7 +328,9 @@ function parseServer(server: string): { host: string; port: number } {
 }
 
 async function endOf(status: GrpcError | undefined, transport: GrpcTransport | undefined, server: string) {
-  if (status === undefined) return new WireError('closed', `The principal at ${server} ended the stream`);
+  if (status === undefined) {
+    return new WireError('closed', `The principal at ${server} ended the stream`);
+  }
   return explain(status, transport, server);
 }
 

@@ -100,11 +100,15 @@ class Principal {
   }
 
   endAll(reason: string): void {
-    for (const session of [...this.#sessions.values()]) session.stream.close(reason);
+    for (const session of [...this.#sessions.values()]) {
+      session.stream.close(reason);
+    }
   }
 
   serve(call: ServerCall, connection: ServerConnection): void {
-    if (this.#options.called !== undefined) observeCall(call, call.path, this.#options.called);
+    if (this.#options.called !== undefined) {
+      observeCall(call, call.path, this.#options.called);
+    }
     const peer = peerOf(call, connection);
     const problem = this.#certificateProblem(connection);
     if (problem !== undefined) {
@@ -156,7 +160,9 @@ class Principal {
 
   #certificateProblem(connection: ServerConnection): string | undefined {
     const { tls } = this.#options;
-    if (tls === 'plaintext' || !tls.requireClientCertificate) return undefined;
+    if (tls === 'plaintext' || !tls.requireClientCertificate) {
+      return undefined;
+    }
     return connection.certificateProblem ?? expiry(connection.certificate);
   }
 
@@ -170,7 +176,9 @@ class Principal {
       .identify(call, peer)
       .then((identity) => {
         connection.trust();
-        if (!call.isOver) accepted(identity);
+        if (!call.isOver) {
+          accepted(identity);
+        }
       })
       .catch((error: unknown) => {
         if (!(error instanceof GrpcError)) {
@@ -220,7 +228,9 @@ class Principal {
         unreadable: (error) => this.#refuseMessage(call, agent, error),
         halfClose: () => call.finish(),
         end: () => {
-          if (this.#sessions.get(agent) === entry) this.#sessions.delete(agent);
+          if (this.#sessions.get(agent) === entry) {
+            this.#sessions.delete(agent);
+          }
           entry.push?.finish(grpcStatus.unavailable, 'the event stream has ended');
           logger.info(about, 'An agent is disconnected');
           stream.finished(undefined);
@@ -256,7 +266,9 @@ class Principal {
           call.finish();
         },
         end: () => {
-          if (session.push === call) session.push = undefined;
+          if (session.push === call) {
+            session.push = undefined;
+          }
         },
       },
       { maxMessageBytes },
@@ -297,13 +309,17 @@ class Principal {
 }
 
 function isSameClient(one: ServerConnection, other: ServerConnection): boolean {
-  if (one.isShared || other.isShared) return one === other;
+  if (one.isShared || other.isShared) {
+    return one === other;
+  }
   return one.certificate?.fingerprint256 === other.certificate?.fingerprint256;
 }
 
 /** A connection may outlive the certificate that opened it. */
 function expiry(certificate: X509Certificate | undefined): string | undefined {
-  if (certificate === undefined || certificate.validToDate.getTime() > Date.now()) return undefined;
+  if (certificate === undefined || certificate.validToDate.getTime() > Date.now()) {
+    return undefined;
+  }
   return `the certificate expired on ${certificate.validTo}`;
 }
 

@@ -25,14 +25,20 @@ export function collectUnary(
   }, limits.timeoutMs).unref();
   const listener: CallListener = {
     message(bytes) {
-      if (request !== undefined) call.finish(grpcStatus.internal, 'the request has more than one message');
-      else request = bytes;
+      if (request !== undefined) {
+        call.finish(grpcStatus.internal, 'the request has more than one message');
+      } else {
+        request = bytes;
+      }
     },
     unreadable: (error) => call.fail(error),
     halfClose() {
       clearTimeout(timer);
-      if (request === undefined) call.finish(grpcStatus.internal, 'the request has no message');
-      else runUnary(call, request, answer);
+      if (request === undefined) {
+        call.finish(grpcStatus.internal, 'the request has no message');
+      } else {
+        runUnary(call, request, answer);
+      }
     },
     end: () => clearTimeout(timer),
   };

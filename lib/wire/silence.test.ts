@@ -19,7 +19,9 @@ class Connection extends EventEmitter {
   ping(answered: () => void): void {
     this.pings++;
     this.socket.bytesWritten += 17;
-    if (!this.isAlive) return;
+    if (!this.isAlive) {
+      return;
+    }
     this.socket.bytesRead += 17;
     answered();
   }
@@ -42,14 +44,18 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  for (const stop of onStop.splice(0)) stop();
+  for (const stop of onStop.splice(0)) {
+    stop();
+  }
   vi.useRealTimers();
 });
 
 /** Milliseconds until the connection is given up. */
 async function givenUpAfter(): Promise<number> {
   const began = performance.now();
-  while (!connection.destroyed && performance.now() - began < 60 * second) await vi.advanceTimersByTimeAsync(100);
+  while (!connection.destroyed && performance.now() - began < 60 * second) {
+    await vi.advanceTimersByTimeAsync(100);
+  }
   return performance.now() - began;
 }
 

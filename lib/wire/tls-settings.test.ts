@@ -75,6 +75,9 @@ test.each([
   );
   client.destroy();
   server.close();
-  if (version === undefined) expect(agreed).toBeUndefined();
-  else expect(agreed).toEqual([version, expect.stringMatching(cipher ?? /./)]);
+  if (version === undefined) {
+    expect(agreed).toBeUndefined();
+  } else {
+    expect(agreed).toEqual([version, expect.stringMatching(cipher ?? /./)]);
+  }
 });

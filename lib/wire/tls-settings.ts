@@ -86,15 +86,21 @@ export function cipherSuiteCatalogue(): string {
 }
 
 function versionOf(name: string): TlsVersion | undefined {
-  if (name === '') return undefined;
+  if (name === '') {
+    return undefined;
+  }
   const version = versions[name];
-  if (version === undefined) throw new RangeError(`TLS version ${name} is not supported`);
+  if (version === undefined) {
+    throw new RangeError(`TLS version ${name} is not supported`);
+  }
   return version;
 }
 
 function suiteOf(name: string, minVersion: string): Suite {
   const suite = suites.get(name);
-  if (suite === undefined) throw new RangeError(`no such cipher suite: ${name}`);
+  if (suite === undefined) {
+    throw new RangeError(`no such cipher suite: ${name}`);
+  }
   if (minVersion !== '' && !suite.versions.includes(minVersion)) {
     throw new RangeError(`cipher suite ${name} is not supported by minimum TLS version ${minVersion}`);
   }

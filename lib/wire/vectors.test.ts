@@ -61,7 +61,9 @@ function attributesOf(event: CloudEvent): Record<string, unknown> {
 
 function checkEvent(bytes: Buffer, recorded: RecordedEvent, line: Line): void {
   const { event } = Event.decode(bytes);
-  if (event === undefined) throw new Error('no event');
+  if (event === undefined) {
+    throw new Error('no event');
+  }
   expect(event).toMatchObject({
     type: recorded.type,
     id: recorded.id ?? '',
@@ -115,7 +117,9 @@ function plainJson(message: object): Record<string, unknown> {
 
 function checkMessage(bytes: Buffer, line: Line): void {
   const codec = codecs[line.dir][line.rpc];
-  if (codec === undefined) throw new Error(`no message for ${line.dir} ${line.rpc}`);
+  if (codec === undefined) {
+    throw new Error(`no message for ${line.dir} ${line.rpc}`);
+  }
   const message = codec.decode(bytes);
   const recorded = Object.entries(line.decoded ?? {}).filter(([name]) => !name.endsWith('Text'));
   expect(plainJson(message)).toEqual(Object.fromEntries(recorded));
@@ -126,11 +130,16 @@ describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
   test.each(files)('%s: every message decodes, and encodes to the same meaning', (file) => {
     let checked = 0;
     for (const line of linesOf(file)) {
-      if (line.bytes === undefined) continue;
+      if (line.bytes === undefined) {
+        continue;
+      }
       const bytes = Buffer.from(line.bytes, 'base64');
       try {
-        if (line.rpc.startsWith('/eventstreamapi')) checkEvent(bytes, line.decoded as unknown as RecordedEvent, line);
-        else checkMessage(bytes, line);
+        if (line.rpc.startsWith('/eventstreamapi')) {
+          checkEvent(bytes, line.decoded as unknown as RecordedEvent, line);
+        } else {
+          checkMessage(bytes, line);
+        }
       } catch (error) {
         throw new Error(`${file}, message ${line.seq}: ${String(error)}`, { cause: error });
       }
@@ -144,7 +153,9 @@ describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
     for (const file of files) {
       const events = new Map<string, ReturnType<typeof decodeEvent>>();
       for (const line of linesOf(file)) {
-        if (line.bytes === undefined || !line.rpc.endsWith('/Subscribe')) continue;
+        if (line.bytes === undefined || !line.rpc.endsWith('/Subscribe')) {
+          continue;
+        }
         const event = decodeEvent(Event.decode(Buffer.from(line.bytes, 'base64')).event);
         const id = `${line.agent} ${event.resourceId} ${event.eventId} ${event.extensions.sentat ?? ''}`;
         if (event.type !== eventTypes.processed) {
@@ -154,7 +165,9 @@ describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
         const acknowledged = events.get(
           `${line.dir === 'agent->principal' ? 'principal->agent' : 'agent->principal'} ${id}`,
         );
-        if (acknowledged === undefined) continue;
+        if (acknowledged === undefined) {
+          continue;
+        }
         expect({ ...acknowledgement(acknowledged, event.source), data: event.data }).toEqual(event);
         matched++;
       }
@@ -166,13 +179,20 @@ describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
     const requested = new Set<unknown>();
     const computed = new Set<string>();
     for (const line of files.flatMap(linesOf)) {
-      if (line.bytes === undefined || !line.rpc.endsWith('/Subscribe')) continue;
+      if (line.bytes === undefined || !line.rpc.endsWith('/Subscribe')) {
+        continue;
+      }
       const event = decodeEvent(Event.decode(Buffer.from(line.bytes, 'base64')).event);
-      if (event.type === eventTypes.requestUpdate)
+      if (event.type === eventTypes.requestUpdate) {
         requested.add(JSON.parse(Buffer.from(event.data).toString()).checksum);
-      if (event.target !== targets.application || event.data.length === 0) continue;
+      }
+      if (event.target !== targets.application || event.data.length === 0) {
+        continue;
+      }
       const { spec } = JSON.parse(Buffer.from(event.data).toString());
-      if (spec !== undefined) computed.add(specChecksum(spec));
+      if (spec !== undefined) {
+        computed.add(specChecksum(spec));
+      }
     }
     expect([...computed].filter((checksum) => requested.has(checksum))).not.toEqual([]);
   });

@@ -65,8 +65,12 @@ class TestPrincipal {
       async authenticate(request: AuthRequest, peer: PeerInfo) {
         principal.requests.push(request);
         const name = peer.certificate?.subject.replace('CN=', '') ?? request.credentials.name;
-        if (name === undefined) throw new AuthError('no-credentials', 'nobody');
-        if (name === 'stranger') throw new AuthError('bad-credentials', 'no cluster of this name', { agent: name });
+        if (name === undefined) {
+          throw new AuthError('no-credentials', 'nobody');
+        }
+        if (name === 'stranger') {
+          throw new AuthError('bad-credentials', 'no cluster of this name', { agent: name });
+        }
         return name;
       },
       matchCertificateSubject: true,
@@ -75,7 +79,9 @@ class TestPrincipal {
         return {
           event(event) {
             principal.received.push(event);
-            if (event.target !== targets.eventProcessed) session.stream.send(acknowledgement(event, principalSource));
+            if (event.target !== targets.eventProcessed) {
+              session.stream.send(acknowledgement(event, principalSource));
+            }
           },
           closed: () => principal.closed.push(session),
         };
@@ -111,7 +117,9 @@ class TestAgent {
         return {
           event: (event) => {
             this.received.push(event);
-            if (event.target !== targets.eventProcessed) stream.send(acknowledgement(event, agentSource));
+            if (event.target !== targets.eventProcessed) {
+              stream.send(acknowledgement(event, agentSource));
+            }
           },
           closed: (error) => this.closed.push(error),
         };
@@ -132,7 +140,9 @@ class TestAgent {
 
 let stops: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
-  for (const stop of stops.reverse()) await stop();
+  for (const stop of stops.reverse()) {
+    await stop();
+  }
   stops = [];
 });
 

@@ -48,7 +48,9 @@ export class Bodies {
     return {
       resume: () => expected.stream?.resume(),
       cancel: () => {
-        if (this.#expected.get(uuid) !== expected) return;
+        if (this.#expected.get(uuid) !== expected) {
+          return;
+        }
         this.#expected.delete(uuid);
         expected.stream?.finish(grpcStatus.canceled, 'client disconnected');
       },
@@ -60,7 +62,9 @@ export class Bodies {
     let uuid: string | undefined;
     let expected: Expected | undefined;
     const end = (error?: string) => {
-      if (uuid === undefined || expected === undefined) return;
+      if (uuid === undefined || expected === undefined) {
+        return;
+      }
       this.#expected.delete(uuid);
       const { reader } = expected;
       expected = undefined;
@@ -83,7 +87,9 @@ export class Bodies {
           stream.finish(grpcStatus.notFound, 'unknown request id');
           return;
         }
-        if (message.data.length > 0 && !expected.reader.data(message.data)) stream.pause();
+        if (message.data.length > 0 && !expected.reader.data(message.data)) {
+          stream.pause();
+        }
         this.#sweep.passed(message.data.length);
         if (message.error !== '') {
           stream.finish(grpcStatus.internal, message.error);
@@ -96,7 +102,9 @@ export class Bodies {
       },
       halfClosed: () => stream.finish(),
       closed: () => {
-        if (expected?.stream !== stream) return;
+        if (expected?.stream !== stream) {
+          return;
+        }
         expected.stream = undefined;
         expected.reader.lost();
       },

@@ -49,8 +49,12 @@ export class CallerNames {
     const name = authorization.startsWith('Bearer ')
       ? await this.#ofToken(authorization.slice('Bearer '.length))
       : commonNameOf(certificate);
-    if (name === '') throw new CallerRefusedError(401, 'authentication failed');
-    if (!agentName.test(name)) throw new CallerRefusedError(400, 'invalid agent name');
+    if (name === '') {
+      throw new CallerRefusedError(401, 'authentication failed');
+    }
+    if (!agentName.test(name)) {
+      throw new CallerRefusedError(400, 'invalid agent name');
+    }
     const other = namedIn(url).find((named) => named !== name);
     if (other !== undefined) {
       const named = other.slice(0, 63);
@@ -63,7 +67,9 @@ export class CallerNames {
     try {
       return await this.#tokens.verifyResourceProxy(token);
     } catch (error) {
-      if (!(error instanceof AuthError)) throw error;
+      if (!(error instanceof AuthError)) {
+        throw error;
+      }
       throw new CallerRefusedError(401, 'authentication failed');
     }
   }

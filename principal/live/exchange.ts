@@ -62,14 +62,18 @@ export class Exchange {
     const { eventId } = request;
     signal.throwIfAborted();
     const underWay = this.#underWay.get(agent) ?? new Set();
-    if (underWay.size >= mostPerAgent) return Promise.reject(new NoAnswerError('busy', agent));
+    if (underWay.size >= mostPerAgent) {
+      return Promise.reject(new NoAnswerError('busy', agent));
+    }
     return new Promise((resolve, reject) => {
       const finish = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', aborted);
         this.#pending.delete(eventId);
         underWay.delete(eventId);
-        if (underWay.size === 0) this.#underWay.delete(agent);
+        if (underWay.size === 0) {
+          this.#underWay.delete(agent);
+        }
       };
       const aborted = () => {
         finish();
@@ -77,22 +81,29 @@ export class Exchange {
       };
       const settle = (answer: WireEvent | NoAnswerError) => {
         finish();
-        if (answer instanceof NoAnswerError) reject(answer);
-        else resolve(answer);
+        if (answer instanceof NoAnswerError) {
+          reject(answer);
+        } else {
+          resolve(answer);
+        }
       };
       const timer = setTimeout(() => settle(new NoAnswerError('timeout', agent)), timeoutMs);
       signal.addEventListener('abort', aborted);
       this.#pending.set(eventId, { agent, settle });
       underWay.add(eventId);
       this.#underWay.set(agent, underWay);
-      if (!this.#send(agent, request)) settle(new NoAnswerError('disconnected', agent));
+      if (!this.#send(agent, request)) {
+        settle(new NoAnswerError('disconnected', agent));
+      }
     });
   }
 
   /** Takes an answer. False when nobody waits for it: it is late, or not from whom was asked. */
   answered(agent: string, answer: WireEvent): boolean {
     const pending = this.#pending.get(answer.eventId);
-    if (pending?.agent !== agent) return false;
+    if (pending?.agent !== agent) {
+      return false;
+    }
     pending.settle(answer);
     return true;
   }

@@ -19,7 +19,9 @@ export function firstMaterial<T>(
   options: { what: string; flag: string; off: string; logger: Logger; signal: AbortSignal },
 ): Promise<T | undefined> {
   const first = value();
-  if (first !== undefined) return Promise.resolve(first);
+  if (first !== undefined) {
+    return Promise.resolve(first);
+  }
   const { what, flag, off, logger, signal } = options;
   const missing = sources
     .filter(({ problem }) => problem !== undefined)
@@ -29,8 +31,12 @@ export function firstMaterial<T>(
   return new Promise((resolve) => {
     const heard = () => {
       const found = value();
-      if (found === undefined && !signal.aborted) return;
-      for (const unsubscribe of unsubscribes) unsubscribe();
+      if (found === undefined && !signal.aborted) {
+        return;
+      }
+      for (const unsubscribe of unsubscribes) {
+        unsubscribe();
+      }
       signal.removeEventListener('abort', heard);
       resolve(found);
     };

@@ -9,7 +9,9 @@ import { FakeStream } from './testing/fake-stream.ts';
 
 const clean: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
 });
 const wait = { timeout: 20_000, interval: 2 };
 const pod = { group: '', version: 'v1', namespace: 'shop', resource: 'pods', name: 'web', subresource: 'log' };
@@ -34,7 +36,9 @@ async function start(query: string, options: { isAway?: boolean } = {}) {
       connected: () => arrival.promise,
     };
     streamLog(context, 'a', pod, new URLSearchParams(query), response, left.signal).then((refusal) => {
-      if (refusal !== undefined) response.writeHead(refusal.status).end(refusal.text);
+      if (refusal !== undefined) {
+        response.writeHead(refusal.status).end(refusal.text);
+      }
       outcome.resolve(refusal);
     }, outcome.reject);
   }).listen(0, '127.0.0.1');

@@ -48,29 +48,48 @@ export async function streamLog(
   const isFollowed = isTrue('follow');
   const asked: Record<string, unknown> = { namespace, podName: name, timestamps: true };
   const container = query.get('container');
-  if (container !== null) asked.container = container;
+  if (container !== null) {
+    asked.container = container;
+  }
   const sinceTime = query.get('sinceTime');
-  if (sinceTime !== null) asked.sinceTime = sinceTime;
-  for (const key of booleans) if (isTrue(key)) asked[key] = true;
+  if (sinceTime !== null) {
+    asked.sinceTime = sinceTime;
+  }
+  for (const key of booleans) {
+    if (isTrue(key)) {
+      asked[key] = true;
+    }
+  }
   for (const key of numbers) {
     const value = query.get(key);
-    if (value !== null && /^\d{1,15}$/.test(value)) asked[key] = Number(value);
+    if (value !== null && /^\d{1,15}$/.test(value)) {
+      asked[key] = Number(value);
+    }
   }
   const deadline = isFollowed ? undefined : performance.now() + wholeMs;
   for (let vain = 0; vain < mostVainAttempts; ) {
     const before = lines.position;
     const end = await attempt(context, agent, asked, lines, response, signal, deadline);
     if (end.how === 'ended') {
-      if (end.error !== undefined && !response.headersSent) return refusalOf(end.error);
-      if (end.error === undefined) response.end(lines.end());
-      else response.destroy();
+      if (end.error !== undefined && !response.headersSent) {
+        return refusalOf(end.error);
+      }
+      if (end.error === undefined) {
+        response.end(lines.end());
+      } else {
+        response.destroy();
+      }
       return undefined;
     }
-    if (end.how === 'silent') break;
+    if (end.how === 'silent') {
+      break;
+    }
     const { position } = lines;
     vain = position === before ? vain + 1 : 0;
     // What is limited or was cut off at the start cannot be asked for from somewhere in between.
-    if (asked.limitBytes !== undefined) break;
+    if (asked.limitBytes !== undefined) {
+      break;
+    }
     if (position !== undefined) {
       asked.sinceTime = sinceTimeOf(position);
       delete asked.sinceSeconds;
@@ -84,8 +103,9 @@ export async function streamLog(
       break;
     }
   }
-  if (!response.headersSent)
+  if (!response.headersSent) {
     return { status: 504, text: statusText(504, `agent ${agent} did not send the log in time`) };
+  }
   response.destroy();
   return undefined;
 }
@@ -127,7 +147,9 @@ function attempt(
       opened: () => {
         // A log may be silent for as long as it likes; one that has an end must reach it.
         clearTimeout(timer);
-        if (deadline !== undefined) timer = setTimeout(() => settle({ how: 'silent' }), deadline - performance.now());
+        if (deadline !== undefined) {
+          timer = setTimeout(() => settle({ how: 'silent' }), deadline - performance.now());
+        }
       },
       data: (bytes) => {
         begin(response);
@@ -135,7 +157,9 @@ function attempt(
         return text.length === 0 || response.write(text);
       },
       ended: (error) => {
-        if (error === undefined) begin(response);
+        if (error === undefined) {
+          begin(response);
+        }
         settle({ how: 'ended', error });
       },
       lost: () => settle({ how: 'lost' }),
@@ -143,12 +167,16 @@ function attempt(
     const payload = { uuid, ...asked };
     const ids = { resourceId: uuid, eventId: uuid };
     const event = messageEvent(targets.containerLog, 'GET', payload, { source: principalSource }, ids);
-    if (!send(agent, event)) settle({ how: 'lost' });
+    if (!send(agent, event)) {
+      settle({ how: 'lost' });
+    }
   });
 }
 
 function begin(response: ServerResponse): void {
-  if (response.headersSent) return;
+  if (response.headersSent) {
+    return;
+  }
   response.writeHead(200, {
     'content-type': 'text/plain; charset=utf-8',
     'cache-control': 'no-cache, no-transform',
@@ -160,8 +188,9 @@ function begin(response: ServerResponse): void {
 function refusalOf(error: string): LogRefusal {
   try {
     const { kind, code } = JSON.parse(error) as { kind?: unknown; code?: unknown };
-    if (kind === 'Status' && typeof code === 'number' && code >= 400 && code < 600)
+    if (kind === 'Status' && typeof code === 'number' && code >= 400 && code < 600) {
       return { status: code, text: error };
+    }
   } catch {
     // Words, then.
   }

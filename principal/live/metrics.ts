@@ -59,11 +59,17 @@ export function liveMetrics(
     registers: [registry],
     collect() {
       this.reset();
-      for (const [agent, open] of terminals()) if (isMapped(agent)) this.set({ agent_name: agent }, open);
+      for (const [agent, open] of terminals()) {
+        if (isMapped(agent)) {
+          this.set({ agent_name: agent }, open);
+        }
+      }
     },
   });
   const count = (metric: Counter, agent: string, rest: Record<string, string> = {}) => {
-    if (isMapped(agent)) metric.inc({ agent_name: agent, ...rest });
+    if (isMapped(agent)) {
+      metric.inc({ agent_name: agent, ...rest });
+    }
   };
   return {
     resourceProxy: {
@@ -76,7 +82,9 @@ export function liveMetrics(
     },
     forgetAgent: (agent) => {
       proxied.remove({ agent_name: agent });
-      for (const reason of failures) notProxied.remove({ agent_name: agent, reason });
+      for (const reason of failures) {
+        notProxied.remove({ agent_name: agent, reason });
+      }
       for (const command of commands) {
         cached.remove({ agent_name: agent, command });
         notCached.remove({ agent_name: agent, command });

@@ -27,7 +27,9 @@ export async function proxyResources(options: {
   const { settings, credentials, live, tokens, blocklist, metrics, logger, signal } = options;
   const { resourceProxy, resourceProxyTrust } = credentials;
   const address = parseListen(settings.flags['resource-proxy-listen']);
-  if (resourceProxy === undefined || resourceProxyTrust === undefined || address === undefined) return;
+  if (resourceProxy === undefined || resourceProxyTrust === undefined || address === undefined) {
+    return;
+  }
   const material = (): ServerTls | undefined => {
     const [pair, clientCa] = [resourceProxy.value, resourceProxyTrust.value];
     const allowed = settings.tls === 'plaintext' ? {} : settings.tls.settings;
@@ -40,7 +42,9 @@ export async function proxyResources(options: {
     logger,
     signal,
   });
-  if (tls === undefined) return;
+  if (tls === undefined) {
+    return;
+  }
   const proxy = await live.serveResources({
     address,
     tls,
@@ -53,7 +57,9 @@ export async function proxyResources(options: {
   logger.info({ port: proxy.port }, 'resource proxy serves');
   const reload = () => {
     const next = material();
-    if (next === undefined) return;
+    if (next === undefined) {
+      return;
+    }
     try {
       proxy.setTls(next);
     } catch (error) {
@@ -65,7 +71,9 @@ export async function proxyResources(options: {
   // Changed while the port was being taken.
   reload();
   await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
+    if (signal.aborted) {
+      resolve();
+    }
     signal.addEventListener('abort', () => resolve());
   });
   await proxy.close();

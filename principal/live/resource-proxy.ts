@@ -155,12 +155,19 @@ async function serve(options: Context, request: IncomingMessage, response: Serve
     const agent = await callerOf(options, request);
     await forward(options, agent, request, response, gone.signal);
   } catch (error) {
-    if (gone.signal.aborted) return;
+    if (gone.signal.aborted) {
+      return;
+    }
     const [code, message] = refusalOf(error, options.logger);
-    if (response.headersSent) response.destroy();
+    if (response.headersSent) {
+      response.destroy();
+    }
     // Kubernetes' clients do not look for a Status in answers to these, but show a text.
-    else if (isDiscoveryPath(pathOf(request))) send(response, code, 'text/plain; charset=utf-8', message);
-    else send(response, code, json, statusText(code, message));
+    else if (isDiscoveryPath(pathOf(request))) {
+      send(response, code, 'text/plain; charset=utf-8', message);
+    } else {
+      send(response, code, json, statusText(code, message));
+    }
   }
 }
 
@@ -170,7 +177,9 @@ async function serveUpgrade(options: Context, request: IncomingMessage, socket: 
   try {
     const agent = await callerOf(options, request);
     const { resource, query } = targetOf(request);
-    if (!isTerminal(resource)) throw new Refusal(400, 'only terminals (pods/exec) are served over WebSocket');
+    if (!isTerminal(resource)) {
+      throw new Refusal(400, 'only terminals (pods/exec) are served over WebSocket');
+    }
     requireTerminal(options, agent, resource, request);
     upgrade(request, socket, head, (webSocket) =>
       runTerminal(options, agent, resource, new URLSearchParams(query), webSocket),
@@ -197,7 +206,9 @@ function targetOf({ method = '', url = '', headers }: IncomingMessage) {
   const question = url.indexOf('?');
   const path = pathOf({ url });
   const query = question < 0 ? '' : url.slice(question + 1);
-  if (!methods.has(method)) throw new Refusal(405, `${method} is not served by the resource proxy`);
+  if (!methods.has(method)) {
+    throw new Refusal(405, `${method} is not served by the resource proxy`);
+  }
   for (const name of Object.keys(headers)) {
     if (name.startsWith('impersonate-')) {
       // What is asked with fewer rights must not be done with more.
@@ -227,14 +238,18 @@ function requireTerminal(
   { namespace, name }: ResourcePath,
   request: IncomingMessage,
 ): void {
-  if (namespace === '' || name === '') throw new Refusal(400, 'Missing required parameters: namespace and pod');
+  if (namespace === '' || name === '') {
+    throw new Refusal(400, 'Missing required parameters: namespace and pod');
+  }
   if (!isConnected(agent)) {
     metrics.failed(agent, 'agent_disconnected');
     throw new NoAnswerError('disconnected', agent);
   }
   terminals.requireRoom(agent);
   const fault = handshakeFault(request);
-  if (fault !== undefined) throw new Refusal(...fault);
+  if (fault !== undefined) {
+    throw new Refusal(...fault);
+  }
 }
 
 async function forward(
@@ -255,9 +270,13 @@ async function forward(
     if (resource.namespace === '' || resource.name === '') {
       throw new Refusal(400, 'Missing required parameters: namespace and pod');
     }
-    if (!options.isConnected(agent)) throw new NoAnswerError('disconnected', agent);
+    if (!options.isConnected(agent)) {
+      throw new NoAnswerError('disconnected', agent);
+    }
     const refusal = await streamLog(options, agent, resource, new URLSearchParams(query), response, signal);
-    if (refusal !== undefined) send(response, refusal.status, json, refusal.text);
+    if (refusal !== undefined) {
+      send(response, refusal.status, json, refusal.text);
+    }
     return;
   }
   const body = await bodyOf(request);
@@ -297,12 +316,18 @@ async function forward(
   } catch (error) {
     expected.cancel();
     // Agents of the original know no such event, and carry the request out to its end.
-    if (options.understands.has(agent)) options.send(agent, cancellationOf(uuid));
+    if (options.understands.has(agent)) {
+      options.send(agent, cancellationOf(uuid));
+    }
     const reasons = { disconnected: 'agent_disconnected', timeout: 'timeout', busy: 'queue_missing' } as const;
-    if (error instanceof NoAnswerError) options.metrics.failed(agent, reasons[error.reason]);
+    if (error instanceof NoAnswerError) {
+      options.metrics.failed(agent, reasons[error.reason]);
+    }
     throw error;
   }
-  if (answer.status >= 400) options.metrics.failed(agent, 'agent_error');
+  if (answer.status >= 400) {
+    options.metrics.failed(agent, 'agent_error');
+  }
   const { status, contentType = json, streamed = false } = answer;
   if (streamed) {
     options.understands.add(agent);
@@ -314,10 +339,15 @@ async function forward(
   }
   expected.cancel();
   const isOurs = answer.contentType !== undefined;
-  if (isOurs) options.understands.add(agent);
-  else options.understands.delete(agent);
+  if (isOurs) {
+    options.understands.add(agent);
+  } else {
+    options.understands.delete(agent);
+  }
   if (!isOurs && status < 300) {
-    if (path === '/version') return send(response, 200, json, unknownVersion);
+    if (path === '/version') {
+      return send(response, 200, json, unknownVersion);
+    }
     if (isBeyondOriginal(path, query)) {
       throw new Refusal(501, `agent ${agent} is argocd-agent's own, which does not serve this`);
     }
@@ -346,14 +376,17 @@ class ResponseBody implements BodyReader {
   start(): void {
     const early = this.#early ?? [];
     this.#early = undefined;
-    for (const step of early) step();
+    for (const step of early) {
+      step();
+    }
     this.#expected?.resume();
   }
 
   data(bytes: Buffer): boolean {
     // Whoever waited for the whole of each piece would have the agent wait as often.
-    if (this.#early === undefined)
+    if (this.#early === undefined) {
       return this.#response.write(bytes) || this.#response.writableLength < mostQueuedBytes;
+    }
     this.#early.push(() => this.#response.write(bytes));
     return false;
   }
@@ -361,11 +394,17 @@ class ResponseBody implements BodyReader {
   ended(error?: string): void {
     const end = () => {
       // A body that breaks off must not look whole.
-      if (error === undefined) this.#response.end();
-      else this.#response.destroy();
+      if (error === undefined) {
+        this.#response.end();
+      } else {
+        this.#response.destroy();
+      }
     };
-    if (this.#early === undefined) end();
-    else this.#early.push(end);
+    if (this.#early === undefined) {
+      end();
+    } else {
+      this.#early.push(end);
+    }
   }
 
   lost(): void {
@@ -379,7 +418,9 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   let length = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
-    if (length > mostBodyBytes) throw new Refusal(413, `the body is larger than ${mostBodyBytes} bytes`);
+    if (length > mostBodyBytes) {
+      throw new Refusal(413, `the body is larger than ${mostBodyBytes} bytes`);
+    }
     parts.push(part);
   }
   return Buffer.concat(parts);
@@ -390,16 +431,24 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
  */
 function firstValues(query: string, contentType: string | undefined): Record<string, string> {
   const values: Record<string, string> = {};
-  for (const [key, value] of new URLSearchParams(query)) values[key] ??= value;
-  if (contentType?.includes('patch+json')) values['content-type'] = contentType;
+  for (const [key, value] of new URLSearchParams(query)) {
+    values[key] ??= value;
+  }
+  if (contentType?.includes('patch+json')) {
+    values['content-type'] = contentType;
+  }
   return values;
 }
 
 /** What agents of the original understand of a discovery path, and the path for those of ours. */
 function discoveryOf(path: string): { document: string; group?: string; version?: string } {
   const [, root, first = '', second = ''] = path.split('/');
-  if (root === 'api' && first !== '') return { document: path, version: first };
-  if (root === 'apis' && second !== '') return { document: path, group: first, version: second };
+  if (root === 'api' && first !== '') {
+    return { document: path, version: first };
+  }
+  if (root === 'apis' && second !== '') {
+    return { document: path, group: first, version: second };
+  }
   return { document: path };
 }
 
@@ -433,12 +482,16 @@ function send(response: ServerResponse, status: number, contentType: string, tex
 }
 
 function refusalOf(error: unknown, logger: Logger): [code: number, message: string] {
-  if (error instanceof Refusal) return [error.code, error.message];
+  if (error instanceof Refusal) {
+    return [error.code, error.message];
+  }
   if (error instanceof NoAnswerError) {
     const codes = { disconnected: 502, timeout: 504, busy: 429 } as const;
     return [codes[error.reason], error.message];
   }
-  if (error instanceof CallerRefusedError) return [error.status, error.message];
+  if (error instanceof CallerRefusedError) {
+    return [error.status, error.message];
+  }
   logger.error({ error }, 'a request to the resource proxy failed');
   return [500, 'the principal could not serve the request'];
 }

@@ -51,10 +51,16 @@ export class LiveAccess {
    * @throws WireError when it cannot be read
    */
   answered(agent: string, event: WireEvent): boolean {
-    if (this.#exchange.answered(agent, event)) return true;
-    if (event.target !== targets.redis) return false;
+    if (this.#exchange.answered(agent, event)) {
+      return true;
+    }
+    if (event.target !== targets.redis) {
+      return false;
+    }
     const { connectionUuid, body } = dataOf(event, redisResponse);
-    if (!body.pushFromSubscribe) return false;
+    if (!body.pushFromSubscribe) {
+      return false;
+    }
     this.#redisProxy?.news(agent, connectionUuid, body.pushFromSubscribe.channelName);
     return true;
   }
@@ -117,13 +123,18 @@ export class LiveAccess {
         settle();
       };
       const arrived = (name: string) => {
-        if (name === agent) done(resolve);
+        if (name === agent) {
+          done(resolve);
+        }
       };
       const aborted = () => done(() => reject(signal.reason));
       this.#arrivals.on('connected', arrived);
       signal.addEventListener('abort', aborted);
-      if (signal.aborted) aborted();
-      else if (this.#isConnected(agent)) done(resolve);
+      if (signal.aborted) {
+        aborted();
+      } else if (this.#isConnected(agent)) {
+        done(resolve);
+      }
     });
   }
 }

@@ -25,7 +25,9 @@ test.skipIf(!hasRecordings)('a recorded agent of the original finds its session,
   sessions.open('agent-managed', requestUuid, user);
   const stream = new FakeLiveStream<TerminalStreamData>('agent-managed');
   const handlers = sessions.serve(stream);
-  for (const message of messages) handlers.message(message);
+  for (const message of messages) {
+    handlers.message(message);
+  }
   expect(stream.ended).toBe(false);
   expect(shown[0]).toBe(' ');
   expect(shown.slice(1).every((text) => text.startsWith('stdout '))).toBe(true);

@@ -79,11 +79,15 @@ export class TerminalSessions {
           stream.finish(grpcStatus.notFound, 'unknown session');
           return;
         }
-        if (this.#sessions.get(uuid) === session) session.user.message(message);
+        if (this.#sessions.get(uuid) === session) {
+          session.user.message(message);
+        }
       },
       halfClosed: () => stream.finish(),
       closed: () => {
-        if (uuid === undefined || session === undefined || this.#sessions.get(uuid) !== session) return;
+        if (uuid === undefined || session === undefined || this.#sessions.get(uuid) !== session) {
+          return;
+        }
         this.#forget(uuid, session);
         session.user.lost();
       },
@@ -93,7 +97,9 @@ export class TerminalSessions {
   /** The agent's event stream has ended, and with it what was asked for on it. */
   disconnected(agent: string): void {
     for (const [uuid, session] of this.#sessions) {
-      if (session.agent !== agent) continue;
+      if (session.agent !== agent) {
+        continue;
+      }
       this.#forget(uuid, session);
       session.user.lost();
     }
@@ -101,14 +107,21 @@ export class TerminalSessions {
 
   /** Ends all. */
   stop(): void {
-    for (const { user } of [...this.#sessions.values()]) user.stopped();
+    for (const { user } of [...this.#sessions.values()]) {
+      user.stopped();
+    }
   }
 
   #forget(uuid: string, session: Session): void {
-    if (this.#sessions.get(uuid) !== session) return;
+    if (this.#sessions.get(uuid) !== session) {
+      return;
+    }
     this.#sessions.delete(uuid);
     const count = (this.#counts.get(session.agent) ?? 0) - 1;
-    if (count > 0) this.#counts.set(session.agent, count);
-    else this.#counts.delete(session.agent);
+    if (count > 0) {
+      this.#counts.set(session.agent, count);
+    } else {
+      this.#counts.delete(session.agent);
+    }
   }
 }

@@ -13,7 +13,9 @@ import { upgrade } from './upgrade.ts';
 
 const clean: (() => unknown)[] = [];
 afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
 });
 const wait = { timeout: 20_000, interval: 2 };
 
@@ -32,7 +34,9 @@ async function start(options: { idleMs?: number; query?: string; protocols?: str
     logger: createLogger({ destination: { write: (line) => void lines.push(line) } }),
   };
   const path = parseResourcePath('/api/v1/namespaces/shop/pods/web/exec');
-  if (path === undefined) throw new Error('the path is none');
+  if (path === undefined) {
+    throw new Error('the path is none');
+  }
   const server = createServer().listen(0, '127.0.0.1');
   server.on('upgrade', (request, socket, head) =>
     upgrade(request, socket, head, (webSocket) =>
@@ -250,7 +254,9 @@ test('an agent that reads slowly makes the viewer wait', async () => {
   stream.hasRoom = false;
   const sent = 400;
   const message = channelMessage(0, 'x'.repeat(16 * 1024));
-  for (let index = 0; index < sent; index++) viewer.send(message);
+  for (let index = 0; index < sent; index++) {
+    viewer.send(message);
+  }
   await vi.waitUntil(() => stream.sent.length > 0, wait);
   // What has been read when the agent says stop still comes, and then nothing.
   let before = -1;

@@ -108,14 +108,18 @@ class Terminal implements TerminalUser {
       this.#timers.push(this.#idle);
     }
     const opening = setTimeout(() => {
-      if (this.#stream !== undefined) return;
+      if (this.#stream !== undefined) {
+        return;
+      }
       this.#fail(504, `agent ${this.#agent} did not open the terminal in time`, 'the agent is late');
     }, openMs);
     this.#timers.push(opening);
     const ids = { resourceId: this.#uuid, eventId: this.#uuid };
     const payload = { uuid: this.#uuid, ...request };
     const event = messageEvent(targets.terminal, eventTypes.terminalRequest, payload, { source: principalSource }, ids);
-    if (!send(this.#agent, event)) this.lost();
+    if (!send(this.#agent, event)) {
+      this.lost();
+    }
   }
 
   opened(stream: ServerLiveStream<TerminalStreamData>): void {
@@ -126,10 +130,15 @@ class Terminal implements TerminalUser {
 
   message({ data, streamType, eof, error }: TerminalStreamData): void {
     this.#idle?.refresh();
-    if (data.length > 0) this.#output(data, streamType);
+    if (data.length > 0) {
+      this.#output(data, streamType);
+    }
     this.#isCommandOver = eof || error !== '';
-    if (error !== '') this.#end(statusOfWords(error), 'the command failed');
-    else if (eof) this.#end(this.#status ?? successStatus, 'the command has ended');
+    if (error !== '') {
+      this.#end(statusOfWords(error), 'the command failed');
+    } else if (eof) {
+      this.#end(this.#status ?? successStatus, 'the command has ended');
+    }
   }
 
   lost(): void {
@@ -143,35 +152,51 @@ class Terminal implements TerminalUser {
   /** From the agent. */
   #output(data: Buffer, streamType: string): void {
     if (streamType === 'error') {
-      if (data.length <= mostStatusBytes) this.#status = data.toString('utf8');
+      if (data.length <= mostStatusBytes) {
+        this.#status = data.toString('utf8');
+      }
       return;
     }
     const webSocket = this.#webSocket;
     const to = streamType === 'stderr' ? channel.stderr : channel.stdout;
     webSocket.send(channelMessage(to, data), () => {
-      if (webSocket.bufferedAmount <= mostWaitingBytes / 2) this.#stream?.resume();
+      if (webSocket.bufferedAmount <= mostWaitingBytes / 2) {
+        this.#stream?.resume();
+      }
     });
-    if (webSocket.bufferedAmount > mostWaitingBytes) this.#stream?.pause();
+    if (webSocket.bufferedAmount > mostWaitingBytes) {
+      this.#stream?.pause();
+    }
   }
 
   /** From the viewer. */
   #input(message: Buffer): void {
     const stream = this.#stream;
-    if (this.#isOver || stream === undefined) return;
+    if (this.#isOver || stream === undefined) {
+      return;
+    }
     this.#isAlive = true;
     const input = readInput(message);
     if (input === undefined) {
       this.#fail(400, 'the message is none of the streaming protocol of Kubernetes', 'the viewer is not understood');
       return;
     }
-    if (input.kind === 'nothing') return;
+    if (input.kind === 'nothing') {
+      return;
+    }
     this.#idle?.refresh();
     const requestUuid = this.#uuid;
     const say = (fields: Partial<TerminalStreamData>) => {
-      if (!stream.send(TerminalStreamData.fromPartial({ requestUuid, ...fields })) && !stream.ended) this.#pause();
+      if (!stream.send(TerminalStreamData.fromPartial({ requestUuid, ...fields })) && !stream.ended) {
+        this.#pause();
+      }
     };
-    if (input.kind === 'resize') say({ resize: true, ...input.size });
-    if (this.#isInputClosed) return;
+    if (input.kind === 'resize') {
+      say({ resize: true, ...input.size });
+    }
+    if (this.#isInputClosed) {
+      return;
+    }
     if (input.kind === 'closed') {
       this.#isInputClosed = true;
       say({ eof: true });
@@ -208,21 +233,31 @@ class Terminal implements TerminalUser {
 
   /** Tells the viewer how it ended. */
   #end(status: string, why: string): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      return;
+    }
     const webSocket = this.#webSocket;
     const text = hasStatus(webSocket.protocol) ? status : wordsOfStatus(status);
-    if (text !== '') webSocket.send(channelMessage(channel.error, text));
+    if (text !== '') {
+      webSocket.send(channelMessage(channel.error, text));
+    }
     this.#over(why);
   }
 
   #over(why: string): void {
-    if (this.#isOver) return;
+    if (this.#isOver) {
+      return;
+    }
     this.#isOver = true;
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const timer of this.#timers) {
+      clearTimeout(timer);
+    }
     this.#forget();
     const stream = this.#stream;
     // Agents of the original end the command only when they are told of an error.
-    if (!this.#isCommandOver) stream?.send(TerminalStreamData.fromPartial({ requestUuid: this.#uuid, error: why }));
+    if (!this.#isCommandOver) {
+      stream?.send(TerminalStreamData.fromPartial({ requestUuid: this.#uuid, error: why }));
+    }
     stream?.finish();
     stream?.resume();
     this.#webSocket.resume();

@@ -29,9 +29,15 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 export function handshakeFault(request: IncomingMessage): [code: number, message: string] | undefined {
   const { headers, method } = request;
   const isUpgrade = headers.connection?.split(',').some((option) => option.trim().toLowerCase() === 'upgrade');
-  if (!isUpgrade) return [400, 'terminals are served over WebSocket: the request has no `Connection: Upgrade`'];
-  if (!isWebSocket(request)) return [426, 'terminals are served over WebSocket alone: `Upgrade: websocket` is missing'];
-  if (method !== 'GET') return [405, `a WebSocket begins with GET, not ${method}`];
+  if (!isUpgrade) {
+    return [400, 'terminals are served over WebSocket: the request has no `Connection: Upgrade`'];
+  }
+  if (!isWebSocket(request)) {
+    return [426, 'terminals are served over WebSocket alone: `Upgrade: websocket` is missing'];
+  }
+  if (method !== 'GET') {
+    return [405, `a WebSocket begins with GET, not ${method}`];
+  }
   const offered = headers['sec-websocket-protocol'];
   // Without one the oldest is spoken.
   if (offered !== undefined && chosenProtocol(offered.split(',').map((name) => name.trim())) === undefined) {

@@ -38,7 +38,9 @@ export class ArgoCdStandIn {
       name: 'argocd',
       handler: (key) =>
         this.#reconcile(key).catch((error) => {
-          if (!isNotFound(error)) throw error;
+          if (!isNotFound(error)) {
+            throw error;
+          }
         }),
       backoff: { maxMs: 200 },
       logger,
@@ -57,15 +59,21 @@ export class ArgoCdStandIn {
   /** Lets operations that were held end. */
   release(): void {
     this.isHolding = false;
-    for (const one of this.#informer.list()) this.#queue.add(keyOf(one));
+    for (const one of this.#informer.list()) {
+      this.#queue.add(keyOf(one));
+    }
   }
 
   async #reconcile(key: string): Promise<void> {
     const one = await this.#client.get(applications, parseKey(key));
-    if (!one) return;
+    if (!one) {
+      return;
+    }
     const { finalizers = [], annotations, resourceVersion, deletionTimestamp } = one.metadata;
     if (deletionTimestamp) {
-      if (!finalizers.some(isArgoCdFinalizer)) return;
+      if (!finalizers.some(isArgoCdFinalizer)) {
+        return;
+      }
       await this.#patch(
         key,
         { metadata: { resourceVersion, finalizers: finalizers.filter((f) => !isArgoCdFinalizer(f)) } },
@@ -80,7 +88,9 @@ export class ArgoCdStandIn {
     const now = rfc3339(new Date());
     const state = one.status?.operationState;
     if (!one.operation) {
-      if (one.status?.health) return;
+      if (one.status?.health) {
+        return;
+      }
       await this.#patch(key, {
         status: { health: { status: 'Healthy' }, sync: { status: 'OutOfSync', revision: '' } },
       });
@@ -100,7 +110,9 @@ export class ArgoCdStandIn {
       );
       return;
     }
-    if (this.isHolding) return;
+    if (this.isHolding) {
+      return;
+    }
     await this.#patch(
       key,
       {
@@ -129,7 +141,9 @@ export class ArgoCdStandIn {
       await this.#client.mergePatch(applications, parseKey(key), patch);
     } catch (error) {
       done.splice(done.lastIndexOf(key), 1);
-      if (!isConflict(error)) throw error;
+      if (!isConflict(error)) {
+        throw error;
+      }
       this.#queue.add(key);
     }
   }

@@ -31,7 +31,9 @@ export class BasicFleet {
 
   /** The controller that runs. */
   get controller(): BasicController {
-    if (!this.#running) throw new Error('no controller is running');
+    if (!this.#running) {
+      throw new Error('no controller is running');
+    }
     return this.#running.controller;
   }
 
@@ -168,11 +170,14 @@ export class BasicFleet {
     await this.stop();
     this.argoCd.release();
     for (const one of await this.hub.list(applications)) {
-      if (one.metadata.finalizers)
+      if (one.metadata.finalizers) {
         await this.hub.mergePatch(applications, one.metadata, { metadata: { finalizers: null } });
+      }
       await this.hub.delete(applications, one.metadata);
     }
-    for (const work of await this.works()) await this.hub.delete(pullWorks, work.metadata);
+    for (const work of await this.works()) {
+      await this.hub.delete(pullWorks, work.metadata);
+    }
     await eventually('works to be gone', async () =>
       (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'),
     );
@@ -196,10 +201,16 @@ export function mortal(client: KubeClient): { client: KubeClient; death: Promise
   const proxy = new Proxy(client, {
     get: (target, property) => {
       const value = Reflect.get(target, property, target);
-      if (typeof value !== 'function') return value;
+      if (typeof value !== 'function') {
+        return value;
+      }
       return async (...args: [{ plural?: string }, ...unknown[]]) => {
-        if (isDead) throw new Error('dead');
-        if (!writes.has(property) || args[0].plural === 'events') return value.apply(target, args);
+        if (isDead) {
+          throw new Error('dead');
+        }
+        if (!writes.has(property) || args[0].plural === 'events') {
+          return value.apply(target, args);
+        }
         isDead = true;
         try {
           return await value.apply(target, args);

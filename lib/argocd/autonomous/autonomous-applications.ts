@@ -368,7 +368,9 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
 
   #acknowledge({ ref, message, again }: Intent): void {
     // It was acknowledged when it was carried out first.
-    if (message.type === 'terminate-operation' && again !== undefined) return;
+    if (message.type === 'terminate-operation' && again !== undefined) {
+      return;
+    }
     if (this.#deferred.get(ref.name)?.eventId !== message.eventId) {
       this.#connection?.acknowledge(message);
       // What is told after this is the answer, also when nothing came of it.

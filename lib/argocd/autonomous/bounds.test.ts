@@ -16,7 +16,9 @@ async function refusing() {
   const principal = new StagePrincipal(lab);
   principal.connect();
   lab.hub.intercept = (call) => {
-    if (call === 'create') throw Object.assign(new Error('never'), { status: 422, reason: 'Invalid' });
+    if (call === 'create') {
+      throw Object.assign(new Error('never'), { status: 422, reason: 'Invalid' });
+    }
   };
   return { lab, principal };
 }
@@ -25,7 +27,9 @@ test('what is refused costs bounded memory, however much an agent makes up', asy
   const { lab, principal } = await refusing();
   for (let index = 0; index < 1_200; index++) {
     principal.hear(says(`made-up-${index}`));
-    if (index % 50 === 0) await lab.run(1);
+    if (index % 50 === 0) {
+      await lab.run(1);
+    }
   }
   await lab.run(100);
   expect(principal.acknowledged).toHaveLength(1_200);

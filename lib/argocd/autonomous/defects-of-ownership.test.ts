@@ -132,7 +132,9 @@ describe('what cannot be done yet', () => {
     lab.hub.objects.cluster.missing.add('a');
     let mayBe = false;
     const ensureNamespace = async (namespace: string) => {
-      if (!mayBe) throw new Error('its name does not match the pattern');
+      if (!mayBe) {
+        throw new Error('its name does not match the pattern');
+      }
       lab.hub.objects.cluster.missing.delete(namespace);
     };
     const principal = new StagePrincipal(lab, { ensureNamespace });
@@ -183,8 +185,9 @@ describe('what cannot be done yet', () => {
     let calls = 0;
     lab.hub.intercept = (call) => {
       calls += call === 'patch' ? 1 : 0;
-      if (call === 'patch')
+      if (call === 'patch') {
         throw Object.assign(new Error('spec.source is required'), { status: 422, reason: 'Invalid' });
+      }
     };
     principal.hear(says('spec-update', own('old', { spec: { project: 'default' } })));
     await lab.run(3_600_000);
@@ -199,7 +202,9 @@ describe('what cannot be done yet', () => {
   test('what was never shown, and is gone when its agent comes back without memory of it, is not shown later', async () => {
     const lab = new Lab();
     lab.hub.intercept = (call) => {
-      if (call === 'create') throw Object.assign(new Error('no'), { status: 422, reason: 'Invalid' });
+      if (call === 'create') {
+        throw Object.assign(new Error('no'), { status: 422, reason: 'Invalid' });
+      }
     };
     const principal = new StagePrincipal(lab);
     const agent = new StageAgent(lab);

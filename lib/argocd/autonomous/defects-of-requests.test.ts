@@ -106,7 +106,9 @@ describe('requests', () => {
     agent.cluster.lagMs = 1_000;
     agent.cluster.objects.patch(local, { metadata: { annotations: { [annotations.refresh]: null } } });
     const [wish] = told(principal, 'spec-update');
-    if (wish !== undefined) agent.parts.receive({ ...wish, eventId: 'again' });
+    if (wish !== undefined) {
+      agent.parts.receive({ ...wish, eventId: 'again' });
+    }
     await lab.run(100);
     expect(refresh()).toBe('normal');
   });

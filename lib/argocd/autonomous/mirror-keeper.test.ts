@@ -46,7 +46,9 @@ test('a fight over a mirror is fought ever more slowly, and over with the mirror
 test('an agent whose word is done only on a later connection is asked whether it still holds', async () => {
   const { lab, principal, connection } = await alone();
   lab.hub.intercept = (call) => {
-    if (call === 'patch') throw new Error('connection reset');
+    if (call === 'patch') {
+      throw new Error('connection reset');
+    }
   };
   principal.hear(says('spec-update', 'p1'));
   await lab.run(100);

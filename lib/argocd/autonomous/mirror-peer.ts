@@ -87,7 +87,9 @@ export class MirrorPeer implements MirrorPart {
       {
         apply: (work, signal) => this.#apply(work, signal),
         acknowledge: (work) => {
-          if (work.is === 'message') this.#acknowledge(work);
+          if (work.is === 'message') {
+            this.#acknowledge(work);
+          }
         },
         laneOf: ({ name }) => name,
         idOf: ({ id }) => id,

@@ -190,7 +190,9 @@ describe.skipIf(!existsSync(folder))('recordings of Go peers', () => {
     });
     const earlier = all.slice(0, index).findLast(({ isFromAgent }) => isFromAgent);
     const request = all[index];
-    if (request === undefined || earlier === undefined) throw new Error(`no ${type} in ${file}`);
+    if (request === undefined || earlier === undefined) {
+      throw new Error(`no ${type} in ${file}`);
+    }
     const { uid: _, ...metadata } = earlier.message.object.metadata;
     const { uid } = agent.cluster.objects.create({ ...earlier.message.object, metadata }).metadata;
     // The cluster of the test gives out UIDs of its own.
@@ -248,7 +250,9 @@ class Replay extends LabCluster {
 
   show(now: Application | undefined, last: Application): void {
     const old = this.#now;
-    if (old === undefined && now === undefined) return;
+    if (old === undefined && now === undefined) {
+      return;
+    }
     this.#now = now;
     this.#listener({ old: now === undefined ? last : old, now });
   }

@@ -36,7 +36,9 @@ test('an operation whose setting had no answer, and that has ended since, is not
   const { objects } = agent.cluster;
   let times = 0;
   agent.cluster.intercept = (call, ref) => {
-    if (call !== 'patch' || ++times > 1) return;
+    if (call !== 'patch' || ++times > 1) {
+      return;
+    }
     objects.patch(ref, { operation, status: { operationState: running } });
     objects.patch(ref, { operation: null, status: { operationState: { phase: 'Succeeded' } } });
     throw new Error('connection reset');
@@ -58,7 +60,9 @@ test.each([
   await lab.run(100);
   let times = 0;
   agent.cluster.intercept = (call, ref) => {
-    if (call === 'patch' && ++times === 1) objects.patch(ref, { operation: next, status: { operationState } });
+    if (call === 'patch' && ++times === 1) {
+      objects.patch(ref, { operation: next, status: { operationState } });
+    }
   };
   lab.hub.objects.patch(hubRef, { status: { operationState: { phase: 'Terminating' } } });
   await lab.run(60_000);

@@ -84,11 +84,15 @@ export class Requests {
   }
 
   disconnected(): void {
-    for (const outbox of this.#outboxes) outbox.disconnected();
+    for (const outbox of this.#outboxes) {
+      outbox.disconnected();
+    }
   }
 
   writable(): void {
-    for (const outbox of this.#outboxes) outbox.writable();
+    for (const outbox of this.#outboxes) {
+      outbox.writable();
+    }
   }
 
   acknowledged({ resourceId, eventId }: { readonly resourceId: string; readonly eventId: string }): boolean {
@@ -100,7 +104,9 @@ export class Requests {
     if (mirror === undefined) {
       const wasKnown = [this.#operations, this.#triggers, this.#terminating].map((known) => known.delete(name));
       if (wasKnown.includes(true)) {
-        for (const outbox of this.#outboxes) outbox.changed(this.#key(name));
+        for (const outbox of this.#outboxes) {
+          outbox.changed(this.#key(name));
+        }
       }
       return;
     }
@@ -151,7 +157,9 @@ export class Requests {
 
   /** Stops all timers. */
   close(): void {
-    for (const outbox of this.#outboxes) outbox.close();
+    for (const outbox of this.#outboxes) {
+      outbox.close();
+    }
   }
 
   get #outboxes(): readonly Outbox<Application>[] {

@@ -398,7 +398,9 @@ export class AgentSync implements AgentKind<MirrorPart> {
   /** Something stands in the way: the principal's user must hear it. */
   #problem(ref: ObjectRef, message: string, retry: boolean): void {
     const again = retry ? () => this.#look(ref, undefined) : undefined;
-    if (!this.#troubles.met(placeOf(ref), message, again)) return;
+    if (!this.#troubles.met(placeOf(ref), message, again)) {
+      return;
+    }
     this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
     this.#reporter.problem(ref, message);
   }
@@ -439,9 +441,13 @@ export class AgentSync implements AgentKind<MirrorPart> {
   }
 
   #acknowledge(work: Work): void {
-    if (work.is !== 'message' && work.is !== 'operation') return;
+    if (work.is !== 'message' && work.is !== 'operation') {
+      return;
+    }
     const { ref, message } = work;
-    if (this.#operations.isOpen(ref, message)) return;
+    if (this.#operations.isOpen(ref, message)) {
+      return;
+    }
     if (work.is === 'message' || isAwaited(message)) {
       this.#connection?.acknowledge(message);
     }

@@ -115,7 +115,9 @@ test('F.2 18: a copy whose making failed is made later, and takes every update',
   const { agent } = await joined(lab);
   let failures = 5;
   agent.cluster.intercept = (call) => {
-    if (call === 'create' && failures-- > 0) throw new Refusal(500);
+    if (call === 'create' && failures-- > 0) {
+      throw new Refusal(500);
+    }
   };
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run(50);
@@ -187,7 +189,9 @@ test('F.2 24: an Application that is being deleted on the hub is brought in step
   let failures = 3;
   agent.cluster.intercept = (call) => {
     calls.push(call);
-    if (call === 'patch' && failures-- > 0) throw new Refusal(500);
+    if (call === 'patch' && failures-- > 0) {
+      throw new Refusal(500);
+    }
   };
   lab.hub.objects.patch(ref, { spec: { destination: { namespace: 'elsewhere' } } });
   lab.hub.objects.delete(ref, { propagation: 'Background' });
@@ -254,7 +258,9 @@ test('F.2 28: any number of Applications made while an agent is away reaches it'
   const part = lab.join(principal, agent);
   await lab.run(5_000);
   part();
-  for (let i = 0; i < 1_500; i++) lab.hub.objects.create(hubApplication({ name: `app-${i}` }));
+  for (let i = 0; i < 1_500; i++) {
+    lab.hub.objects.create(hubApplication({ name: `app-${i}` }));
+  }
   await lab.run(5_000);
   lab.join(principal, agent);
   await lab.run(30_000);
@@ -283,7 +289,9 @@ test.each([
   let asked = 0;
   agent.cluster.objects.watch(({ old, now }) => {
     const [key = ''] = Object.keys(request);
-    if (now?.metadata.annotations?.[key] !== undefined && old?.metadata.annotations?.[key] === undefined) asked++;
+    if (now?.metadata.annotations?.[key] !== undefined && old?.metadata.annotations?.[key] === undefined) {
+      asked++;
+    }
   });
   lab.hub.objects.patch(ref, { metadata: { annotations: request } });
   await lab.run(5_000);

@@ -95,7 +95,9 @@ test('a notice that cannot be written now is written later', async () => {
   lab.hub.objects.delete(ref, { propagation: 'Background' });
   let failures = 5;
   lab.hub.intercept = (call) => {
-    if (call === 'patch' && failures-- > 0) throw new Error('connection reset');
+    if (call === 'patch' && failures-- > 0) {
+      throw new Error('connection reset');
+    }
   };
   lab.principal({ lastSeen: () => new Date(0) });
   await lab.run(120_000);
@@ -115,8 +117,9 @@ test('a deletion waits for an agent that left the fleet, or is known from before
   lab.hub.objects.create(hubApplication({ name: 'mirror', ...mirrors }));
   lab.hub.objects.delete({ namespace: 'a', name: 'mirror' }, { propagation: 'Background' });
   principal.parts.forgetAgent('a');
-  for (const namespace of ['a', 'b', 'c'])
+  for (const namespace of ['a', 'b', 'c']) {
     lab.hub.objects.delete({ namespace, name: 'shop' }, { propagation: 'Background' });
+  }
   await lab.run(60_000);
   const said = (namespace: string) =>
     lab.hub.objects.get({ namespace, name: 'shop' })?.status?.conditions?.[0]?.message;
@@ -198,7 +201,9 @@ test.each(['while the connection is broken', 'while the agent is down', 'after t
     }
     if (when !== 'while the connection is broken') {
       one.stop.abort();
-      if (when === 'while the agent is down') finish(one.cluster.objects, ref);
+      if (when === 'while the agent is down') {
+        finish(one.cluster.objects, ref);
+      }
       agent = lab.agent(everywhere, one.cluster);
     } else {
       finish(one.cluster.objects, ref);
@@ -249,7 +254,9 @@ test.each([
   lab.join(principal, agent);
   await lab.run(5_000);
   expect(agent.copy() !== undefined).toBe(isHeld);
-  if (isHeld) finish(agent.cluster.objects, local);
+  if (isHeld) {
+    finish(agent.cluster.objects, local);
+  }
   await lab.run(5_000);
   expect(agent.copy()).toBeUndefined();
   expect(lab.hub.objects.get(ref)).toBeUndefined();
@@ -274,7 +281,9 @@ test.each([
   await lab.run(5_000);
   lab.join(principal, agent);
   await lab.run(5_000);
-  if (agent.copy()?.metadata.deletionTimestamp !== undefined) finish(agent.cluster.objects, local);
+  if (agent.copy()?.metadata.deletionTimestamp !== undefined) {
+    finish(agent.cluster.objects, local);
+  }
   await lab.run(60_000);
   expect(agent.copy()?.metadata.deletionTimestamp).toBeUndefined();
   expect(agent.copy()?.metadata.annotations?.[annotations.sourceUid]).toBe(second.metadata.uid);
@@ -344,7 +353,9 @@ test('what an agent said to have is known to be there, also when it was selected
   says('request-synced-resource-list', { checksum: 'another', complete: true });
   lab.hub.objects.delete(ref, { propagation: 'Background' });
   const question = principal.said.find(({ type }) => type === 'request-resource-resync');
-  if (question !== undefined) principal.parts.acknowledged('a', question);
+  if (question !== undefined) {
+    principal.parts.acknowledged('a', question);
+  }
   await lab.run(3_000);
   expect(told(principal, 'delete')).toHaveLength(1);
 });
@@ -381,7 +392,9 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   const principal = lab.principal({ maxInFlight: 1 });
   const send = (message: Message) => principal.said.push(message) > 0;
   principal.parts.connected('a', 'managed', { send, acknowledge: () => undefined });
-  for (const introduction of principal.said.splice(0)) principal.parts.acknowledged('a', introduction);
+  for (const introduction of principal.said.splice(0)) {
+    principal.parts.acknowledged('a', introduction);
+  }
   await lab.run(3_000);
   expect(told(principal, 'create').map(({ object }) => object.metadata.name)).toEqual(['first']);
   const copy = hubApplication({ uid: 'copy', annotations: { [annotations.sourceUid]: metadata.uid ?? '' } });
@@ -392,7 +405,9 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   await lab.run();
   lab.hub.objects.delete({ namespace: 'a', name: 'shop' }, { propagation: 'Background' });
   await lab.run();
-  for (const message of principal.said.splice(0)) principal.parts.acknowledged('a', message);
+  for (const message of principal.said.splice(0)) {
+    principal.parts.acknowledged('a', message);
+  }
   await lab.run();
   expect(told(principal, 'delete').map(({ object }) => object.metadata)).toMatchObject([
     { name: 'shop', uid: metadata.uid },

@@ -45,7 +45,9 @@ export class HubWriter {
       } catch (error) {
         switch (failureOf(error)) {
           case 'rejected':
-            if (mayPassLater(error)) throw error;
+            if (mayPassLater(error)) {
+              throw error;
+            }
             this.#log.error(
               { ...about, application: displayName(ref), err: error },
               'the API server refuses what is to be written',

@@ -48,14 +48,18 @@ class Memory implements Store<Application> {
 
   subscribe(listener: (change: StoreChange<Application>) => void): () => void {
     this.#listener = listener;
-    for (const now of this.objects.values()) listener({ old: undefined, now });
+    for (const now of this.objects.values()) {
+      listener({ old: undefined, now });
+    }
     return nothing;
   }
   async read({ namespace, name }: ObjectRef): Promise<Application | undefined> {
     return this.objects.get(`${namespace}/${name}`);
   }
   async create(object: Application): Promise<Application> {
-    if (!this.namespaces.has(object.metadata.namespace ?? '')) throw new Refusal(404);
+    if (!this.namespaces.has(object.metadata.namespace ?? '')) {
+      throw new Refusal(404);
+    }
     return this.put(object);
   }
   async patch(): Promise<Application> {
@@ -76,7 +80,9 @@ const hubObject = (namespace: string, name = 'x', destination = 'a'): Applicatio
 /** An agent in namespace `argocd`, its cluster and all that it says. */
 function startAgent(principalNamespace: string, ensures = false, found: Application[] = []) {
   const cluster = new Memory();
-  for (const object of found) cluster.put(object);
+  for (const object of found) {
+    cluster.put(object);
+  }
   const made: string[] = [];
   const applications = new AgentSync({
     applications: cluster,
@@ -204,7 +210,9 @@ test('what is in namespaces that are not allowed does not exist to the agent', a
 /** The principal with one agent `a`, whose namespace is `argocd`. */
 function startPrincipal(...objects: Application[]) {
   const hub = new Memory();
-  for (const object of objects) hub.put(object);
+  for (const object of objects) {
+    hub.put(object);
+  }
   const applications = new PrincipalSync({
     applications: hub,
     principalUid: 'p',

@@ -58,7 +58,9 @@ export class OneShots {
   terminate(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const plan = (local: Application | undefined): Plan => {
       const next = planTermination(message.object, local);
-      if (next.action === 'update' && local !== undefined) this.#terminations.carriedOut(placeOf(ref), local, message);
+      if (next.action === 'update' && local !== undefined) {
+        this.#terminations.carriedOut(placeOf(ref), local, message);
+      }
       return next;
     };
     return this.#run(ref, plan, signal);

@@ -115,7 +115,9 @@ test('the first can be ended while the second waits; what was seen to run is end
 
   begins(agent, 't2');
   const wish = told(principal, 'terminate-operation').at(-1);
-  if (wish !== undefined) agent.parts.receive({ ...wish, eventId: 'late' });
+  if (wish !== undefined) {
+    agent.parts.receive({ ...wish, eventId: 'late' });
+  }
   await lab.run(100);
   expect(agent.copy()?.status?.operationState?.phase, 'the wish was about the first').toBe('Running');
 });
@@ -166,7 +168,9 @@ test('an operation waits for a copy of which an agent that started anew has not 
   const principal = lab.principal();
   const cluster = new LabCluster('agent', lab.time);
   cluster.intercept = (call) => {
-    if (call === 'create') throw Object.assign(new Error('no'), { status: 403 });
+    if (call === 'create') {
+      throw Object.assign(new Error('no'), { status: 403 });
+    }
   };
   const agent = lab.agent({}, cluster);
   const leave = lab.join(principal, agent);

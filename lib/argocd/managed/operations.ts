@@ -61,7 +61,9 @@ export class Operations {
     const { oneShots, view, log } = this.#options;
     const outcome = await oneShots.operate(ref, message, signal);
     if (outcome !== 'later') {
-      if (outcome === 'done') this.#settled(ref, message);
+      if (outcome === 'done') {
+        this.#settled(ref, message);
+      }
       return outcome;
     }
     const application = displayName(ref);

@@ -32,7 +32,9 @@ async function agentThatFinds(
   options: ConstructorParameters<typeof LabAgent>[2] = {},
 ) {
   const cluster = new LabCluster('agent', lab.time);
-  if (object !== undefined) cluster.objects.create(object);
+  if (object !== undefined) {
+    cluster.objects.create(object);
+  }
   const agent = lab.agent(options, cluster);
   agent.connect();
   await lab.run();
@@ -247,7 +249,9 @@ test('an operation waits for a copy that cannot be made yet, and is done once, i
   const agent = await agentThatFinds(lab, undefined);
   let isRefused = true;
   agent.cluster.intercept = (call) => {
-    if (call === 'create' && isRefused) throw Object.assign(new Error('no'), { status: 403 });
+    if (call === 'create' && isRefused) {
+      throw Object.assign(new Error('no'), { status: 403 });
+    }
   };
   const operation = { sync: { revision: 'r1' } };
   agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
@@ -322,9 +326,13 @@ test.each([
   });
   await lab.run();
   const [introduction] = principal.said;
-  if (introduction !== undefined) principal.parts.acknowledged('a', introduction);
+  if (introduction !== undefined) {
+    principal.parts.acknowledged('a', introduction);
+  }
   await lab.run(3_000);
-  for (const state of told(principal, 'create')) principal.parts.acknowledged('a', state);
+  for (const state of told(principal, 'create')) {
+    principal.parts.acknowledged('a', state);
+  }
   await lab.run(1_000);
   expect(told(principal, 'create')).toHaveLength(1);
   expect(lab.hub.objects.get(ref)?.operation).toEqual(left);

@@ -94,7 +94,9 @@ test.each([
     const { uid } = agent.copy()?.metadata ?? {};
     agent.cluster.objects.delete(local, { propagation: 'Background' });
     await lab.run(1_000);
-    if (finalizers.length > 0) agent.cluster.objects.patch(local, { metadata: { finalizers: null } });
+    if (finalizers.length > 0) {
+      agent.cluster.objects.patch(local, { metadata: { finalizers: null } });
+    }
     await lab.run(1_000);
     expect(agent.copy()?.metadata.uid).not.toBe(uid);
     expect(agent.copy()).toMatchObject({ operation });

@@ -31,7 +31,9 @@ async function reportTo(status: number, refusals: number) {
     },
     read: async () => hub,
     patch: async (_, patch) => {
-      if (left-- > 0) throw Object.assign(new Error('refused'), { status });
+      if (left-- > 0) {
+        throw Object.assign(new Error('refused'), { status });
+      }
       patches.push(patch);
       return { ...hub, status: { health: { status: 'Healthy' } } };
     },

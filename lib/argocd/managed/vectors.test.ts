@@ -84,12 +84,16 @@ async function imitate(lab: Lab, agent: LabAgent, report: Application, before: A
     objects.patch(ref, { metadata: { finalizers: null } });
     await lab.run();
   }
-  if (objects.get(ref) === undefined) return;
+  if (objects.get(ref) === undefined) {
+    return;
+  }
   const left = report.metadata.annotations?.[annotations.refresh] ?? null;
   const status = mergePatchBetween(objects.get(ref)?.status, report.status ?? {}) ?? {};
   objects.patch(ref, { status, metadata: { annotations: { [annotations.refresh]: left } } });
   objects.patch(ref, { operation: null });
-  if (report.operation !== undefined) objects.patch(ref, { operation: report.operation });
+  if (report.operation !== undefined) {
+    objects.patch(ref, { operation: report.operation });
+  }
   await lab.run();
 }
 
@@ -121,15 +125,21 @@ describe.skipIf(!existsSync(folder))('recorded between Go peers', () => {
         agent.parts.receive(message);
         await lab.run();
         expect(agent.acknowledged).toContain(`${message.type} ${message.resourceId} ${message.eventId}`);
-        if (isState(message)) wanted.set(place, message.object);
-        if (message.type === 'delete') wanted.delete(place);
+        if (isState(message)) {
+          wanted.set(place, message.object);
+        }
+        if (message.type === 'delete') {
+          wanted.delete(place);
+        }
       } else if (message.target === 'application' && message.type === 'status-update') {
         const report = message.object;
         await imitate(lab, agent, report, last.get(place));
         last.set(place, report);
         const copy = agent.cluster.objects.get(refOf(report));
         const hub = wanted.get(place);
-        if (copy === undefined || hub === undefined || sourceOf(copy) !== sourceOf(report)) continue;
+        if (copy === undefined || hub === undefined || sourceOf(copy) !== sourceOf(report)) {
+          continue;
+        }
         reports++;
         const { destination, ...spec } = copy.spec;
         expect(spec).toEqual({ ...hub.spec, destination: undefined });
@@ -153,8 +163,9 @@ describe.skipIf(!existsSync(folder))('recorded between Go peers', () => {
         }
         await lab.run();
         const said = agent.said.findLast((one) => one.type === 'delete');
-        if (file === 'delete')
+        if (file === 'delete') {
           expect(said).toMatchObject({ object: { metadata: { name: message.object.metadata.name } } });
+        }
       }
     }
     expect(reports).toBeGreaterThanOrEqual(leastReports);
@@ -164,7 +175,9 @@ describe.skipIf(!existsSync(folder))('recorded between Go peers', () => {
     const lines = recorded('errors');
     const error = lines.find(({ message }) => message.type === 'error')?.message;
     const create = lines.find(({ message }) => message.type === 'create')?.message;
-    if (error?.type !== 'error' || create?.type !== 'create') throw new Error('the recording lacks what it is about');
+    if (error?.type !== 'error' || create?.type !== 'create') {
+      throw new Error('the recording lacks what it is about');
+    }
     const lab = new Lab();
     const agent = lab.agent({ namespace: agentNamespace, adoptionPolicy: 'never' });
     const { name } = create.object.metadata;
@@ -208,9 +221,15 @@ describe.skipIf(!existsSync(folder))('recorded between Go peers', () => {
         if ((message.type === 'set-operation' && !isEcho) || message.type === 'terminate-operation') {
           expect(said).toContain(message.type);
         }
-        if (isEcho) expect(said).toEqual([]);
-        if (message.type === 'create' && before === undefined) expect(said).toContain('create');
-        if (message.type === 'delete' && before !== undefined) expect(said).toContain('delete');
+        if (isEcho) {
+          expect(said).toEqual([]);
+        }
+        if (message.type === 'create' && before === undefined) {
+          expect(said).toContain('create');
+        }
+        if (message.type === 'delete' && before !== undefined) {
+          expect(said).toContain('delete');
+        }
       } else if (!toAgent && message.target === 'resourceResync' && message.type === 'request-update') {
         const { namespace = '', name, uid } = message.payload;
         const ref = { namespace: file === 'dest-mapping' ? namespace : agentName, name };
@@ -218,19 +237,25 @@ describe.skipIf(!existsSync(folder))('recorded between Go peers', () => {
         principal.parts.receive(agentName, message);
         await lab.run();
         const said = principal.said.slice(count).map(({ type }) => type as string);
-        if (hub.get(ref) === undefined && uid !== '') expect(said, 'an orphan goes').toEqual(['delete']);
+        if (hub.get(ref) === undefined && uid !== '') {
+          expect(said, 'an orphan goes').toEqual(['delete']);
+        }
       } else if (!toAgent && message.target === 'application') {
         principal.parts.receive(agentName, message);
         await lab.run();
         expect(principal.acknowledged).toContain(`${message.type} ${message.resourceId} ${message.eventId}`);
-        if (message.type !== 'status-update') continue;
+        if (message.type !== 'status-update') {
+          continue;
+        }
         const { object } = message;
         const ref = {
           namespace: file === 'dest-mapping' ? (object.metadata.namespace ?? '') : agentName,
           name: object.metadata.name,
         };
         const now = hub.get(ref);
-        if (now === undefined || now.metadata.uid !== sourceOf(object)) continue;
+        if (now === undefined || now.metadata.uid !== sourceOf(object)) {
+          continue;
+        }
         reports++;
         expect(now.status).toEqual(object.status);
         expect(now.operation).toEqual(object.operation);
@@ -257,11 +282,15 @@ class RecordedHub implements Store<Application> {
   imitate(type: string, object: Application): void {
     const before = this.get(refOf(object));
     if (type === 'delete') {
-      if (before?.metadata.uid === object.metadata.uid) this.#put(before, undefined);
+      if (before?.metadata.uid === object.metadata.uid) {
+        this.#put(before, undefined);
+      }
       return;
     }
     const isSame = before?.metadata.uid === object.metadata.uid;
-    if (before !== undefined && !isSame) this.#put(before, undefined);
+    if (before !== undefined && !isSame) {
+      this.#put(before, undefined);
+    }
     // Status and operation are the agent's to say, except where a user asks for something.
     const { status: _, operation, ...others } = object;
     const asked = type === 'set-operation' || type === 'create' ? operation : isSame ? before?.operation : undefined;
@@ -288,7 +317,9 @@ class RecordedHub implements Store<Application> {
 
   async patch(ref: ObjectRef, patch: Readonly<Record<string, unknown>>): Promise<Application> {
     const before = this.get(ref);
-    if (before === undefined) throw Object.assign(new Error('not found'), { status: 404 });
+    if (before === undefined) {
+      throw Object.assign(new Error('not found'), { status: 404 });
+    }
     const { resourceVersion, uid } = (patch.metadata ?? {}) as Partial<Application['metadata']>;
     if (
       (resourceVersion ?? before.metadata.resourceVersion) !== before.metadata.resourceVersion ||
@@ -308,7 +339,9 @@ class RecordedHub implements Store<Application> {
 
   #put(old: Application | undefined, object: Application | undefined): void {
     const one = object ?? old;
-    if (one === undefined) return;
+    if (one === undefined) {
+      return;
+    }
     const { namespace, name } = refOf(one);
     const metadata = { ...one.metadata, resourceVersion: String(++this.#version) };
     if (object === undefined) {

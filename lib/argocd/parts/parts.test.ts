@@ -96,7 +96,9 @@ function startPrincipal(
   const connection = {
     send: (message: Message) => {
       sent.push(message);
-      if (options.acknowledges !== false) queueMicrotask(() => principal.acknowledged('a', message));
+      if (options.acknowledges !== false) {
+        queueMicrotask(() => principal.acknowledged('a', message));
+      }
       return true;
     },
     acknowledge: ({ eventId }: Message) => void acknowledged.push(eventId),
@@ -148,7 +150,11 @@ test('a principal that is too busy to have read the answer waits for it again, b
   principal.connected('a', 'managed', connection);
   const fires = () => {
     now += 3_000;
-    for (const run of [...timers]) if (timers.delete(run)) run();
+    for (const run of [...timers]) {
+      if (timers.delete(run)) {
+        run();
+      }
+    }
     return heard.includes('Application open');
   };
   expect([fires(), fires(), fires(), fires(), fires(), fires()]).toEqual([false, false, false, false, false, true]);
@@ -330,7 +336,9 @@ function startAgent() {
     acknowledge: ({ eventId }: Message) => void acknowledged.push(eventId),
   };
   const answer = () => {
-    for (const message of waiting.splice(0)) agent.acknowledged(message);
+    for (const message of waiting.splice(0)) {
+      agent.acknowledged(message);
+    }
   };
   const connect = () => agent.connected(connection, { agent: 'a', principalNamespace: '' });
   return { agent, connection, connect, answer, heard, sent, acknowledged };

@@ -198,7 +198,9 @@ test('a change made on a cluster while its agent was away is put back', async ()
 
 test('a reconnect sends only what changed meanwhile', async () => {
   const { hub, sent, settled, connect, disconnect } = start();
-  for (let i = 0; i < 20; i++) hub.put(project(`team-${i}`));
+  for (let i = 0; i < 20; i++) {
+    hub.put(project(`team-${i}`));
+  }
   await settled();
   disconnect();
   hub.edit('team-3', { spec: { sourceRepos: ['https://new'] } });
@@ -214,7 +216,9 @@ test('an agent that says only the checksum of a spec is told nothing that it has
   hub.put(project('team'));
   await settled();
   const update = sent.find((message) => message.target === 'appproject' && message.type === 'create');
-  if (update?.target !== 'appproject') throw new Error('nothing was sent');
+  if (update?.target !== 'appproject') {
+    throw new Error('nothing was sent');
+  }
   const payload = { kind: 'AppProject', name: 'team', namespace: 'argocd', uid: 'uid-team' } as const;
   const { specChecksum } = await import('../index.ts');
   sent.length = 0;

@@ -159,7 +159,9 @@ describe('a mirror', () => {
 
   test('that lost its mark while the principal was away is its agent’s still, also when that has removed its project', async () => {
     const first = start();
-    for (const name of ['kept', 'dropped']) first.cluster.put(project(name));
+    for (const name of ['kept', 'dropped']) {
+      first.cluster.put(project(name));
+    }
     await first.settled();
     first.stop();
     for (const name of ['kept', 'dropped']) {
@@ -173,7 +175,9 @@ describe('a mirror', () => {
 
   test('is brought in step after any absence, at the cost of the difference', async () => {
     const first = start();
-    for (const name of ['kept', 'changed', 'dropped', 'meddled', 'lost']) first.cluster.put(project(name));
+    for (const name of ['kept', 'changed', 'dropped', 'meddled', 'lost']) {
+      first.cluster.put(project(name));
+    }
     await first.settled();
     first.stop();
     first.cluster.edit('changed', { metadata: { labels: { a: 'b' } } });

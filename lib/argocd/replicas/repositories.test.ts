@@ -277,7 +277,9 @@ test('an API server that does not answer takes nothing away', async () => {
 test('an agent that connects costs nothing for the Secrets that are no repositories, of which there is one for each agent', () => {
   const [hub, projects] = [new Memory<Secret>(), hubProjects()];
   hub.put(repository('git'));
-  for (let cluster = 0; cluster < 1_000; cluster++) hub.put(repository(`cluster-${cluster}`, 'team', 'cluster'));
+  for (let cluster = 0; cluster < 1_000; cluster++) {
+    hub.put(repository(`cluster-${cluster}`, 'team', 'cluster'));
+  }
   const kind = publishRepositories({
     store: hub,
     projects,

@@ -33,7 +33,9 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
   readonly #listeners = new Set<(change: StoreChange<T>) => void>();
 
   subscribe(listener: (change: StoreChange<T>) => void): () => void {
-    for (const now of this.objects.values()) listener({ old: undefined, now });
+    for (const now of this.objects.values()) {
+      listener({ old: undefined, now });
+    }
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -47,13 +49,17 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
   /** A user changes an object. */
   edit(name: string, patch: object): void {
     const old = this.objects.get(name);
-    if (old !== undefined) this.put(applyMergePatch(old, patch) as T, old.metadata.uid);
+    if (old !== undefined) {
+      this.put(applyMergePatch(old, patch) as T, old.metadata.uid);
+    }
   }
 
   /** A user deletes an object, which stays while it has finalizers. */
   remove(name: string): void {
     const old = this.objects.get(name);
-    if (old !== undefined) this.#delete(old);
+    if (old !== undefined) {
+      this.#delete(old);
+    }
   }
 
   async read({ name }: ObjectRef): Promise<T | undefined> {
@@ -63,7 +69,9 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
   async create(object: T): Promise<T> {
     this.#write('create');
     const { name } = object.metadata;
-    if (this.objects.has(name)) throw refusal(409, 'AlreadyExists');
+    if (this.objects.has(name)) {
+      throw refusal(409, 'AlreadyExists');
+    }
     const version = String(++this.#version);
     return this.#store({
       ...object,
@@ -74,8 +82,12 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
   async patch({ name }: ObjectRef, patch: { metadata?: { uid?: string } }): Promise<T> {
     this.#write('patch');
     const old = this.objects.get(name);
-    if (old === undefined) throw refusal(404);
-    if (patch.metadata?.uid !== undefined && patch.metadata.uid !== old.metadata.uid) throw refusal(409);
+    if (old === undefined) {
+      throw refusal(404);
+    }
+    if (patch.metadata?.uid !== undefined && patch.metadata.uid !== old.metadata.uid) {
+      throw refusal(409);
+    }
     const next = applyMergePatch(old, patch) as T;
     next.metadata.resourceVersion = String(++this.#version);
     return this.#store(next);
@@ -84,8 +96,12 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
   async delete({ name }: ObjectRef, { uid }: { uid: string }): Promise<void> {
     this.#write('delete');
     const old = this.objects.get(name);
-    if (old === undefined) return;
-    if (old.metadata.uid !== uid) throw refusal(409);
+    if (old === undefined) {
+      return;
+    }
+    if (old.metadata.uid !== uid) {
+      throw refusal(409);
+    }
     this.#delete(old);
   }
 
@@ -95,7 +111,9 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
   }
 
   #write(what: string): void {
-    if (this.fail-- > 0) throw refusal(this.status);
+    if (this.fail-- > 0) {
+      throw refusal(this.status);
+    }
     this.writes.push(what);
   }
 
@@ -103,9 +121,14 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
     const { name, deletionTimestamp, finalizers = [] } = now.metadata;
     const old = this.objects.get(name);
     const gone = deletionTimestamp !== undefined && finalizers.length === 0;
-    if (gone) this.objects.delete(name);
-    else this.objects.set(name, now);
-    for (const listener of this.#listeners) listener(gone ? { old: now, now: undefined } : { old, now });
+    if (gone) {
+      this.objects.delete(name);
+    } else {
+      this.objects.set(name, now);
+    }
+    for (const listener of this.#listeners) {
+      listener(gone ? { old: now, now: undefined } : { old, now });
+    }
     return now;
   }
 }

@@ -36,24 +36,33 @@ export class LabCluster implements Store<Application> {
     this.objects.watch(({ old, now }) => {
       const before = old === undefined || this.isHidden(old) ? undefined : old;
       const after = now === undefined || this.isHidden(now) ? undefined : now;
-      if (before === undefined && after === undefined) return;
+      if (before === undefined && after === undefined) {
+        return;
+      }
       // Like a watch with a selector, which gives the version at which an object left it.
       const resourceVersion = now?.metadata.resourceVersion ?? old?.metadata.resourceVersion ?? '';
       const last = before && { ...before, metadata: { ...before.metadata, resourceVersion } };
       const change = frozen({ old: after === undefined ? last : before, now: after });
-      if (this.lagMs > 0) time.after(this.lagMs, () => this.#tell(change));
-      else this.#tell(change);
+      if (this.lagMs > 0) {
+        time.after(this.lagMs, () => this.#tell(change));
+      } else {
+        this.#tell(change);
+      }
     });
   }
 
   #tell(change: StoreChange<Application>): void {
-    for (const listener of this.#listeners) listener(change);
+    for (const listener of this.#listeners) {
+      listener(change);
+    }
   }
 
   subscribe(listener: (change: StoreChange<Application>) => void): () => void {
     this.#listeners.add(listener);
     for (const now of this.objects.list()) {
-      if (!this.isHidden(now)) listener(frozen({ old: undefined, now }));
+      if (!this.isHidden(now)) {
+        listener(frozen({ old: undefined, now }));
+      }
     }
     return () => this.#listeners.delete(listener);
   }
@@ -223,7 +232,9 @@ export function told(talk: Talk, type: ApplicationMessage['type']): ApplicationM
 function frozen<T>(value: T): T {
   if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) {
     Object.freeze(value);
-    for (const item of Object.values(value)) frozen(item);
+    for (const item of Object.values(value)) {
+      frozen(item);
+    }
   }
   return value;
 }

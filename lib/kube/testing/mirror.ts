@@ -13,24 +13,33 @@ export class Mirror<T extends KubeObject> implements InformerHandler<T> {
   added = (object: T): void => {
     this.counts.added++;
     const key = keyOf(object);
-    if (this.objects.has(key)) this.complaints.push(`${key} added twice`);
+    if (this.objects.has(key)) {
+      this.complaints.push(`${key} added twice`);
+    }
     this.objects.set(key, object);
   };
 
   updated = (old: T, now: T): void => {
     this.counts.updated++;
     const key = keyOf(now);
-    if (this.objects.get(key) !== old) this.complaints.push(`${key} updated from a state that was not reported`);
-    if (old.metadata.resourceVersion === now.metadata.resourceVersion) this.complaints.push(`${key} did not change`);
-    if (old.metadata.uid !== now.metadata.uid) this.complaints.push(`${key} is another object now`);
+    if (this.objects.get(key) !== old) {
+      this.complaints.push(`${key} updated from a state that was not reported`);
+    }
+    if (old.metadata.resourceVersion === now.metadata.resourceVersion) {
+      this.complaints.push(`${key} did not change`);
+    }
+    if (old.metadata.uid !== now.metadata.uid) {
+      this.complaints.push(`${key} is another object now`);
+    }
     this.objects.set(key, now);
   };
 
   deleted = (last: T): void => {
     this.counts.deleted++;
     const key = keyOf(last);
-    if (this.objects.get(key)?.metadata.uid !== last.metadata.uid)
+    if (this.objects.get(key)?.metadata.uid !== last.metadata.uid) {
       this.complaints.push(`${key} deleted, but not there`);
+    }
     this.objects.delete(key);
   };
 

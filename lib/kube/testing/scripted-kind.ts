@@ -41,7 +41,9 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
 
   remove(key: string): void {
     const object = this.#objects.get(key);
-    if (!object) throw new Error(`no ${key}`);
+    if (!object) {
+      throw new Error(`no ${key}`);
+    }
     this.#objects.delete(key);
     const metadata = { ...object.metadata, resourceVersion: String(++this.#version) };
     this.#happened({ type: 'DELETED', object: { ...object, metadata } });
@@ -49,8 +51,12 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
 
   /** Sends an event to the open watches that is in no history. */
   emit(event: WatchEvent<T>): void {
-    if (event.type === 'BOOKMARK') this.#version = Math.max(this.#version, Number(event.resourceVersion));
-    for (const watch of this.#watches) this.#push(watch, event);
+    if (event.type === 'BOOKMARK') {
+      this.#version = Math.max(this.#version, Number(event.resourceVersion));
+    }
+    for (const watch of this.#watches) {
+      this.#push(watch, event);
+    }
   }
 
   compact(): void {
@@ -100,7 +106,9 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
     this.#refuse();
     this.watchedFrom.push(options.resourceVersion);
     const since = Number(options.resourceVersion);
-    if (since < this.#compacted) throw new ApiError({ status: 410, reason: 'Expired', message: 'too old' });
+    if (since < this.#compacted) {
+      throw new ApiError({ status: 410, reason: 'Expired', message: 'too old' });
+    }
     const missed = this.#history.filter((entry) => entry.version > since).map((entry) => entry.event);
     const watch: Watch<T> = { pending: structuredClone(missed), end: undefined, wake: () => undefined };
     this.#watches.add(watch);
@@ -118,8 +126,12 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
           yield event;
           continue;
         }
-        if (watch.end?.error) throw watch.end.error;
-        if (watch.end) return;
+        if (watch.end?.error) {
+          throw watch.end.error;
+        }
+        if (watch.end) {
+          return;
+        }
         const { promise, resolve } = Promise.withResolvers<void>();
         watch.wake = resolve;
         await promise;
@@ -132,7 +144,9 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
 
   #happened(event: WatchEvent<T>): void {
     this.#history.push({ version: this.#version, event });
-    for (const watch of this.#watches) this.#push(watch, structuredClone(event));
+    for (const watch of this.#watches) {
+      this.#push(watch, structuredClone(event));
+    }
   }
 
   #push(watch: Watch<T>, event: WatchEvent<T>): void {
@@ -142,6 +156,8 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
 
   #refuse(): void {
     const error = this.refuse.shift();
-    if (error) throw error;
+    if (error) {
+      throw error;
+    }
   }
 }

@@ -44,7 +44,9 @@ export async function startScriptedServer(speaksHttp2 = true): Promise<ScriptedS
   let script: Script = (_, response) => void response.writeHead(500).end();
   const onRequest = async (request: Http2ServerRequest, response: Http2ServerResponse) => {
     const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
+    for await (const part of request) {
+      parts.push(part as Buffer);
+    }
     const { method, url, httpVersion, headers } = request;
     const seen: Seen = { method, url, httpVersion, headers, body: Buffer.concat(parts).toString() };
     requests.push(seen);
@@ -86,10 +88,14 @@ export async function startScriptedServer(speaksHttp2 = true): Promise<ScriptedS
       script = next;
     },
     cut() {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets) {
+        socket.destroy();
+      }
     },
     async close() {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of sockets) {
+        socket.destroy();
+      }
       await new Promise<void>((resolve) => server.close(() => resolve()));
       await rm(folder, { recursive: true });
     },

@@ -36,11 +36,17 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
       client.destroy();
       upstream.destroy();
     };
-    for (const socket of pair) socket.on('error', end).on('close', end);
+    for (const socket of pair) {
+      socket.on('error', end).on('close', end);
+    }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const cut = () => {
-    for (const pair of pairs) for (const socket of pair) socket.destroy();
+    for (const pair of pairs) {
+      for (const socket of pair) {
+        socket.destroy();
+      }
+    }
   };
   return {
     port: (server.address() as AddressInfo).port,
@@ -55,7 +61,9 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     },
     refuse(isNow) {
       isRefusing = isNow;
-      if (isNow) cut();
+      if (isNow) {
+        cut();
+      }
     },
     async close() {
       cut();

@@ -45,17 +45,27 @@ export class ConnectionRate {
     const key = networkOf(address);
     const paidUntil = Math.max(this.#paidUntil.get(key) ?? now, now);
     const wait = paidUntil - now - (this.#burst - 1) * this.#intervalMs;
-    if (wait > maxWaitMs) return undefined;
-    if (this.#paidUntil.size >= maxAddresses && !this.#paidUntil.has(key)) this.#forget(now);
+    if (wait > maxWaitMs) {
+      return undefined;
+    }
+    if (this.#paidUntil.size >= maxAddresses && !this.#paidUntil.has(key)) {
+      this.#forget(now);
+    }
     this.#paidUntil.set(key, paidUntil + this.#intervalMs);
     return Math.max(0, wait);
   }
 
   #forget(now: number): void {
-    for (const [key, paidUntil] of this.#paidUntil) if (paidUntil <= now) this.#paidUntil.delete(key);
+    for (const [key, paidUntil] of this.#paidUntil) {
+      if (paidUntil <= now) {
+        this.#paidUntil.delete(key);
+      }
+    }
     // Under attack from everywhere the oldest go; they merely start afresh.
     for (const key of this.#paidUntil.keys()) {
-      if (this.#paidUntil.size < maxAddresses) break;
+      if (this.#paidUntil.size < maxAddresses) {
+        break;
+      }
       this.#paidUntil.delete(key);
     }
   }
@@ -63,10 +73,14 @@ export class ConnectionRate {
 
 /** Whoever has one address of IPv6 has its whole /64. */
 function networkOf(address: string): string {
-  if (!address.includes(':') || address.startsWith('::ffff:')) return address;
+  if (!address.includes(':') || address.startsWith('::ffff:')) {
+    return address;
+  }
   const [head = '', tail] = address.split('::');
   const groups = head.split(':');
-  if (tail === undefined) return groups.slice(0, 4).join(':');
+  if (tail === undefined) {
+    return groups.slice(0, 4).join(':');
+  }
   const missing = 8 - groups.length - tail.split(':').length;
   return [...groups, ...Array<string>(Math.max(0, missing)).fill('0'), ...tail.split(':')].slice(0, 4).join(':');
 }

@@ -65,14 +65,22 @@ export class ClientCall {
   listen(listener: ClientCallListener): void {
     this.#listener = listener;
     this.#channel.read();
-    if (this.#opened) listener.opened?.();
-    if (this.#accepted) listener.accepted?.();
-    if (this.#end !== undefined) listener.end(this.#result(this.#end));
+    if (this.#opened) {
+      listener.opened?.();
+    }
+    if (this.#accepted) {
+      listener.accepted?.();
+    }
+    if (this.#end !== undefined) {
+      listener.end(this.#result(this.#end));
+    }
   }
 
   /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
   send(message: MessageBytes): boolean {
-    if (this.isOver || this.#channel.isGone) return false;
+    if (this.isOver || this.#channel.isGone) {
+      return false;
+    }
     this.#observer?.sent();
     return this.#channel.write(frameMessage(message, this.#gzip));
   }
@@ -99,7 +107,9 @@ export class ClientCall {
 
   /** Gives the call up; it ends with `canceled`. */
   cancel(): void {
-    if (this.isOver) return;
+    if (this.isOver) {
+      return;
+    }
     this.#status ??= { code: grpcStatus.canceled, details: 'the call was given up' };
     this.#channel.cancel();
   }
@@ -109,9 +119,12 @@ export class ClientCall {
   }
 
   #respond(status: number, headers: Readonly<Record<string, unknown>>): void {
-    if (headers['grpc-encoding'] === 'gzip') this.#reader = this.#newReader(true);
-    if (headers['grpc-status'] !== undefined) this.#takeStatus(headers);
-    else if (status !== 200) {
+    if (headers['grpc-encoding'] === 'gzip') {
+      this.#reader = this.#newReader(true);
+    }
+    if (headers['grpc-status'] !== undefined) {
+      this.#takeStatus(headers);
+    } else if (status !== 200) {
       this.#status ??= { code: statusOfHttp(status), details: `the server answered with HTTP status ${status}` };
     } else {
       this.#accepted = true;
@@ -122,12 +135,16 @@ export class ClientCall {
   #takeStatus(headers: Readonly<Record<string, unknown>>): void {
     const code = headers['grpc-status'];
     const message = headers['grpc-message'];
-    if (typeof code !== 'string') return;
+    if (typeof code !== 'string') {
+      return;
+    }
     this.#status ??= { code: parseStatus(code), details: typeof message === 'string' ? decodeMessage(message) : '' };
   }
 
   #receive(chunk: Buffer): void {
-    if (this.isOver || this.#status?.code === grpcStatus.canceled) return;
+    if (this.isOver || this.#status?.code === grpcStatus.canceled) {
+      return;
+    }
     try {
       for (const { payload, isCompressed } of this.#reader.push(chunk)) {
         this.#observer?.received();
@@ -143,7 +160,9 @@ export class ClientCall {
   }
 
   #closed(end: ChannelEnd): void {
-    if (this.#end !== undefined) return;
+    if (this.#end !== undefined) {
+      return;
+    }
     this.#end = end;
     const result = this.#result(end);
     this.#observer?.over(result?.code ?? grpcStatus.ok);
@@ -155,7 +174,9 @@ export class ClientCall {
     if (this.#status === undefined) {
       return new GrpcError(end.code, end.details, { cause, isConnectionLoss: end.code === grpcStatus.unavailable });
     }
-    if (this.#status.code === grpcStatus.ok) return undefined;
+    if (this.#status.code === grpcStatus.ok) {
+      return undefined;
+    }
     return new GrpcError(this.#status.code, this.#status.details, { cause });
   }
 }
@@ -172,13 +193,19 @@ export function callUnary(call: ClientCall, request: Uint8Array, signal: AbortSi
       },
       end(error) {
         signal.removeEventListener('abort', onAbort);
-        if (error !== undefined) reject(error);
-        else if (response === undefined) reject(new GrpcError(grpcStatus.internal, 'the server sent no answer'));
-        else resolve(response);
+        if (error !== undefined) {
+          reject(error);
+        } else if (response === undefined) {
+          reject(new GrpcError(grpcStatus.internal, 'the server sent no answer'));
+        } else {
+          resolve(response);
+        }
       },
     });
     call.send(request);
     call.halfClose();
-    if (signal.aborted) onAbort();
+    if (signal.aborted) {
+      onAbort();
+    }
   });
 }

@@ -95,7 +95,9 @@ export class Http2ClientChannel implements ClientChannel {
   }
 
   halfClose(): void {
-    if (!this.#stream.writableEnded) this.#stream.end();
+    if (!this.#stream.writableEnded) {
+      this.#stream.end();
+    }
   }
 
   cancel(): void {

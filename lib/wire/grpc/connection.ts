@@ -22,12 +22,16 @@ export function describePeer(
   socket: Socket,
 ): Pick<ServerConnection, 'address' | 'encrypted' | 'certificate' | 'certificateProblem'> {
   const address = addressOf(socket);
-  if (!(socket instanceof TLSSocket)) return { address, encrypted: false };
+  if (!(socket instanceof TLSSocket)) {
+    return { address, encrypted: false };
+  }
   const certificate = socket.getPeerX509Certificate();
   if (certificate === undefined) {
     return { address, encrypted: true, certificateProblem: 'the client presented no certificate' };
   }
-  if (socket.authorized) return { address, encrypted: true, certificate };
+  if (socket.authorized) {
+    return { address, encrypted: true, certificate };
+  }
   const reason = certificateProblem(String(socket.authorizationError), certificate);
   return { address, encrypted: true, certificateProblem: reason };
 }
@@ -69,7 +73,9 @@ export class Idleness {
   /** A call has ended. */
   callEnded(): void {
     this.#calls--;
-    if (this.#calls === 0) this.#wait();
+    if (this.#calls === 0) {
+      this.#wait();
+    }
   }
 
   /** The connection has ended. */

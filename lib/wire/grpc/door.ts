@@ -75,15 +75,21 @@ export async function openDoor(options: {
     options.refused(reason, { address: peer });
     refusals++;
     const now = performance.now();
-    if (now - toldAt < refusalLogMs) return;
+    if (now - toldAt < refusalLogMs) {
+      return;
+    }
     logger.warn({ peer, reason, connections: visitors.size, refusals }, 'A connection is refused: there are too many');
     toldAt = now;
     refusals = 0;
   };
   const makeRoom = (now: number): boolean => {
-    if (strangers.size < limits.maxStrangers) return true;
+    if (strangers.size < limits.maxStrangers) {
+      return true;
+    }
     const [oldest] = strangers;
-    if (oldest === undefined || now - oldest[1].since < strangerGraceMs) return false;
+    if (oldest === undefined || now - oldest[1].since < strangerGraceMs) {
+      return false;
+    }
     strangers.delete(oldest[0]);
     refuse(oldest[1].socket, 'too-many-strangers');
     return true;
@@ -91,17 +97,27 @@ export async function openDoor(options: {
 
   const tlsServer = tls === 'plaintext' ? undefined : createDoorTls(tls, http1, options.idleMs);
   const enter = (socket: Socket) => {
-    if (tlsServer !== undefined) tlsServer.emit('connection', socket);
-    else if (!http1) options.enter(socket, 'h2');
-    else sniff(socket, options.idleMs, (version) => options.enter(socket, version));
+    if (tlsServer !== undefined) {
+      tlsServer.emit('connection', socket);
+    } else if (!http1) {
+      options.enter(socket, 'h2');
+    } else {
+      sniff(socket, options.idleMs, (version) => options.enter(socket, version));
+    }
   };
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 }, (socket) => {
     const now = performance.now();
     socket.on('error', () => undefined);
     const wait = rate.admit(socket.remoteAddress ?? '', now);
-    if (visitors.size >= limits.maxConnections) return refuse(socket, 'too-many-connections');
-    if (wait === undefined) return refuse(socket, 'too-many-from-address');
-    if (!makeRoom(now)) return refuse(socket, 'too-many-strangers');
+    if (visitors.size >= limits.maxConnections) {
+      return refuse(socket, 'too-many-connections');
+    }
+    if (wait === undefined) {
+      return refuse(socket, 'too-many-from-address');
+    }
+    if (!makeRoom(now)) {
+      return refuse(socket, 'too-many-strangers');
+    }
     const peer = addressOf(socket);
     const visitor: Visitor = { socket, since: now, hasCalled: false };
     visitors.set(peer, visitor);
@@ -113,13 +129,20 @@ export async function openDoor(options: {
       strangers.delete(peer);
       // A client that does not like the server's certificate just leaves. Probes of load balancers send nothing, and those of
       // argocd-agent's agents, before every call over WebSocket, only look at the certificate.
-      if (visitor.hasCalled || tls === 'plaintext' || socket.bytesRead === 0 || isClosing) return;
+      if (visitor.hasCalled || tls === 'plaintext' || socket.bytesRead === 0 || isClosing) {
+        return;
+      }
       const message =
         "A client left without a call; it may not trust this principal's certificate or not find its name in it";
-      if (http1) logger.debug({ peer }, message);
-      else logger.info({ peer }, message);
+      if (http1) {
+        logger.debug({ peer }, message);
+      } else {
+        logger.info({ peer }, message);
+      }
     });
-    if (timer === undefined) enter(socket);
+    if (timer === undefined) {
+      enter(socket);
+    }
   });
   if (tlsServer !== undefined) {
     logTlsTrouble(tlsServer, logger);
@@ -127,9 +150,11 @@ export async function openDoor(options: {
     tlsServer.on('tlsClientError', (_error, socket) => socket.destroy());
     tlsServer.on('secureConnection', (socket: TLSSocket) => {
       socket.on('error', () => undefined);
-      if (socket.alpnProtocol === 'h2') options.enter(socket, 'h2');
-      else if (http1) options.enter(socket, 'http/1.1');
-      else {
+      if (socket.alpnProtocol === 'h2') {
+        options.enter(socket, 'h2');
+      } else if (http1) {
+        options.enter(socket, 'http/1.1');
+      } else {
         logger.warn({ peer: addressOf(socket) }, 'A client does not speak HTTP/2 (ALPN h2) and is turned away');
         socket.destroy();
       }
@@ -148,12 +173,16 @@ export async function openDoor(options: {
   return {
     port: (server.address() as AddressInfo).port,
     setTls(next) {
-      if (tlsServer === undefined) throw new Error('A plaintext server takes no certificates');
+      if (tlsServer === undefined) {
+        throw new Error('A plaintext server takes no certificates');
+      }
       tlsServer.setSecureContext(secureContextOptions(next));
     },
     called(socket) {
       const visitor = visitors.get(addressOf(socket));
-      if (visitor !== undefined) visitor.hasCalled = true;
+      if (visitor !== undefined) {
+        visitor.hasCalled = true;
+      }
     },
     trusted(socket) {
       strangers.delete(addressOf(socket));
@@ -163,7 +192,9 @@ export async function openDoor(options: {
       return new Promise((resolve) => server.close(() => resolve()));
     },
     destroyAll() {
-      for (const { socket } of visitors.values()) socket.destroy();
+      for (const { socket } of visitors.values()) {
+        socket.destroy();
+      }
     },
   };
 }
@@ -186,14 +217,18 @@ function sniff(socket: Socket, timeoutMs: number, found: (version: HttpVersion) 
     seen = Buffer.concat([seen, chunk]);
     const length = Math.min(seen.length, http2Preface.length);
     const isHttp2 = seen.subarray(0, length).equals(http2Preface.subarray(0, length));
-    if (isHttp2 && length < http2Preface.length) return;
+    if (isHttp2 && length < http2Preface.length) {
+      return;
+    }
     clearTimeout(timer);
     socket.off('data', look);
     socket.pause();
     socket.unshift(seen);
     found(isHttp2 ? 'h2' : 'http/1.1');
     // HTTP/2 fetches by itself what was put back.
-    if (!isHttp2) socket.resume();
+    if (!isHttp2) {
+      socket.resume();
+    }
   };
   socket.on('data', look);
   socket.once('close', () => clearTimeout(timer));

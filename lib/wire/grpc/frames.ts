@@ -12,8 +12,12 @@ export type MessageBytes = Uint8Array | readonly Uint8Array[];
 export function frameMessage(message: MessageBytes, compress: boolean): Buffer {
   const parts = message instanceof Uint8Array ? [message] : message;
   let length = 0;
-  for (const part of parts) length += part.byteLength;
-  if (!compress || length < compressFromBytes) return frame(0, parts, length);
+  for (const part of parts) {
+    length += part.byteLength;
+  }
+  if (!compress || length < compressFromBytes) {
+    return frame(0, parts, length);
+  }
   const compressed = gzipSync(message instanceof Uint8Array ? message : Buffer.concat(parts, length), { level: 1 });
   return frame(1, [compressed], compressed.byteLength);
 }
@@ -73,11 +77,15 @@ export class FrameReader {
       const bytes = this.#joined();
       const flag = bytes.readUInt8(0);
       const length = bytes.readUInt32BE(1);
-      if (flag > 1) throw new GrpcError(grpcStatus.internal, `a message has the unknown flags ${flag}`);
+      if (flag > 1) {
+        throw new GrpcError(grpcStatus.internal, `a message has the unknown flags ${flag}`);
+      }
       if (flag === 1 && !this.#gzip) {
         throw new GrpcError(grpcStatus.internal, 'a message is compressed without grpc-encoding: gzip');
       }
-      if (length > this.#maxBytes) throw tooLarge(length, this.#maxBytes);
+      if (length > this.#maxBytes) {
+        throw tooLarge(length, this.#maxBytes);
+      }
       const end = prefixBytes + length;
       if (bytes.length < end) {
         this.#wanted = end;

@@ -67,15 +67,20 @@ export class Http1ServerChannel implements ServerChannel {
   }
 
   finish(trailers: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> | undefined): void {
-    if (headers !== undefined) this.respond(headers);
-    if (this.#isWeb) this.#response.end(metadataFrame(trailers));
-    else {
+    if (headers !== undefined) {
+      this.respond(headers);
+    }
+    if (this.#isWeb) {
+      this.#response.end(metadataFrame(trailers));
+    } else {
       this.#response.addTrailers(trailers);
       this.#response.end();
     }
     const { socket } = this.#request;
     this.#request.resume();
-    if (this.#request.complete) return;
+    if (this.#request.complete) {
+      return;
+    }
     const linger = setTimeout(() => socket.destroy(), lingerMs).unref();
     this.#request.once('close', () => clearTimeout(linger));
   }

@@ -80,8 +80,11 @@ export function createHttp1Server(options: {
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     logger.debug({ peer: addressOf(socket as Socket), code: error.code }, 'A client sends what is no HTTP');
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
-    else socket.destroy();
+    if (socket.writable) {
+      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    } else {
+      socket.destroy();
+    }
   });
 
   return {
@@ -101,17 +104,27 @@ export function createHttp1Server(options: {
       server.emit('connection', socket);
     },
     closeIdle() {
-      for (const [socket, { idleness }] of guests) if (idleness.isIdle) socket.destroy();
+      for (const [socket, { idleness }] of guests) {
+        if (idleness.isIdle) {
+          socket.destroy();
+        }
+      }
     },
   };
 }
 
 /** What a request is; undefined when it is not for gRPC. */
 function kindOf({ method, headers, httpVersion }: IncomingMessage): 'grpc' | 'web' | undefined {
-  if (method !== 'POST' || httpVersion !== '1.1') return undefined;
+  if (method !== 'POST' || httpVersion !== '1.1') {
+    return undefined;
+  }
   const type = headers['content-type'] ?? '';
-  if (/^application\/grpc-web(\+proto)?($|;)/.test(type)) return 'web';
-  if (!/^application\/grpc(\+proto)?($|;)/.test(type)) return undefined;
+  if (/^application\/grpc-web(\+proto)?($|;)/.test(type)) {
+    return 'web';
+  }
+  if (!/^application\/grpc(\+proto)?($|;)/.test(type)) {
+    return undefined;
+  }
   // Proxies take `TE: trailers` away, so its absence says nothing by itself.
   const wantsWeb = headers.te !== 'trailers' && headers.accept?.includes('application/grpc-web') === true;
   return wantsWeb ? 'web' : 'grpc';

@@ -63,7 +63,9 @@ export function serveHttp2(
     ...describePeer(socket),
     isShared: true,
     trust() {
-      if (isTrusted || session.destroyed) return;
+      if (isTrusted || session.destroyed) {
+        return;
+      }
       isTrusted = true;
       // What strangers may send ahead stays at the small default of HTTP/2.
       session.setLocalWindowSize(connectionWindowBytes);
@@ -92,8 +94,11 @@ export function serveHttp2(
     idleness.callBegan();
     stream.once('close', () => idleness.callEnded());
     const channel = new Http2ServerChannel(stream, headers, pings.written);
-    if (isGrpc(headers)) options.serve(new ServerCall(channel, options.reception), connection);
-    else channel.refuseContent();
+    if (isGrpc(headers)) {
+      options.serve(new ServerCall(channel, options.reception), connection);
+    } else {
+      channel.refuseContent();
+    }
   });
   return { close: () => session.close() };
 }
@@ -139,7 +144,9 @@ class Http2ServerChannel implements ServerChannel {
 
   onGone(listener: () => void): void {
     // A reset by the peer arrives as one or more of these.
-    for (const event of ['aborted', 'error', 'close']) this.#stream.on(event, listener);
+    for (const event of ['aborted', 'error', 'close']) {
+      this.#stream.on(event, listener);
+    }
   }
 
   read(listener: ChannelListener): void {
@@ -147,7 +154,9 @@ class Http2ServerChannel implements ServerChannel {
     this.#stream.on('data', (chunk: Buffer) => listener.data(chunk));
     this.#stream.on('end', () => listener.end());
     // Node tells of the end of an empty request at once, before anybody listens.
-    if (this.#stream.readableEnded) queueMicrotask(() => listener.end());
+    if (this.#stream.readableEnded) {
+      queueMicrotask(() => listener.end());
+    }
   }
 
   pause(): void {
@@ -173,7 +182,9 @@ class Http2ServerChannel implements ServerChannel {
     const stream = this.#stream;
     if (headers === undefined) {
       stream.once('wantTrailers', () => {
-        if (!this.isGone) stream.sendTrailers(trailers);
+        if (!this.isGone) {
+          stream.sendTrailers(trailers);
+        }
       });
       stream.end();
     } else {
@@ -186,6 +197,8 @@ class Http2ServerChannel implements ServerChannel {
 
   /** Answers a request that is not for gRPC, with the HTTP status that gRPC asks for. */
   refuseContent(): void {
-    if (!this.isGone) this.#stream.respond({ ':status': 415 }, { endStream: true });
+    if (!this.isGone) {
+      this.#stream.respond({ ':status': 415 }, { endStream: true });
+    }
   }
 }

@@ -32,7 +32,9 @@ class Silence {
   look(bytes: number): boolean {
     const hasCome = bytes !== this.#bytes;
     // It may have come right after the last look: no silence is to last longer than it seems.
-    if (hasCome) this.#since = this.#lookedAt;
+    if (hasCome) {
+      this.#since = this.#lookedAt;
+    }
     this.#bytes = bytes;
     this.#lookedAt = performance.now();
     return hasCome;
@@ -78,19 +80,31 @@ export function watchSession(session: Http2Session, timing: KeepaliveTiming, dea
     calm = undefined;
   };
   const isSuspicious = (now: number): boolean => {
-    if (onSuspicionEveryMs === undefined) return true;
-    if (doesPeerPing && silence.lastsMs >= 2 * intervalMs) return true;
+    if (onSuspicionEveryMs === undefined) {
+      return true;
+    }
+    if (doesPeerPing && silence.lastsMs >= 2 * intervalMs) {
+      return true;
+    }
     return written !== answered && now - pingedAt >= onSuspicionEveryMs;
   };
   const look = () => {
-    if (session.destroyed || session.closed) return;
+    if (session.destroyed || session.closed) {
+      return;
+    }
     const { bytesRead, bytesWritten } = session.socket;
     // What was written since the last look may have come after the last sign of the peer: it counts as unanswered.
-    if (silence.look(bytesRead)) answered = written;
+    if (silence.look(bytesRead)) {
+      answered = written;
+    }
     written = bytesWritten;
     const now = performance.now();
-    if (calm !== undefined || silence.lastsMs < intervalMs || now - pingedAt < intervalMs) return;
-    if (!isSuspicious(now)) return;
+    if (calm !== undefined || silence.lastsMs < intervalMs || now - pingedAt < intervalMs) {
+      return;
+    }
+    if (!isSuspicious(now)) {
+      return;
+    }
     pingedAt = now;
     calm = expectBytes(() => (session.destroyed ? Number.NaN : session.socket.bytesRead), timeoutMs, {
       silent() {
@@ -101,7 +115,9 @@ export function watchSession(session: Http2Session, timing: KeepaliveTiming, dea
     });
     session.ping(() => {
       heard();
-      if (session.destroyed) return;
+      if (session.destroyed) {
+        return;
+      }
       silence.look(session.socket.bytesRead);
       written = session.socket.bytesWritten;
       answered = written;
@@ -137,15 +153,23 @@ export function watchWebSocket(
   const look = () => {
     silence.look(socket.bytesRead);
     const now = performance.now();
-    if (webSocket.readyState !== webSocket.OPEN || calm !== undefined) return;
-    if (silence.lastsMs < intervalMs || now - pingedAt < intervalMs) return;
+    if (webSocket.readyState !== webSocket.OPEN || calm !== undefined) {
+      return;
+    }
+    if (silence.lastsMs < intervalMs || now - pingedAt < intervalMs) {
+      return;
+    }
     pingedAt = now;
     webSocket.ping();
-    if (webSocket.isPaused) return;
+    if (webSocket.isPaused) {
+      return;
+    }
     calm = expectBytes(() => socket.bytesRead, timeoutMs, {
       silent() {
         heard();
-        if (webSocket.isPaused) return;
+        if (webSocket.isPaused) {
+          return;
+        }
         dead();
         webSocket.terminate();
       },

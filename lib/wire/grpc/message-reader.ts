@@ -51,14 +51,18 @@ export class MessageReader implements Receiver {
 
   /** Takes bytes. */
   push(chunk: Buffer): void {
-    if (this.#isDone) return;
+    if (this.#isDone) {
+      return;
+    }
     this.#take(chunk);
     this.#account();
   }
 
   /** So many bytes of a message are with the channel. */
   partial(bytes: number): void {
-    if (this.#isDone) return;
+    if (this.#isDone) {
+      return;
+    }
     this.#channelBytes = bytes;
     this.#account();
   }
@@ -66,11 +70,15 @@ export class MessageReader implements Receiver {
   /** No more bytes will come. */
   end(): void {
     this.#hasEnded = true;
-    if (!this.#isBusy) this.#finish();
+    if (!this.#isBusy) {
+      this.#finish();
+    }
   }
 
   refuse(error: GrpcError): void {
-    if (this.#isDone) return;
+    if (this.#isDone) {
+      return;
+    }
     this.#listener.unreadable(error);
     this.close();
   }
@@ -90,13 +98,17 @@ export class MessageReader implements Receiver {
     if (this.#isBusy) {
       this.#waiting.push(chunk);
       this.#waitingBytes += chunk.length;
-    } else this.#read(chunk);
+    } else {
+      this.#read(chunk);
+    }
   }
 
   #read(chunk: Buffer): void {
     try {
       for (const { payload, isCompressed } of this.#frames.push(chunk)) {
-        if (this.#isDone) return;
+        if (this.#isDone) {
+          return;
+        }
         const message = isCompressed ? unpackLittle(payload, this.#maxBytes) : payload;
         if (message === undefined) {
           this.#unpack(payload);
@@ -105,7 +117,9 @@ export class MessageReader implements Receiver {
         this.#listener.message(message);
       }
     } catch (error) {
-      if (!this.#isDone) this.#listener.unreadable(error);
+      if (!this.#isDone) {
+        this.#listener.unreadable(error);
+      }
     }
   }
 
@@ -116,10 +130,14 @@ export class MessageReader implements Receiver {
     this.#reception.unpacker
       .unpack(payload, this.#maxBytes, () => !this.#isDone)
       .then((message) => {
-        if (!this.#isDone) this.#listener.message(message);
+        if (!this.#isDone) {
+          this.#listener.message(message);
+        }
       })
       .catch((error: unknown) => {
-        if (!this.#isDone) this.#listener.unreadable(error);
+        if (!this.#isDone) {
+          this.#listener.unreadable(error);
+        }
       })
       .finally(() => this.#unpacked());
   }
@@ -127,25 +145,41 @@ export class MessageReader implements Receiver {
   #unpacked(): void {
     this.#isBusy = false;
     this.#unpackingBytes = 0;
-    if (this.#isDone) return;
+    if (this.#isDone) {
+      return;
+    }
     // What follows in the same bytes first; it may make the reader busy again.
     const waiting = [Buffer.alloc(0), ...this.#waiting.splice(0)];
     this.#waitingBytes = 0;
-    for (const chunk of waiting) this.#take(chunk);
+    for (const chunk of waiting) {
+      this.#take(chunk);
+    }
     this.#account();
-    if (this.#isBusy || this.#isDone) return;
-    if (this.#hasEnded) this.#finish();
-    else this.#listener.flow();
+    if (this.#isBusy || this.#isDone) {
+      return;
+    }
+    if (this.#hasEnded) {
+      this.#finish();
+    } else {
+      this.#listener.flow();
+    }
   }
 
   #finish(): void {
-    if (this.#isDone) return;
-    if (!this.#frames.isMidMessage) this.#listener.halfClose();
-    else this.#listener.unreadable(new GrpcError(grpcStatus.internal, 'the request ends amid a message'));
+    if (this.#isDone) {
+      return;
+    }
+    if (!this.#frames.isMidMessage) {
+      this.#listener.halfClose();
+    } else {
+      this.#listener.unreadable(new GrpcError(grpcStatus.internal, 'the request ends amid a message'));
+    }
   }
 
   #account(): void {
-    if (this.#isDone) return;
+    if (this.#isDone) {
+      return;
+    }
     const held = this.#frames.bufferedBytes + this.#waitingBytes + this.#unpackingBytes;
     this.#reception.hold(this, held + this.#channelBytes);
   }

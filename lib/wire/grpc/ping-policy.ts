@@ -42,8 +42,12 @@ export function watchPings(
       return;
     }
     const isPatient = minIntervalMs === undefined || calls > 0;
-    if (since < (isPatient ? (minIntervalMs ?? defaultMinIntervalMs) : withoutCallsMs)) strikes++;
-    if (strikes <= maxStrikes || session.destroyed) return;
+    if (since < (isPatient ? (minIntervalMs ?? defaultMinIntervalMs) : withoutCallsMs)) {
+      strikes++;
+    }
+    if (strikes <= maxStrikes || session.destroyed) {
+      return;
+    }
     tooMany();
     session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from('too_many_pings'));
     setImmediate(() => session.destroy());

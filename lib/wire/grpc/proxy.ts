@@ -24,10 +24,14 @@ export function proxyFromEnvironment(
 ): URL | undefined {
   const name = target.scheme === 'https' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   const text = environment[name] || environment[name.toLowerCase()];
-  if (!text || isExempt(environment.NO_PROXY || environment.no_proxy || '', target)) return undefined;
+  if (!text || isExempt(environment.NO_PROXY || environment.no_proxy || '', target)) {
+    return undefined;
+  }
   const url = URL.parse(text.includes('://') ? text : `http://${text}`);
   // The text may hold a password.
-  if (url === null) throw proxyError(`${name} holds no URL`);
+  if (url === null) {
+    throw proxyError(`${name} holds no URL`);
+  }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw proxyError(`${name} names a proxy of the kind ${url.protocol.slice(0, -1)}; http and https can be used`);
   }
@@ -81,30 +85,46 @@ export function connectThroughProxy(
       }
       signal.removeEventListener('abort', onAbort);
       socket.on('error', () => undefined);
-      if (head.length > 0) socket.unshift(head);
+      if (head.length > 0) {
+        socket.unshift(head);
+      }
       resolve(socket);
     });
     request.end();
-    if (signal.aborted) onAbort();
+    if (signal.aborted) {
+      onAbort();
+    }
   });
 }
 
 function isExempt(list: string, { host, port }: ProxyTarget): boolean {
   const name = host.toLowerCase();
   const version = isIP(name);
-  if (name === 'localhost' || (version !== 0 && contains(loopback, name))) return true;
+  if (name === 'localhost' || (version !== 0 && contains(loopback, name))) {
+    return true;
+  }
   return list.split(',').some((entry) => matches(entry.trim().toLowerCase(), name, version, String(port)));
 }
 
 function matches(entry: string, host: string, version: number, port: string): boolean {
-  if (entry === '') return false;
-  if (entry === '*') return true;
+  if (entry === '') {
+    return false;
+  }
+  if (entry === '*') {
+    return true;
+  }
   const [, network = '', bits = ''] = /^([^/]+)\/(\d+)$/.exec(entry) ?? [];
-  if (isIP(network) !== 0) return version !== 0 && contains(subnet(network, Number(bits)), host);
+  if (isIP(network) !== 0) {
+    return version !== 0 && contains(subnet(network, Number(bits)), host);
+  }
   const [, name = entry, wantedPort = ''] =
     isIP(entry) === 0 ? (/^\[?([^[\]]*?)\]?:(\d*)$/.exec(entry) ?? []) : ['', entry, ''];
-  if (name === '' || (wantedPort !== '' && wantedPort !== port)) return false;
-  if (isIP(name) !== 0) return version !== 0 && contains(subnet(name, isIP(name) === 4 ? 32 : 128), host);
+  if (name === '' || (wantedPort !== '' && wantedPort !== port)) {
+    return false;
+  }
+  if (isIP(name) !== 0) {
+    return version !== 0 && contains(subnet(name, isIP(name) === 4 ? 32 : 128), host);
+  }
   const domain = name.replace(/^\*\./, '.');
   const suffix = domain.startsWith('.') ? domain : `.${domainToASCII(domain) || domain}`;
   return host.endsWith(suffix) || (!domain.startsWith('.') && `.${host}` === suffix);
@@ -117,7 +137,9 @@ loopback.addAddress('::1', 'ipv6');
 function subnet(network: string, bits: number): BlockList {
   const list = new BlockList();
   const isV4 = isIP(network) === 4;
-  if (bits <= (isV4 ? 32 : 128)) list.addSubnet(network, bits, isV4 ? 'ipv4' : 'ipv6');
+  if (bits <= (isV4 ? 32 : 128)) {
+    list.addSubnet(network, bits, isV4 ? 'ipv4' : 'ipv6');
+  }
   return list;
 }
 

@@ -39,18 +39,24 @@ export class Reception {
     }
     this.#held.set(receiver, bytes);
     this.#total += bytes;
-    while (this.#total > this.#maxBytes) this.#refuseLargest();
+    while (this.#total > this.#maxBytes) {
+      this.#refuseLargest();
+    }
   }
 
   #refuseLargest(): void {
     let largest: Receiver | undefined;
     let most = -1;
     for (const [receiver, bytes] of this.#held) {
-      if (bytes <= most) continue;
+      if (bytes <= most) {
+        continue;
+      }
       largest = receiver;
       most = bytes;
     }
-    if (largest === undefined) return;
+    if (largest === undefined) {
+      return;
+    }
     this.#held.delete(largest);
     this.#total -= most;
     const message = `of all messages that are under way this is the largest, and together they are more than ${this.#maxBytes} bytes`;

@@ -72,8 +72,11 @@ export class ServerCall {
           listener.message(bytes);
         },
         unreadable: (error) => {
-          if (error instanceof GrpcError) listener.unreadable(error);
-          else this.fail(error);
+          if (error instanceof GrpcError) {
+            listener.unreadable(error);
+          } else {
+            this.fail(error);
+          }
         },
         halfClose: () => listener.halfClose(),
         flow: () => this.#flow(),
@@ -96,14 +99,18 @@ export class ServerCall {
 
   /** Answers with headers now, so that the client knows that the call was accepted. */
   accept(): void {
-    if (this.#responded || this.isOver || this.#channel.isGone) return;
+    if (this.#responded || this.isOver || this.#channel.isGone) {
+      return;
+    }
     this.#responded = true;
     this.#channel.respond(this.#headers());
   }
 
   /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
   send(message: Uint8Array): boolean {
-    if (this.isOver || this.#channel.isGone) return false;
+    if (this.isOver || this.#channel.isGone) {
+      return false;
+    }
     this.accept();
     this.#observer?.sent();
     return this.#channel.write(frameMessage(message, this.#gzip));
@@ -133,7 +140,9 @@ export class ServerCall {
 
   /** Ends the call with a status. Repeating it does nothing. */
   finish(code: GrpcStatusCode = grpcStatus.ok, details = ''): void {
-    if (this.isOver) return;
+    if (this.isOver) {
+      return;
+    }
     this.#finished = true;
     this.#code = code;
     if (!this.#channel.isGone) {
@@ -148,8 +157,11 @@ export class ServerCall {
 
   /** Ends the call with the status of an error; one that is no GrpcError becomes `internal` without its text. */
   fail(error: unknown): void {
-    if (error instanceof GrpcError) this.finish(error.code, error.details);
-    else this.finish(grpcStatus.internal, 'internal server error');
+    if (error instanceof GrpcError) {
+      this.finish(error.code, error.details);
+    } else {
+      this.finish(grpcStatus.internal, 'internal server error');
+    }
   }
 
   #headers(): Record<string, string> {
@@ -161,12 +173,17 @@ export class ServerCall {
   }
 
   #flow(): void {
-    if (this.#isPaused || this.#reader?.isBusy) this.#channel.pause();
-    else this.#channel.resume();
+    if (this.#isPaused || this.#reader?.isBusy) {
+      this.#channel.pause();
+    } else {
+      this.#channel.resume();
+    }
   }
 
   #over(): void {
-    if (this.#ended) return;
+    if (this.#ended) {
+      return;
+    }
     this.#ended = true;
     this.#reader?.close();
     // A paused channel would keep what it holds for ever.

@@ -50,8 +50,11 @@ export async function listenGrpc(options: {
   const { keepalive, idleMs, logger } = options;
   const serve = (call: ServerCall, connection: ServerConnection) => {
     const encoding = call.header('grpc-encoding') ?? 'identity';
-    if (encoding === 'identity' || encoding === 'gzip') options.serve(call, connection);
-    else call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
+    if (encoding === 'identity' || encoding === 'gzip') {
+      options.serve(call, connection);
+    } else {
+      call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
+    }
   };
   const reception = new Reception(options.maxReceivingBytes);
   const http2Connections = new Set<Http2Connection>();
@@ -93,7 +96,9 @@ export async function listenGrpc(options: {
     async close() {
       isClosing = true;
       const closed = door.close();
-      for (const connection of http2Connections) connection.close();
+      for (const connection of http2Connections) {
+        connection.close();
+      }
       http1Server.closeIdle();
       const force = setTimeout(() => door.destroyAll(), shutdownGraceMs);
       await closed;

@@ -37,7 +37,9 @@ export async function openSocket(options: SocketOptions): Promise<Socket> {
         ? await settled(connectTcp(target), 'connect', abort.signal)
         : await connectThroughProxy(proxy, { host, port }, abort.signal);
     tcp.setNoDelay(true).setKeepAlive(true, tcpKeepaliveMs);
-    if (tls === 'plaintext') return tcp;
+    if (tls === 'plaintext') {
+      return tcp;
+    }
     const socket = await settled(startTls(tcp, host, tls, protocol), 'secureConnect', abort.signal);
     if (protocol === 'h2' && socket.alpnProtocol !== 'h2') {
       socket.destroy();
@@ -79,8 +81,9 @@ async function settled<S extends Socket>(
       socket.off('close', onClose);
       // Errors from now on are those of whoever gets the socket; none may go unheard.
       socket.on('error', () => undefined);
-      if (error === undefined) resolve();
-      else {
+      if (error === undefined) {
+        resolve();
+      } else {
         socket.destroy();
         reject(error);
       }
@@ -91,7 +94,9 @@ async function settled<S extends Socket>(
     socket.once('error', give);
     socket.once('close', onClose);
     socket.once(event, () => give());
-    if (signal.aborted) onAbort();
+    if (signal.aborted) {
+      onAbort();
+    }
   });
   return socket;
 }

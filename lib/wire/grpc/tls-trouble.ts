@@ -7,8 +7,11 @@ export function logTlsTrouble(server: Server, logger: WireLogger): void {
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
     const peer = addressOf(socket);
     // Reported when the socket closes.
-    if (error.code === 'ECONNRESET') logger.debug({ peer }, 'A client left during the TLS handshake');
-    else logger.warn({ peer, code: error.code }, `A TLS handshake failed: ${tlsFailure(error)}`);
+    if (error.code === 'ECONNRESET') {
+      logger.debug({ peer }, 'A client left during the TLS handshake');
+    } else {
+      logger.warn({ peer, code: error.code }, `A TLS handshake failed: ${tlsFailure(error)}`);
+    }
   });
 }
 

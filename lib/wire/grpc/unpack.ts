@@ -27,13 +27,19 @@ export function unpack(payload: Buffer, maxBytes: number): Buffer {
  * @throws GrpcError see {@link unpack}
  */
 export function unpackLittle(payload: Buffer, maxBytes: number): Buffer | undefined {
-  if (maxBytes <= atOnceBytes) return unpack(payload, maxBytes);
+  if (maxBytes <= atOnceBytes) {
+    return unpack(payload, maxBytes);
+  }
   // The last field of gzip is the size of what is in it: what claims to be large need not be tried.
-  if (payload.length >= 4 && payload.readUInt32LE(payload.length - 4) > atOnceBytes) return undefined;
+  if (payload.length >= 4 && payload.readUInt32LE(payload.length - 4) > atOnceBytes) {
+    return undefined;
+  }
   try {
     return unpack(payload, atOnceBytes);
   } catch (error) {
-    if (error instanceof GrpcError && error.code === grpcStatus.resourceExhausted) return undefined;
+    if (error instanceof GrpcError && error.code === grpcStatus.resourceExhausted) {
+      return undefined;
+    }
     throw error;
   }
 }
@@ -48,7 +54,9 @@ export class Unpacker {
   /** `isWanted` is asked when its turn has come. @throws GrpcError see {@link unpack}; `canceled` when it is not wanted */
   unpack(payload: Buffer, maxBytes: number, isWanted: () => boolean): Promise<Buffer> {
     const turn = this.#last.then(async () => {
-      if (!isWanted()) throw new GrpcError(grpcStatus.canceled, 'nobody waits for the message');
+      if (!isWanted()) {
+        throw new GrpcError(grpcStatus.canceled, 'nobody waits for the message');
+      }
       try {
         return await gunzipElsewhere(payload, { maxOutputLength: Math.max(1, maxBytes), chunkSize: pieceBytes });
       } catch (error) {

@@ -60,7 +60,9 @@ export class WebSocketServerChannel implements ServerChannel {
   }
 
   get isGone(): boolean {
-    if (this.#webSocket !== undefined) return this.#webSocket.readyState !== this.#webSocket.OPEN;
+    if (this.#webSocket !== undefined) {
+      return this.#webSocket.readyState !== this.#webSocket.OPEN;
+    }
     return this.#socket.destroyed || !this.#socket.writable;
   }
 
@@ -91,11 +93,17 @@ export class WebSocketServerChannel implements ServerChannel {
 
   write(frame: Buffer): boolean {
     const webSocket = this.#open(maxWebSocketBytes);
-    if (webSocket === undefined) return false;
+    if (webSocket === undefined) {
+      return false;
+    }
     webSocket.send(frame, () => {
-      if (!this.#isFull || webSocket.bufferedAmount > webSocketBuffer.freeBytes) return;
+      if (!this.#isFull || webSocket.bufferedAmount > webSocketBuffer.freeBytes) {
+        return;
+      }
       this.#isFull = false;
-      if (!this.isGone) this.#listener?.drain();
+      if (!this.isGone) {
+        this.#listener?.drain();
+      }
     });
     this.#isFull = webSocket.bufferedAmount > webSocketBuffer.fullBytes;
     return !this.#isFull;
@@ -111,8 +119,12 @@ export class WebSocketServerChannel implements ServerChannel {
 
   /** The WebSocket; undefined when the request cannot be upgraded, which its sender has been told then. */
   #open(maxPayload: number): WebSocket | undefined {
-    if (this.#webSocket !== undefined) return this.#webSocket;
-    if (this.isGone) return undefined;
+    if (this.#webSocket !== undefined) {
+      return this.#webSocket;
+    }
+    if (this.isGone) {
+      return undefined;
+    }
     const server = new WebSocketServer({ ...webSocketOptions, maxPayload });
     server.handleUpgrade(this.#request, this.#socket, this.#head, (webSocket) => this.#opened(webSocket));
     return this.#webSocket;
@@ -142,14 +154,22 @@ export class WebSocketServerChannel implements ServerChannel {
   }
 
   #receive(data: Buffer, isBinary: boolean): void {
-    if (this.#isFinished) return;
+    if (this.#isFinished) {
+      return;
+    }
     try {
       const message = readFrame(data, isBinary);
-      if (message.kind === 'data') this.#listener?.data(message.frame);
-      else if (message.kind === 'halfClose') this.#listener?.end();
-      else throw new GrpcError(grpcStatus.internal, 'the client sends metadata after its request');
+      if (message.kind === 'data') {
+        this.#listener?.data(message.frame);
+      } else if (message.kind === 'halfClose') {
+        this.#listener?.end();
+      } else {
+        throw new GrpcError(grpcStatus.internal, 'the client sends metadata after its request');
+      }
     } catch (error) {
-      if (!(error instanceof GrpcError)) throw error;
+      if (!(error instanceof GrpcError)) {
+        throw error;
+      }
       this.#listener?.unreadable(error);
     }
   }

@@ -33,13 +33,17 @@ export function webSocketTransport(options: TransportOptions): GrpcTransport {
   const destroy = () => {
     isClosed = true;
     signal.removeEventListener('abort', destroy);
-    for (const channel of channels) channel.destroy();
+    for (const channel of channels) {
+      channel.destroy();
+    }
     resolve();
   };
   signal.addEventListener('abort', destroy, { once: true });
   return {
     call(path, headers) {
-      if (isClosed) throw new GrpcError(grpcStatus.unavailable, 'the connection is closed', { isConnectionLoss: true });
+      if (isClosed) {
+        throw new GrpcError(grpcStatus.unavailable, 'the connection is closed', { isConnectionLoss: true });
+      }
       const channel = new WebSocketClientChannel({
         url: `${tls === 'plaintext' ? 'ws' : 'wss'}://${authority}${path}`,
         headers: { ...callHeaders(options, headers), 'sec-websocket-protocol': webSocketProtocol },
@@ -132,7 +136,9 @@ class WebSocketClientChannel implements ClientChannel {
   }
 
   halfClose(): void {
-    if (this.isGone) return;
+    if (this.isGone) {
+      return;
+    }
     this.write(halfCloseFrame);
     this.#isHalfClosed = true;
   }
@@ -142,8 +148,11 @@ class WebSocketClientChannel implements ClientChannel {
   }
 
   destroy(): void {
-    if (this.#webSocket === undefined) this.#end(undefined);
-    else this.#webSocket.terminate();
+    if (this.#webSocket === undefined) {
+      this.#end(undefined);
+    } else {
+      this.#webSocket.terminate();
+    }
   }
 
   #connected(socket: Socket): void {
@@ -169,7 +178,9 @@ class WebSocketClientChannel implements ClientChannel {
       this.#flow();
       const waiting = this.#waiting;
       this.#waiting = [];
-      for (const frame of waiting) webSocket.send(frame, () => this.#sent(webSocket));
+      for (const frame of waiting) {
+        webSocket.send(frame, () => this.#sent(webSocket));
+      }
       this.#listener?.opened();
     });
     webSocket.on('unexpected-response', (_request, response: IncomingMessage) => {
@@ -188,27 +199,42 @@ class WebSocketClientChannel implements ClientChannel {
   }
 
   #sent(webSocket: WebSocket): void {
-    if (!this.#isFull || webSocket.bufferedAmount > webSocketBuffer.freeBytes) return;
+    if (!this.#isFull || webSocket.bufferedAmount > webSocketBuffer.freeBytes) {
+      return;
+    }
     this.#isFull = false;
-    if (!this.isGone) this.#listener?.drain();
+    if (!this.isGone) {
+      this.#listener?.drain();
+    }
   }
 
   #flow(): void {
-    if (this.#isReading && !this.#isPaused) this.#webSocket?.resume();
-    else this.#webSocket?.pause();
+    if (this.#isReading && !this.#isPaused) {
+      this.#webSocket?.resume();
+    } else {
+      this.#webSocket?.pause();
+    }
   }
 
   /** The first metadata are the headers, unless they hold the status; the next ones are the trailers. */
   #receive(webSocket: WebSocket, data: Buffer, isBinary: boolean): void {
-    if (this.#isGone) return;
+    if (this.#isGone) {
+      return;
+    }
     try {
       const message = readFrame(data, isBinary);
-      if (message.kind === 'data') this.#listener?.data(message.frame);
-      else if (message.kind === 'metadata') {
-        if (this.#hasResponded) this.#listener?.trailers(message.metadata);
-        else this.#listener?.headers(200, message.metadata);
+      if (message.kind === 'data') {
+        this.#listener?.data(message.frame);
+      } else if (message.kind === 'metadata') {
+        if (this.#hasResponded) {
+          this.#listener?.trailers(message.metadata);
+        } else {
+          this.#listener?.headers(200, message.metadata);
+        }
         this.#hasResponded = true;
-        if (message.metadata['grpc-status'] !== undefined) this.#finish(webSocket);
+        if (message.metadata['grpc-status'] !== undefined) {
+          this.#finish(webSocket);
+        }
       }
     } catch (error) {
       this.#cause ??= error instanceof Error ? error : new Error(String(error));
@@ -226,10 +252,14 @@ class WebSocketClientChannel implements ClientChannel {
   }
 
   #end(cause: Error | undefined): void {
-    if (this.#isGone) return;
+    if (this.#isGone) {
+      return;
+    }
     this.#isGone = true;
     this.#waiting = [];
-    if (cause !== undefined) this.#options.failed(cause);
+    if (cause !== undefined) {
+      this.#options.failed(cause);
+    }
     this.#options.ended();
     this.#listener?.closed({ code: grpcStatus.unavailable, details: 'the connection broke', cause });
   }

@@ -37,14 +37,26 @@ export type WebSocketFrame =
 
 /** @throws GrpcError `internal` when the message is not exactly one frame */
 export function readFrame(message: Buffer, isBinary: boolean): WebSocketFrame {
-  if (!isBinary) throw broken('a message is text');
-  if (message.length < prefixBytes) throw broken('a message is shorter than the prefix of a frame');
+  if (!isBinary) {
+    throw broken('a message is text');
+  }
+  if (message.length < prefixBytes) {
+    throw broken('a message is shorter than the prefix of a frame');
+  }
   const flags = message.readUInt8(0);
   const length = message.readUInt32BE(1);
-  if (length !== message.length - prefixBytes) throw broken('a message is not one frame');
-  if ((flags & metadataFlag) === 0) return { kind: 'data', frame: message };
-  if ((flags & compressedFlag) !== 0) throw broken('metadata is compressed');
-  if (length === 0) return { kind: 'halfClose' };
+  if (length !== message.length - prefixBytes) {
+    throw broken('a message is not one frame');
+  }
+  if ((flags & metadataFlag) === 0) {
+    return { kind: 'data', frame: message };
+  }
+  if ((flags & compressedFlag) !== 0) {
+    throw broken('metadata is compressed');
+  }
+  if (length === 0) {
+    return { kind: 'halfClose' };
+  }
   return { kind: 'metadata', metadata: parseLines(message.subarray(prefixBytes).toString('latin1')) };
 }
 
@@ -52,7 +64,9 @@ function parseLines(text: string): Record<string, string> {
   const metadata: Record<string, string> = {};
   for (const line of text.split(/\r?\n/)) {
     const colon = line.indexOf(':');
-    if (colon > 0) metadata[line.slice(0, colon).trim().toLowerCase()] ??= line.slice(colon + 1).trim();
+    if (colon > 0) {
+      metadata[line.slice(0, colon).trim().toLowerCase()] ??= line.slice(colon + 1).trim();
+    }
   }
   return metadata;
 }

@@ -35,15 +35,21 @@ export class AgentCache {
     metrics.request(agent, 'get');
     try {
       const { get } = await this.#ask(agent, connectionUuid, { get: { key } }, signal);
-      if (get?.error !== '') throw new Error(get?.error ?? 'the agent answers something else');
+      if (get?.error !== '') {
+        throw new Error(get?.error ?? 'the agent answers something else');
+      }
       const value = get.cacheHit ? (get.bytes ?? Buffer.alloc(0)) : undefined;
       // Whoever asked has the value; whether it can be kept for later is another matter.
-      if (value !== undefined) link.set(staleKey(agent, key), value, staleMs).catch(() => undefined);
+      if (value !== undefined) {
+        link.set(staleKey(agent, key), value, staleMs).catch(() => undefined);
+      }
       return value;
     } catch (error) {
       signal.throwIfAborted();
       metrics.failed(agent, 'get');
-      if (!(error instanceof NoAnswerError)) logger.warn({ agent, error }, "an agent's cache cannot be read");
+      if (!(error instanceof NoAnswerError)) {
+        logger.warn({ agent, error }, "an agent's cache cannot be read");
+      }
       return (await link.get(staleKey(agent, key)).catch(() => undefined)) ?? emptyValue(key);
     }
   }
@@ -54,12 +60,16 @@ export class AgentCache {
     metrics.request(agent, 'subscribe');
     try {
       const { subscribeResponse } = await this.#ask(agent, connectionUuid, { subscribe: { channel } }, signal);
-      if (subscribeResponse?.error) throw new Error(subscribeResponse.error);
+      if (subscribeResponse?.error) {
+        throw new Error(subscribeResponse.error);
+      }
       return true;
     } catch (error) {
       signal.throwIfAborted();
       metrics.failed(agent, 'subscribe');
-      if (!(error instanceof NoAnswerError)) logger.warn({ agent, error }, 'an agent refuses a subscription');
+      if (!(error instanceof NoAnswerError)) {
+        logger.warn({ agent, error }, 'an agent refuses a subscription');
+      }
       return false;
     }
   }

@@ -30,25 +30,34 @@ export class AgentChannel {
     this.#asking = new AbortController();
     const { signal } = this.#asking;
     const agrees = await this.#ask(signal);
-    if (!agrees && !signal.aborted) this.#askAgainLater(signal, 1);
+    if (!agrees && !signal.aborted) {
+      this.#askAgainLater(signal, 1);
+    }
     return agrees;
   }
 
   /** The agent is back: it is asked anew, and what happened meanwhile is news. */
   async agentConnected(): Promise<void> {
-    if (await this.follow()) this.news();
+    if (await this.follow()) {
+      this.news();
+    }
   }
 
   /** The client has been told that it follows the channel; earlier it must not hear of news. */
   confirmed(): void {
     this.#isConfirmed = true;
-    if (this.#hasNews) this.#options.tell();
+    if (this.#hasNews) {
+      this.#options.tell();
+    }
   }
 
   /** There is news. */
   news(): void {
-    if (this.#isConfirmed) this.#options.tell();
-    else this.#hasNews = true;
+    if (this.#isConfirmed) {
+      this.#options.tell();
+    } else {
+      this.#hasNews = true;
+    }
   }
 
   /** The client does not follow the channel any more. */
@@ -65,8 +74,11 @@ export class AgentChannel {
     const wait = backoffDelay(askBackoff, failures, Math.random());
     const cancel = systemClock.after(wait, async () => {
       signal.removeEventListener('abort', cancel);
-      if (await this.#ask(signal)) this.news();
-      else if (!signal.aborted) this.#askAgainLater(signal, failures + 1);
+      if (await this.#ask(signal)) {
+        this.news();
+      } else if (!signal.aborted) {
+        this.#askAgainLater(signal, failures + 1);
+      }
     });
     signal.addEventListener('abort', cancel);
   }

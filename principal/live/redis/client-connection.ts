@@ -65,7 +65,9 @@ export class ClientConnection {
     const { client, upstream } = options;
     client.on('data', (chunk) => this.#fromClient(chunk));
     upstream.on('data', (chunk) => this.#fromRedis(chunk));
-    for (const socket of [client, upstream]) socket.on('drain', () => this.#regulate());
+    for (const socket of [client, upstream]) {
+      socket.on('drain', () => this.#regulate());
+    }
     for (const socket of [client, upstream]) {
       socket.on('error', () => this.close());
       socket.on('close', () => this.close());
@@ -75,10 +77,14 @@ export class ClientConnection {
 
   /** Ends both sides. */
   close(): void {
-    if (this.#gone.signal.aborted) return;
+    if (this.#gone.signal.aborted) {
+      return;
+    }
     this.#gone.abort(new Error('the client of the Redis proxy has left'));
     clearInterval(this.#pinging);
-    for (const channel of this.#channels.values()) channel.leave();
+    for (const channel of this.#channels.values()) {
+      channel.leave();
+    }
     this.#options.client.destroy();
     this.#options.upstream.destroy();
   }
@@ -86,13 +92,17 @@ export class ClientConnection {
   /** There is news on a channel of an agent; it counts only where the client follows that channel of that agent. */
   news(agent: string, name: string): void {
     const channel = this.#channels.get(name);
-    if (channel?.agent === agent) channel.news();
+    if (channel?.agent === agent) {
+      channel.news();
+    }
   }
 
   /** The agent is back. */
   agentConnected(agent: string): void {
     for (const channel of this.#channels.values()) {
-      if (channel.agent === agent) this.#detached(() => channel.agentConnected());
+      if (channel.agent === agent) {
+        this.#detached(() => channel.agentConnected());
+      }
     }
   }
 
@@ -105,7 +115,9 @@ export class ClientConnection {
       this.close();
       return;
     }
-    for (const command of commands) this.#take(command);
+    for (const command of commands) {
+      this.#take(command);
+    }
     this.#regulate();
   }
 
@@ -115,7 +127,9 @@ export class ClientConnection {
     );
     switch (name) {
       case 'get':
-        if (args.length === 1 && this.#get(args[0] ?? '')) return;
+        if (args.length === 1 && this.#get(args[0] ?? '')) {
+          return;
+        }
         break;
       case 'subscribe':
         this.#subscribe(args);
@@ -152,15 +166,21 @@ export class ClientConnection {
   }
 
   #greeted(version: string | undefined, isError: boolean): 'pass' {
-    if (!isError && version === '3') this.#protocol = 3;
-    if (!isError && version === '2') this.#protocol = 2;
+    if (!isError && version === '3') {
+      this.#protocol = 3;
+    }
+    if (!isError && version === '2') {
+      this.#protocol = 2;
+    }
     return 'pass';
   }
 
   /** Whether the key is of an agent. */
   #get(key: string): boolean {
     const agent = this.#options.agentOf(key);
-    if (agent === undefined) return false;
+    if (agent === undefined) {
+      return false;
+    }
     this.#admitted(key, () => {
       const owed: Owed = { from: 'here', bytes: undefined };
       this.#detached(async () => {
@@ -182,7 +202,9 @@ export class ClientConnection {
         continue;
       }
       this.#admitted(name, () => {
-        if (this.#channels.size >= mostChannels) return { from: 'here', bytes: errorReply('too many channels') };
+        if (this.#channels.size >= mostChannels) {
+          return { from: 'here', bytes: errorReply('too many channels') };
+        }
         this.#channels.get(name)?.leave();
         const channel = new AgentChannel({
           agent,
@@ -202,15 +224,25 @@ export class ClientConnection {
         return owed;
       });
     }
-    if (rest.length > 0) this.#options.upstream.write(encodeCommand(['subscribe', ...rest]));
+    if (rest.length > 0) {
+      this.#options.upstream.write(encodeCommand(['subscribe', ...rest]));
+    }
   }
 
   #unsubscribe(channels: readonly string[]): void {
     const own = channels.filter((name) => this.#leave(name));
-    for (const name of own) this.#push(pushOf(this.#protocol, ['unsubscribe', name, this.#channels.size]));
-    if (channels.length === 0) for (const name of [...this.#channels.keys()]) this.#leave(name);
+    for (const name of own) {
+      this.#push(pushOf(this.#protocol, ['unsubscribe', name, this.#channels.size]));
+    }
+    if (channels.length === 0) {
+      for (const name of [...this.#channels.keys()]) {
+        this.#leave(name);
+      }
+    }
     const rest = channels.filter((channel) => !own.includes(channel));
-    if (rest.length > 0 || channels.length === 0) this.#options.upstream.write(encodeCommand(['unsubscribe', ...rest]));
+    if (rest.length > 0 || channels.length === 0) {
+      this.#options.upstream.write(encodeCommand(['unsubscribe', ...rest]));
+    }
   }
 
   /** False for a channel that is not followed. */
@@ -229,7 +261,9 @@ export class ClientConnection {
     const place: Owed = {
       from: 'redis',
       heard: (isError) => {
-        if (isError) return 'pass';
+        if (isError) {
+          return 'pass';
+        }
         this.#isAdmitted = true;
         this.#owed.splice(1, 0, make());
         return 'drop';
@@ -258,7 +292,9 @@ export class ClientConnection {
   /** Passes on what Redis says, up to a reply whose turn it is not. */
   #relay(): void {
     for (let [piece] = this.#incoming; piece !== undefined; [piece] = this.#incoming) {
-      if (!this.#isAmid && piece.type !== '>' && this.#owed[0]?.from === 'here') return;
+      if (!this.#isAmid && piece.type !== '>' && this.#owed[0]?.from === 'here') {
+        return;
+      }
       this.#incoming.shift();
       this.#reply(piece);
     }
@@ -277,7 +313,9 @@ export class ClientConnection {
       const verdict = next.heard?.(type === '-' || type === '!') ?? 'pass';
       this.#isDropping = verdict === 'drop';
     }
-    if (!this.#isDropping) this.#write(bytes);
+    if (!this.#isDropping) {
+      this.#write(bytes);
+    }
     if (isEnd) {
       this.#owed.shift();
       this.#isDropping = false;
@@ -289,13 +327,17 @@ export class ClientConnection {
     for (;;) {
       this.#relay();
       const [next] = this.#owed;
-      if (this.#isAmid || next?.from !== 'here' || next.bytes === undefined) break;
+      if (this.#isAmid || next?.from !== 'here' || next.bytes === undefined) {
+        break;
+      }
       this.#owed.shift();
       this.#write(next.bytes);
       next.sent?.();
     }
     if (!this.#isAmid) {
-      for (const bytes of this.#pushes) this.#write(bytes);
+      for (const bytes of this.#pushes) {
+        this.#write(bytes);
+      }
       this.#pushes = [];
     }
     this.#regulate();
@@ -313,11 +355,17 @@ export class ClientConnection {
 
   #regulate(): void {
     const { client, upstream } = this.#options;
-    if (this.#owed.length >= mostWaiting || upstream.writableNeedDrain) client.pause();
-    else client.resume();
+    if (this.#owed.length >= mostWaiting || upstream.writableNeedDrain) {
+      client.pause();
+    } else {
+      client.resume();
+    }
     // What waits for its turn here must not become more and more.
-    if (this.#incoming.length > 0 || client.writableNeedDrain) upstream.pause();
-    else upstream.resume();
+    if (this.#incoming.length > 0 || client.writableNeedDrain) {
+      upstream.pause();
+    } else {
+      upstream.resume();
+    }
   }
 
   #ping(): void {
@@ -335,7 +383,9 @@ export class ClientConnection {
 
   #detached(work: () => Promise<void>): void {
     work().catch((error: unknown) => {
-      if (this.#gone.signal.aborted) return;
+      if (this.#gone.signal.aborted) {
+        return;
+      }
       this.#options.logger.error({ error }, 'serving a client of the Redis proxy failed');
       this.close();
     });

@@ -15,10 +15,16 @@ export interface KeyedApplication {
 export function applicationOf(key: string): KeyedApplication | undefined {
   const fields = key.split('|');
   const [prefix, kind, instance = ''] = fields;
-  if (prefix !== 'app' || (kind !== 'resources-tree' && kind !== 'managed-resources')) return undefined;
-  if (fields.length < 4 || fields.length > 5 || instance === '') return undefined;
+  if (prefix !== 'app' || (kind !== 'resources-tree' && kind !== 'managed-resources')) {
+    return undefined;
+  }
+  if (fields.length < 4 || fields.length > 5 || instance === '') {
+    return undefined;
+  }
   const split = instance.indexOf('_');
-  if (split < 0) return { namespace: '', name: instance, kind };
+  if (split < 0) {
+    return { namespace: '', name: instance, kind };
+  }
   return { namespace: instance.slice(0, split), name: instance.slice(split + 1), kind };
 }
 

@@ -56,7 +56,9 @@ beforeEach(() => {
   agent.slowly = Promise.resolve();
 });
 afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
 });
 
 async function client(options: { password?: string; RESP?: 2 | 3 } = {}) {

@@ -81,7 +81,9 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
     });
     connections.set(connection.uuid, connection);
     upstream.setTimeout(connectTimeoutMs, () => {
-      if (upstream.connecting) upstream.destroy(new Error('no connection in time'));
+      if (upstream.connecting) {
+        upstream.destroy(new Error('no connection in time'));
+      }
     });
     upstream.once('error', (error) =>
       logger.warn({ error }, 'the connection to Redis broke, its client has to come again'),
@@ -111,19 +113,27 @@ export async function serveRedisProxy(options: RedisProxyOptions): Promise<Redis
   return {
     port: (server.address() as AddressInfo).port,
     setTls: (tls) => {
-      if ('setSecureContext' in server) server.setSecureContext(secureContextOptions(tls));
+      if ('setSecureContext' in server) {
+        server.setSecureContext(secureContextOptions(tls));
+      }
     },
     news: (agent, connectionUuid, channel) => {
       connections.get(connectionUuid)?.news(agent, channel);
     },
     agentConnected: (agent) => {
-      for (const connection of connections.values()) connection.agentConnected(agent);
+      for (const connection of connections.values()) {
+        connection.agentConnected(agent);
+      }
     },
     close: async () => {
       const closed = once(server, 'close');
       server.close();
-      for (const connection of connections.values()) connection.close();
-      for (const socket of sockets) socket.destroy();
+      for (const connection of connections.values()) {
+        connection.close();
+      }
+      for (const socket of sockets) {
+        socket.destroy();
+      }
       await closed;
     },
   };

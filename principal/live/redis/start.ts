@@ -50,7 +50,9 @@ export async function proxyRedis(options: {
       logger,
       signal,
     }));
-  if (address === undefined || signal.aborted) return;
+  if (address === undefined || signal.aborted) {
+    return;
+  }
   const proxy = await live.serveRedis({
     ...address,
     tls,
@@ -67,7 +69,9 @@ export async function proxyRedis(options: {
   logger.info({ port: proxy.port, redis: redis.address }, 'Redis proxy serves');
   const reload = () => {
     const next = material();
-    if (next === undefined) return;
+    if (next === undefined) {
+      return;
+    }
     try {
       proxy.setTls(next);
     } catch (error) {
@@ -78,7 +82,9 @@ export async function proxyRedis(options: {
   // Changed while the port was being taken.
   reload();
   await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve();
+    if (signal.aborted) {
+      resolve();
+    }
     signal.addEventListener('abort', () => resolve());
   });
   await proxy.close();
@@ -97,11 +103,15 @@ function agentOf(
   }: { settings: PrincipalOptions; caches: PrincipalCaches; owners: ApplicationOwners },
 ): string | undefined {
   const keyed = applicationOf(key);
-  if (keyed === undefined) return undefined;
+  if (keyed === undefined) {
+    return undefined;
+  }
   if (flags['destination-based-mapping']) {
     const found = caches.Applications.get({ namespace: keyed.namespace || flags.namespace, name: keyed.name });
     const agent = found && owners.agentOf(found as unknown as Application);
-    if (agent !== undefined) return agent;
+    if (agent !== undefined) {
+      return agent;
+    }
   }
   return keyed.namespace !== '' && owners.isAgent(keyed.namespace) ? keyed.namespace : undefined;
 }

@@ -19,7 +19,9 @@ export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
   }
 
   send(message: Out) {
-    if (this.ended) return false;
+    if (this.ended) {
+      return false;
+    }
     this.sent.push(message);
     return this.hasRoom;
   }
