@@ -8,22 +8,22 @@ import {
   parseKey,
   WorkQueue,
 } from '../lib/kube/index.ts';
-import { Applier } from './applier.ts';
-import { Caches } from './caches.ts';
-import { ClusterReconciler } from './cluster-reconciler.ts';
-import { defaultPatience, type Patience } from './cluster-trouble.ts';
-import type { DeliverySettings } from './delivery.ts';
-import { clustersOf } from './drain.ts';
-import { FleetReconciler } from './fleet-reconciler.ts';
-import { Fleets } from './fleets.ts';
-import { identifyHub } from './hub-identity.ts';
-import { addOnName, keys } from './names.ts';
-import { areIdle, runQueues } from './queues.ts';
+import { ClusterReconciler } from './cluster/cluster-reconciler.ts';
+import { defaultPatience, type Patience } from './cluster/cluster-trouble.ts';
+import { clustersOf } from './cluster/drain.ts';
+import { areIdle, runQueues } from './daemon/queues.ts';
+import { FleetReconciler } from './fleet/fleet-reconciler.ts';
+import { Applier } from './hub/applier.ts';
+import { Caches } from './hub/caches.ts';
+import { identifyHub } from './hub/hub-identity.ts';
+import { addOnName, keys } from './hub/names.ts';
+import { Fleets } from './ownership/cluster-reports.ts';
+import { Renderings } from './render/renderings.ts';
 import { Templates } from './render/templates.ts';
-import { Renderings } from './renderings.ts';
 import { Rollouts } from './rollout/rollouts.ts';
-import { Signer } from './signer.ts';
-import { parseGitOpsCluster } from './spec.ts';
+import type { DeliverySettings } from './spec/delivery-settings.ts';
+import { parseGitOpsCluster } from './spec/spec.ts';
+import { Signer } from './trust/signer.ts';
 import type { World } from './world.ts';
 
 /** Options of the controller. */

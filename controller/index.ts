@@ -1,5 +1,5 @@
-export { applyCrdsCommand } from './apply-crds.ts';
 export { basicCommand } from './basic/index.ts';
-export { controllerCommand } from './main.ts';
-export { renderCommand } from './preview.ts';
-export { uninstallCommand } from './uninstall.ts';
+export { applyCrdsCommand } from './commands/apply-crds.ts';
+export { controllerCommand } from './commands/controller.ts';
+export { renderCommand } from './commands/render.ts';
+export { uninstallCommand } from './commands/uninstall.ts';

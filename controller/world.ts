@@ -1,13 +1,13 @@
 import type { EventRecorder, KubeClient, KubeLogger } from '../lib/kube/index.ts';
-import type { Applier } from './applier.ts';
-import type { Caches } from './caches.ts';
-import type { Patience } from './cluster-trouble.ts';
-import type { DeliverySettings } from './delivery.ts';
-import type { Foundation } from './fleet-state.ts';
-import type { Fleets } from './fleets.ts';
+import type { Patience } from './cluster/cluster-trouble.ts';
+import type { Applier } from './hub/applier.ts';
+import type { Caches } from './hub/caches.ts';
+import type { Fleets } from './ownership/cluster-reports.ts';
+import type { Renderings } from './render/renderings.ts';
 import type { Templates } from './render/templates.ts';
-import type { Renderings } from './renderings.ts';
 import type { Rollouts } from './rollout/rollouts.ts';
+import type { DeliverySettings } from './spec/delivery-settings.ts';
+import type { Foundation } from './spec/foundation.ts';
 
 /** What the reconciles of GitOpsClusters and of clusters share. */
 export interface World {

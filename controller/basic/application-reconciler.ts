@@ -1,7 +1,7 @@
 import { isEqual, mergePatchBetween } from '../../lib/argocd/index.ts';
 import { ApiError, isRetryable, keyOf, parseKey, type Requeue } from '../../lib/kube/index.ts';
-import { ForeignObjectError } from '../applier.ts';
-import { fieldManager } from '../names.ts';
+import { ForeignObjectError } from '../hub/applier.ts';
+import { fieldManager } from '../hub/names.ts';
 import { placeOfWork } from './caches.ts';
 import { applied, feedbackOf } from './feedback.ts';
 import { isArgoCdFinalizer, keys, problemCondition, workName } from './names.ts';

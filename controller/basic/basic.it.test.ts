@@ -4,7 +4,7 @@ import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.
 import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
-import { managedClusters } from '../resources.ts';
+import { managedClusters } from '../hub/resources.ts';
 import { eventually } from '../testing/fixture.ts';
 import { hasShared, shared } from '../testing/hub.ts';
 import { keys } from './names.ts';

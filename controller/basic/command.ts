@@ -1,6 +1,6 @@
 import { command, createLogger, intFlag, stringFlag } from '../../lib/ops/index.ts';
-import { runDaemon } from '../daemon.ts';
-import { daemonFlags } from '../flags.ts';
+import { daemonFlags } from '../commands/flags.ts';
+import { runDaemon } from '../daemon/daemon.ts';
 import { BasicController } from './controller.ts';
 import { leaseName } from './names.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { EventRecorder, type KubeClient, type KubeLogger, keyOf, WorkQueue } from '../../lib/kube/index.ts';
-import { Applier } from '../applier.ts';
-import { identifyHub } from '../hub-identity.ts';
-import { areIdle, runQueues } from '../queues.ts';
+import { areIdle, runQueues } from '../daemon/queues.ts';
+import { Applier } from '../hub/applier.ts';
+import { identifyHub } from '../hub/hub-identity.ts';
 import { ApplicationReconciler } from './application-reconciler.ts';
 import { BasicCaches, placeOfWork, textOf } from './caches.ts';
 import { keys } from './names.ts';

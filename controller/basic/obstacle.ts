@@ -1,5 +1,5 @@
 import { keyOf } from '../../lib/kube/index.ts';
-import { reasonToSkip } from '../cluster.ts';
+import { reasonToSkip } from '../cluster/ensure-cluster.ts';
 import { agentNamesOf, placeOfWork } from './caches.ts';
 import { keys } from './names.ts';
 import type { Application } from './resources.ts';

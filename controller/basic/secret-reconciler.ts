@@ -1,5 +1,5 @@
 import { keyOf, type Secret, secrets } from '../../lib/kube/index.ts';
-import { ForeignObjectError } from '../applier.ts';
+import { ForeignObjectError } from '../hub/applier.ts';
 import { hasConfig, textOf } from './caches.ts';
 import { clusterSecretName, clusterServer, keys, managedBy } from './names.ts';
 import type { BasicWorld } from './world.ts';

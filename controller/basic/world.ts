@@ -1,5 +1,5 @@
 import type { EventRecorder, KubeClient, KubeLogger } from '../../lib/kube/index.ts';
-import type { Applier } from '../applier.ts';
+import type { Applier } from '../hub/applier.ts';
 import type { BasicCaches } from './caches.ts';
 
 /** What the reconciles of the basic pull model share. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Parsed } from '../parsed.ts';
-import type { AddOnDeploymentConfig, ManagedCluster, ResourceRequirements, Toleration } from '../resources.ts';
+import type { Parsed } from '../hub/parsed.ts';
+import type { AddOnDeploymentConfig, ManagedCluster, ResourceRequirements, Toleration } from '../hub/resources.ts';
 
 /** An image prefix and what takes its place. */
 export interface Registry {

@@ -1,5 +1,5 @@
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
-import type { ManifestConfig } from '../resources.ts';
+import type { ManifestConfig } from '../hub/resources.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import type { AgentContext } from './agent-context.ts';
 import { decorate } from './decorate.ts';

@@ -1,7 +1,7 @@
 import { expect, describe as suite, test } from 'vitest';
 import type { KubeObject } from '../../lib/kube/index.ts';
+import { deliverableCrd } from '../hub/crds.ts';
 import { argoCD, hubCrd, input } from '../testing/render-input.ts';
-import { deliverableCrd } from './crds.ts';
 import { OversizedManifestError, pack, workLimit } from './pack.ts';
 import { Templates } from './templates.ts';
 import { renderWorks } from './works.ts';

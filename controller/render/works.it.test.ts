@@ -10,10 +10,10 @@ import {
   type PodTemplate,
   pods,
 } from '../../lib/kube/index.ts';
+import { deliverableCrd } from '../hub/crds.ts';
 import { argoCD, input, operator } from '../testing/render-input.ts';
 import { noConfig, parseAddOnConfig } from './addon-config.ts';
 import { renderCleanUp } from './cleanup.ts';
-import { deliverableCrd } from './crds.ts';
 import { describe } from './pack.ts';
 import { Templates } from './templates.ts';
 import { manifestsOf, type RenderInput, renderWorks } from './works.ts';

@@ -1,8 +1,8 @@
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
-import type { ManifestConfig } from '../resources.ts';
+import { kindsOf } from '../hub/crds.ts';
+import type { ManifestConfig } from '../hub/resources.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import { type AgentInput, agentContextOf } from './agent-context.ts';
-import { kindsOf } from './crds.ts';
 import { decorate } from './decorate.ts';
 import { deploymentFeedback, keepNamespace, keepOthersKeys, orphan, statefulSetFeedback } from './manifest-configs.ts';
 import { type OperatorInput, renderOperator } from './operator.ts';

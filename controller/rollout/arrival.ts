@@ -1,5 +1,5 @@
 import type { KubeObject, PodTemplate } from '../../lib/kube/index.ts';
-import type { ManifestWork } from '../resources.ts';
+import type { ManifestWork } from '../hub/resources.ts';
 
 const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { rolloutStrategySchema } from '../spec/rollout-strategy.ts';
 import { type Phase, phaseOf, planRollout, type RolloutCluster } from './plan.ts';
-import { rolloutStrategySchema } from './strategy.ts';
 
 const strategy = (input: object = {}) => rolloutStrategySchema.parse(input);
 const progressive = (settings: object) => strategy({ type: 'Progressive', progressive: settings });

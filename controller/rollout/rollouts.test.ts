@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../../lib/kube/index.ts';
-import type { Caches } from '../caches.ts';
-import type { Foundation } from '../fleet-state.ts';
-import { keys } from '../names.ts';
-import type { ManifestWork } from '../resources.ts';
+import type { Caches } from '../hub/caches.ts';
+import { keys } from '../hub/names.ts';
+import type { ManifestWork } from '../hub/resources.ts';
+import type { Foundation } from '../spec/foundation.ts';
+import { type Version, versionKeys, versionText } from '../spec/release.ts';
+import { rolloutStrategySchema } from '../spec/rollout-strategy.ts';
 import { Rollouts } from './rollouts.ts';
-import { rolloutStrategySchema } from './strategy.ts';
-import { type Version, versionKeys, versionText } from './version.ts';
 
 const at = '2030-01-01T00:00:00Z';
 const one: Version = { agent: 'agent:1' };

@@ -1,14 +1,14 @@
 import { isConditionTrue, keyOf, rfc3339 } from '../../lib/kube/index.ts';
-import type { Applier } from '../applier.ts';
-import type { Caches } from '../caches.ts';
-import { connection, isDetaching } from '../cluster-health.ts';
-import type { Foundation } from '../fleet-state.ts';
-import { addOnName, keys } from '../names.ts';
+import { connection, isDetaching } from '../cluster/cluster-health.ts';
+import type { Applier } from '../hub/applier.ts';
+import type { Caches } from '../hub/caches.ts';
+import { addOnName, keys } from '../hub/names.ts';
+import { type ManifestWork, manifestWorks } from '../hub/resources.ts';
 import { workParts } from '../render/pack.ts';
-import { type ManifestWork, manifestWorks } from '../resources.ts';
+import type { Foundation } from '../spec/foundation.ts';
+import { crdsOf, deliveredBy, isComparable, type Release, type Version, versionText } from '../spec/release.ts';
 import { haveArrived } from './arrival.ts';
 import { type Phase, phaseOf, planRollout, type RolloutCluster, type RolloutPlan } from './plan.ts';
-import { crdsOf, deliveredBy, isComparable, type Release, type Version, versionText } from './version.ts';
 
 /** What a cluster gets now. */
 export interface Turn extends Release {

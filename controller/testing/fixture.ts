@@ -12,7 +12,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { Controller, type ControllerOptions } from '../controller.ts';
-import { cleanUpWork, connectionLeaseName } from '../names.ts';
+import { cleanUpWork, connectionLeaseName } from '../hub/names.ts';
 import {
   type GitOpsCluster,
   gitOpsClusters,
@@ -21,7 +21,7 @@ import {
   manifestWorks,
   placementDecisions,
   placements,
-} from '../resources.ts';
+} from '../hub/resources.ts';
 
 /** Waits until a condition holds, by asking again; says what it was waiting for when it does not. */
 export async function eventually<T>(

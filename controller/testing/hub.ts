@@ -2,7 +2,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { type ConfigMap, configMaps, Informer, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
-import { gitOpsClusters, managedClusterAddOns, manifestWorks, placementDecisions, placements } from '../resources.ts';
+import {
+  gitOpsClusters,
+  managedClusterAddOns,
+  manifestWorks,
+  placementDecisions,
+  placements,
+} from '../hub/resources.ts';
 import { eventually, HubFixture, type RunningController, startController } from './fixture.ts';
 
 const root = join(import.meta.dirname, '..', '..');

@@ -1,6 +1,6 @@
 import { events, type KubeClient } from '../../lib/kube/index.ts';
 import { createLogger, type Logger } from '../../lib/ops/index.ts';
-import { gitOpsClusters } from '../resources.ts';
+import { gitOpsClusters } from '../hub/resources.ts';
 
 /** A row of `kubectl get gitopsclusters`, by column, as the API server prints it. */
 export async function printed(client: KubeClient, namespace: string, name: string): Promise<Record<string, unknown>> {

@@ -1,6 +1,6 @@
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+import { deliverableCrd } from '../hub/crds.ts';
 import { noConfig } from '../render/addon-config.ts';
-import { deliverableCrd } from '../render/crds.ts';
 import type { OperatorInput } from '../render/operator.ts';
 import type { RenderInput } from '../render/works.ts';
 

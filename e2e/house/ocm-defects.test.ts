@@ -18,12 +18,12 @@ interface Defect {
   readonly absent?: string;
 }
 
-const leaving = 'controller/leaving.it.test.ts';
-const detach = 'controller/detach.it.test.ts';
-const comingBack = 'controller/coming-back.it.test.ts';
-const general = 'controller/defects.it.test.ts';
-const controller = 'controller/controller.it.test.ts';
-const rotation = 'controller/rotation.it.test.ts';
+const leaving = 'controller/cluster/detach-steps.it.test.ts';
+const detach = 'controller/cluster/detach.it.test.ts';
+const comingBack = 'controller/cluster/reattach.it.test.ts';
+const general = 'controller/tests/defects.it.test.ts';
+const controller = 'controller/tests/controller.it.test.ts';
+const rotation = 'controller/trust/rotation.it.test.ts';
 const works = 'controller/render/works.test.ts';
 const basic = 'controller/basic/basic.it.test.ts';
 const back =
@@ -104,9 +104,9 @@ const ofController: readonly Defect[] = [
     what: 'discovery writes into the specification and never looks again',
     tests: [
       [general, '8.1 M: the discovered address stands in no specification, and follows the Service'],
-      ['controller/discovery.test.ts', 'what the user wrote is used as it is'],
+      ['controller/endpoint/discovery.test.ts', 'what the user wrote is used as it is'],
       [
-        'controller/discovery.test.ts',
+        'controller/endpoint/discovery.test.ts',
         'a load balancer: host name before IP address, the serving port, what the user wrote of the two',
       ],
     ],
@@ -118,7 +118,7 @@ const ofController: readonly Defect[] = [
       ['e2e/suites/enrolment.e2e.test.ts', "the hub's Argo CD knows each cluster, through the resource proxy"],
       [controller, 'a GitOpsCluster enrolls the clusters of all decision pages'],
       [
-        'controller/discovery.test.ts',
+        'controller/endpoint/discovery.test.ts',
         'certificates name every way to the principal and the resource proxy, each once',
       ],
     ],
@@ -128,7 +128,7 @@ const ofController: readonly Defect[] = [
     what: 'a custom payload that is wrong stops clean-up and add-ons',
     tests: [
       [
-        'controller/works.it.test.ts',
+        'controller/cluster/cluster-works.it.test.ts',
         "a user's ArgoCD that cannot work is said with the place of the mistake, and nothing else stops",
       ],
     ],
@@ -163,7 +163,7 @@ const ofController: readonly Defect[] = [
     tests: [
       [controller, 'the health of a cluster comes from its works and its connection'],
       [
-        'controller/fleet.test.ts',
+        'controller/fleet/fleet-steps.test.ts',
         'of many failing clusters the ten are listed that have been failing for longest, in the same order every time',
       ],
       [comingBack, back],
@@ -221,7 +221,7 @@ const ofAddOnAgent: readonly Defect[] = [
       [general, '8.2 M: a CRD that the hub upgrades is upgraded on the clusters'],
       [works, 'are brought up to date on the clusters, not only made'],
       [
-        'controller/works.it.test.ts',
+        'controller/cluster/cluster-works.it.test.ts',
         'argocd-operator needs its CRDs on the hub; with them it is delivered with an ArgoCD for it',
       ],
     ],
@@ -243,9 +243,12 @@ const ofAddOnAgent: readonly Defect[] = [
     severity: 'M',
     what: 'the clean-up deletes by one label everywhere, and leaves namespaces behind',
     tests: [
-      ['controller/clean-up.it.test.ts', 'copies go without what they deployed, everywhere, and then the namespace'],
-      ['controller/clean-up.it.test.ts', 'a namespace that was there before stays'],
-      ['controller/remains.it.test.ts', 'hub and cluster are after leaving what they were before enrolment'],
+      [
+        'controller/commands/clean-up.it.test.ts',
+        'copies go without what they deployed, everywhere, and then the namespace',
+      ],
+      ['controller/commands/clean-up.it.test.ts', 'a namespace that was there before stays'],
+      ['controller/tests/remains.it.test.ts', 'hub and cluster are after leaving what they were before enrolment'],
     ],
   },
   {
@@ -263,8 +266,8 @@ const ofAddOnAgent: readonly Defect[] = [
     severity: 'M',
     what: 'what cannot be applied stands in a log, as a success',
     tests: [
-      ['controller/cluster-health.test.ts', 'what the cluster refuses is named'],
-      ['controller/cluster-health.test.ts', 'available when every workload has a ready pod'],
+      ['controller/cluster/cluster-health.test.ts', 'what the cluster refuses is named'],
+      ['controller/cluster/cluster-health.test.ts', 'available when every workload has a ready pod'],
     ],
   },
 ];

@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest';
+import type { Condition } from '../../lib/kube/index.ts';
+import type { Trouble } from '../fleet/steps.ts';
+import type { GitOpsCluster } from '../hub/resources.ts';
+import { tellOfCluster } from './cluster-events.ts';
+import { troubleOf } from './cluster-trouble.ts';
+
+const patience = { refusedMs: 10_000, slowMs: 300_000 };
+const begin = new Date('2030-01-01T00:00:00Z');
+const after = (seconds: number) => new Date(begin.getTime() + seconds * 1000);
+const condition = (type: string, status: Condition['status'], reason = 'Test'): Condition => ({
+  type,
+  status,
+  reason,
+  message: `${type} is ${status}`,
+  lastTransitionTime: '2030-01-01T00:00:00Z',
+});
+const well = ['ManifestApplied', 'Available', 'AgentConnected'].map((type) => condition(type, 'True'));
+const but = (...others: Condition[]) => well.map((one) => others.find(({ type }) => type === one.type) ?? one);
+const judge = (conditions: readonly Condition[], now: Date, known?: Trouble, problems: object = {}) =>
+  troubleOf({ problems, conditions, known, patience, now });
+
+test('nothing is wrong, and nobody has to look again, when everything is well', () => {
+  expect(judge(well, after(1_000))).toEqual({});
+  expect(judge([], after(1_000))).toEqual({});
+});
+
+test('what the controller could not do is wrong at once, and since it was first seen', () => {
+  const { trouble } = judge(well, after(5), undefined, { import: 'no' });
+  expect(trouble).toEqual({ step: 'ClustersImported', reason: 'Failed', message: 'no', since: '2030-01-01T00:00:05Z' });
+  expect(judge(well, after(50), trouble, { import: 'still no' }).trouble).toEqual({ ...trouble, message: 'still no' });
+  expect(judge(well, after(50), trouble, { works: 'other' }).trouble?.since).toBe('2030-01-01T00:00:50Z');
+});
+
+test.each([
+  ['a refused work', condition('ManifestApplied', 'False'), 10],
+  ['a work that nobody takes', condition('ManifestApplied', 'Unknown'), 300],
+  ['a workload that is not ready', condition('Available', 'False'), 300],
+  ['an agent that is not connected', condition('AgentConnected', 'False'), 300],
+])('%s is wrong after its time, and is looked at then', (_, one, seconds) => {
+  const early = judge(but(one), after(seconds - 1));
+  expect(early.trouble).toBeUndefined();
+  expect(early.lookAgainMs).toBeGreaterThanOrEqual(1_000);
+  expect(early.lookAgainMs).toBeLessThanOrEqual(2_000);
+  expect(judge(but(one), after(seconds)).trouble).toMatchObject({ step: one.type, since: one.lastTransitionTime });
+});
+
+test('a cluster that OCM says is silent is wrong at once', () => {
+  const silent = condition('Available', 'Unknown', 'ManagedClusterLeaseUpdateStopped');
+  expect(judge(but(silent), after(0)).trouble).toMatchObject({ step: 'Available', reason: silent.reason });
+});
+
+/** What is told of a cluster between two looks at it. */
+function told(news: Partial<Parameters<typeof tellOfCluster>[2]>): string[] {
+  const events: string[] = [];
+  const record = (type: string) => (_: unknown, reason: string) => void events.push(`${type} ${reason}`);
+  const recorder = { normal: record('Normal'), warning: record('Warning') };
+  const none = { before: [], conditions: [], known: undefined, trouble: undefined, firstLook: undefined };
+  tellOfCluster(recorder, { metadata: { name: 'fleet' } } as GitOpsCluster, { cluster: 'c', ...none, ...news });
+  return events;
+}
+const never = condition('AgentConnected', 'False', 'NeverConnected');
+const lost = condition('AgentConnected', 'False', 'Disconnected');
+
+test('enrolment and the first connection are told once', () => {
+  const applied = [condition('ManifestApplied', 'True'), never];
+  expect(told({ before: [], conditions: applied })).toEqual(['Normal ClusterEnrolled']);
+  expect(told({ before: applied, conditions: applied })).toEqual([]);
+  expect(told({ before: but(never), conditions: well })).toEqual(['Normal ClusterConnected']);
+  // It was connected before: that it comes back, or applies again what was changed, is no news by itself.
+  expect(told({ before: but(lost), conditions: well })).toEqual([]);
+  expect(told({ before: but(condition('ManifestApplied', 'Unknown', 'Updating')), conditions: well })).toEqual([]);
+  expect(told({ before: but(condition('ManifestApplied', 'False', 'Refused')), conditions: well })).toEqual([]);
+});
+
+test('enrolment is told also when the agent is heard of before the works', () => {
+  const pending = condition('ManifestApplied', 'Unknown', 'Progressing');
+  expect(told({ before: but(never, pending), conditions: but(pending) })).toEqual(['Normal ClusterConnected']);
+  expect(told({ before: but(pending), conditions: well })).toEqual(['Normal ClusterEnrolled']);
+});
+
+const trouble: Trouble = {
+  step: 'AgentConnected',
+  reason: 'Disconnected',
+  message: 'm',
+  since: '2030-01-01T00:00:00Z',
+};
+
+test('trouble is told when it begins and when it ends, not in between', () => {
+  expect(told({ trouble })).toEqual(['Warning AgentDisconnected']);
+  expect(told({ known: trouble, trouble: { ...trouble, message: 'other' } })).toEqual([]);
+  expect(told({ known: trouble })).toEqual(['Normal ClusterRecovered']);
+  expect(told({ known: trouble, trouble: { ...trouble, step: 'Available' } })).toEqual(['Warning ClusterUnavailable']);
+});
+
+test('a controller that starts does not tell what the one before it has told', () => {
+  expect(told({ trouble, firstLook: { startedAt: after(3_600), patience } })).toEqual([]);
+  expect(told({ trouble, firstLook: { startedAt: after(100), patience } })).toEqual(['Warning AgentDisconnected']);
+});

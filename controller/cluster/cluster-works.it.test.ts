@@ -1,0 +1,249 @@
+import { expect, describe as suite, test } from 'vitest';
+import { startCluster } from '../../e2e/testbed/index.ts';
+import { crds, type Deployment, deployments, events, findCondition, type KubeObject } from '../../lib/kube/index.ts';
+import { operatorKinds } from '../hub/crds.ts';
+import {
+  addOnDeploymentConfigs,
+  gitOpsClusters,
+  managedClusterAddOns,
+  managedClusters,
+  manifestWorks,
+} from '../hub/resources.ts';
+import { eventually } from '../testing/fixture.ts';
+import { useHub, workNames } from '../testing/hub.ts';
+
+const hub = useHub(startCluster);
+
+const condition = async (cluster: string, type: string) =>
+  findCondition((await hub.addOn(cluster))?.status?.conditions, type);
+
+async function useConfig(cluster: string, spec: object): Promise<void> {
+  await hub.fixture.put(addOnDeploymentConfigs, { metadata: { namespace: cluster, name: 'settings' }, spec });
+  const reference = { group: 'addon.open-cluster-management.io', resource: 'addondeploymentconfigs' };
+  await hub.client.mergePatch(
+    managedClusterAddOns,
+    { namespace: cluster, name: 'argocd-agent-addon' },
+    { spec: { configs: [{ ...reference, namespace: cluster, name: 'settings' }] } },
+  );
+}
+
+test('what was applied last of an AddOnDeploymentConfig follows what is wanted when the works have arrived', async () => {
+  const { a } = hub;
+  await hub.enroll();
+  await useConfig(a, { nodePlacement: { nodeSelector: { role: 'one' } } });
+  const reference = async () => (await hub.addOn(a))?.status?.configReferences?.[0];
+  const wanted = await eventually('the hash', async () => (await reference())?.desiredConfig?.specHash);
+  await eventually('the works', async () => JSON.stringify(await hub.work(a, 'agent')).includes('"role":"one"'));
+  expect((await reference())?.lastAppliedConfig).toBeUndefined();
+  const noted = (await hub.work(a, 'agent'))?.metadata.annotations?.['open-cluster-management.io/config-spec-hash'];
+  expect(JSON.parse(noted ?? '')).toEqual({
+    [`addondeploymentconfigs.addon.open-cluster-management.io/${a}/settings`]: wanted,
+  });
+  for (const name of workNames) {
+    await hub.fixture.reportWork(a, name);
+  }
+  await eventually('what was applied', async () => (await reference())?.lastAppliedConfig?.specHash === wanted);
+});
+
+test('what makes no sense in an AddOnDeploymentConfig is said, and the works stay as they are', async () => {
+  const { ns, a } = hub;
+  await hub.enroll();
+  const before = await hub.work(a, 'agent');
+  await useConfig(a, { customizedVariables: [{ name: 'ARGOCD_NAMESPACE', value: 'Not a name' }] });
+  await hub.fixture.conditionIs(
+    [ns, 'fleet'],
+    'ManifestWorkCreated',
+    'False',
+    new RegExp(`AddOnDeploymentConfig ${a}/settings: spec.customizedVariables\\[ARGOCD_NAMESPACE\\] must be`),
+  );
+  expect(await condition(a, 'Configured')).toMatchObject({ status: 'False', reason: 'ConfigurationInvalid' });
+  expect((await hub.work(a, 'agent'))?.spec).toEqual(before?.spec);
+  const resources = { limits: { memory: '1Gi' } };
+  await useConfig(a, {
+    resourceRequirements: [{ containerID: 'deployments:argocd-sever:*', resources }],
+  });
+  await eventually('a note', async () =>
+    (await condition(a, 'Configured'))?.message.includes('no container is deployments:argocd-sever:*'),
+  );
+  await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
+});
+
+test('argocd-operator needs its CRDs on the hub; with them it is delivered with an ArgoCD for it', async () => {
+  const { ns, a } = hub;
+  await hub.fixture.placement(ns, 'placement', [a]);
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { argoCD: 'Operator', agentNamespace: 'gitops' });
+  hub.start();
+  await hub.fixture.conditionIs(
+    [ns, 'fleet'],
+    'ArgoCDCRDelivered',
+    'False',
+    /the hub has no CustomResourceDefinition argocds\.argoproj\.io, .* install argocd-operator's CRDs on the hub or,/,
+  );
+  for (const name of operatorKinds) {
+    if ((await hub.client.get(crds, { name })) === undefined) {
+      await hub.fixture.put(crds, smallCrd(name));
+    }
+  }
+  await hub.fixture.conditionIs([ns, 'fleet'], 'ArgoCDCRDelivered', 'True');
+  const kinds = (await hub.work(a, 'argocd'))?.spec.workload.manifests.map(({ kind }) => kind);
+  expect(kinds).toContain('Deployment');
+  const agent = await hub.work(a, 'agent');
+  const argoCd = agent?.spec.workload.manifests.find(({ kind }) => kind === 'ArgoCD');
+  expect(argoCd?.metadata).toMatchObject({ name: 'argocd', namespace: 'gitops' });
+  const delivered = (await hub.client.list(manifestWorks, { namespace: a }))
+    .filter(({ metadata }) => metadata.name.startsWith('argocd-agent-addon-crds'))
+    .flatMap(({ spec }) => spec.workload.manifests.map(({ metadata }) => metadata.name));
+  expect(delivered).toEqual([...operatorKinds]);
+  await hub.idle();
+});
+
+test("a user's ArgoCD that cannot work is said with the place of the mistake, and nothing else stops", async () => {
+  const { ns, a, b } = hub;
+  await hub.enroll();
+  const payload = (manifests: readonly object[]) =>
+    hub.client.mergePatch(
+      gitOpsClusters,
+      { namespace: ns, name: 'fleet' },
+      { spec: { argoCDAgentAddon: { argoCDCRManifestWork: { manifests } } } },
+    );
+  await payload([{ apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', metadata: { name: 'x' } }]);
+  await hub.fixture.conditionIs(
+    [ns, 'fleet'],
+    'ArgoCDCRDelivered',
+    'False',
+    /^Invalid ArgoCDCRManifestWork: GitOpsCluster .*: spec\.argoCDAgentAddon\.argoCDCRManifestWork\.manifests\.0\.metadata\.namespace must say where the ArgoCD belongs$/,
+  );
+  await hub.unselect(b);
+  await hub.fixture.endCleanUp(b);
+  await eventually('the cluster that left', async () => (await hub.addOn(b)) === undefined);
+  expect(await hub.work(a, 'agent')).toBeDefined();
+});
+
+suite('a new version of Argo CD on the hub', () => {
+  const image = (version: string) => `quay.io/argoproj/argocd:v${version}`;
+  const hubRuns = (version: string) => {
+    const labels = { app: 'argocd-server' };
+    const containers = [{ name: 'server', image: image(version) }];
+    const spec = { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } };
+    return hub.fixture.put(deployments, { metadata: { namespace: hub.ns, name: 'argocd-server' }, spec });
+  };
+  const imageOf = async (cluster: string) => {
+    const work = await hub.work(cluster, 'argocd');
+    const server = work?.spec.workload.manifests.find(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'argocd-repo-server',
+    );
+    return (server as Deployment | undefined)?.spec?.template?.spec?.containers[0]?.image;
+  };
+  const has = (cluster: string, version: string) =>
+    eventually(`${version} on ${cluster}`, async () => (await imageOf(cluster)) === image(version));
+  const isWell = async (cluster: string, ready = 1) => {
+    for (const name of workNames) {
+      await hub.fixture.reportWork(cluster, name, ready);
+    }
+  };
+  const rollout = (status: string, message: RegExp) =>
+    hub.fixture.conditionIs([hub.ns, 'fleet'], 'ClustersUpToDate', status, message);
+
+  test('goes to one cluster after the other, each when the one before is well', async () => {
+    const { a, b } = hub;
+    await hubRuns('3.2.6');
+    await hub.enroll();
+    for (const cluster of [a, b]) {
+      await isWell(cluster);
+    }
+    await rollout('True', /^2 of 2 clusters have Argo CD quay\.io\/argoproj\/argocd:v3\.2\.6, agent /);
+    await hub.idle();
+    await hubRuns('3.3.0');
+    await has(a, '3.3.0');
+    await rollout(
+      'False',
+      new RegExp(`^Rolling out Argo CD .*v3\\.3\\.0.*: 0 of 2 .*under way: \\[${a}\\], 1 to follow$`),
+    );
+    await eventually('the other to wait', async () => {
+      const found = await condition(b, 'Progressing');
+      return found?.status === 'True' && found.reason === 'WaitingForRollout';
+    });
+    await hub.idle();
+    expect(await imageOf(b)).toBe(image('3.2.6'));
+    // Another controller knows no more than the works say.
+    await hub.restart();
+    await hub.idle();
+    expect([await imageOf(a), await imageOf(b)]).toEqual([image('3.3.0'), image('3.2.6')]);
+    expect(hub.controller.writes).toBe(0);
+    await isWell(a);
+    await has(b, '3.3.0');
+    await isWell(b);
+    await rollout('True', /^2 of 2 clusters have .*v3\.3\.0/);
+    await eventually('rest', async () => (await condition(b, 'Progressing'))?.reason === 'Completed');
+  });
+
+  test('stops at a cluster that fails, goes on when it is well, and does not wait for one out of reach', async () => {
+    const { ns, a, b } = hub;
+    let now = Date.now();
+    await hubRuns('3.2.6');
+    await hub.enroll({ clock: () => new Date(now) });
+    for (const cluster of [a, b]) {
+      await isWell(cluster);
+    }
+    await hub.idle();
+    await hubRuns('3.3.0');
+    await has(a, '3.3.0');
+    await isWell(a, 0);
+    now += 11 * 60_000;
+    await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { labels: { looked: 'at' } } });
+    await rollout(
+      'False',
+      new RegExp(`^The rollout of .* is stopped: 0 of 2 clusters done, failed: \\[${a}\\], 1 to follow;`),
+    );
+    await eventually('its failure', async () => {
+      const found = await condition(a, 'Progressing');
+      return found?.status === 'False' && found.reason === 'Failed';
+    });
+    await eventually('an Event', async () =>
+      (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'ClustersUpToDateFailed'),
+    );
+    expect(await imageOf(b)).toBe(image('3.2.6'));
+    await hub.fixture.clusterAvailable(a, 'Unknown');
+    await has(b, '3.3.0');
+  });
+
+  test('comes at once to a cluster that is new, and with other settings to all', async () => {
+    const { ns, a, b } = hub;
+    await hubRuns('3.2.6');
+    await hub.fixture.placement(ns, 'placement', [a], 1);
+    await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+    hub.start();
+    await hub.enrolled(a);
+    await hub.fixture.clusterAvailable(a, 'Unknown');
+    await eventually('the news', async () => (await condition(a, 'Available'))?.status === 'Unknown');
+    await hubRuns('3.3.0');
+    await rollout('True', new RegExp(`^0 of 1 clusters have .*v3\\.3\\.0.*; not reporting: \\[${a}\\]$`));
+    await hub.fixture.placement(ns, 'placement', [a, b], 1);
+    await has(b, '3.3.0');
+    expect(await imageOf(a)).toBe(image('3.2.6'));
+    await hub.fixture.clusterAvailable(a, 'True');
+    await has(a, '3.3.0');
+    await hubRuns('3.3.1');
+    await has(a, '3.3.1');
+    await hub.idle();
+    expect(await imageOf(b)).toBe(image('3.3.0'));
+    await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { rolloutStrategy: { type: 'All' } });
+    await has(b, '3.3.1');
+  });
+});
+
+function smallCrd(name: string) {
+  const [plural = '', ...group] = name.split('.');
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+  const kind = plural.slice(0, -1).replace(/^./, (first) => first.toUpperCase());
+  const object: KubeObject & { spec: object } = {
+    metadata: { name },
+    spec: {
+      group: group.join('.'),
+      scope: 'Namespaced',
+      names: { kind, plural },
+      versions: [{ name: 'v1alpha1', served: true, storage: true, schema }],
+    },
+  };
+  return object as never;
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import type { AddOnDeploymentConfig, ManagedClusterAddOn, ManifestWork } from '../hub/resources.ts';
+import { unmatchedContainers } from '../render/decorate.ts';
+import { configOf, configReferenceOf } from './cluster-config.ts';
+import type { ClusterContext } from './cluster-context.ts';
+import type { Verdict } from './cluster-health.ts';
+
+/** On a work: hashes of the configurations that it was made with, as OCM's add-on manager notes them. */
+export const configHashAnnotation = 'open-cluster-management.io/config-spec-hash';
+
+type Context = Pick<ClusterContext, 'caches' | 'cluster'>;
+
+/** Whether the configuration of an add-on can be used, and what of it concerns nothing that is delivered. */
+export function configured(context: Context, works: readonly ManifestWork[]): Verdict {
+  const type = 'Configured';
+  let config: ReturnType<typeof configOf>;
+  try {
+    config = configOf(context);
+  } catch (error) {
+    return { type, status: 'False', reason: 'ConfigurationInvalid', message: (error as Error).message };
+  }
+  const manifests = works.flatMap(({ spec }) => spec.workload.manifests);
+  const unmatched = manifests.length > 0 ? unmatchedContainers(manifests, config) : [];
+  const note = unmatched.length > 0 ? `; no container is ${unmatched.join(', ')} (spec.resourceRequirements)` : '';
+  return { type, status: 'True', reason: 'ConfigurationsConfigured', message: `Configurations configured${note}` };
+}
+
+/**
+ * The configurations of an add-on with their hashes. What was applied last follows what is wanted once works made with it
+ * have arrived.
+ */
+export function configReferences(
+  context: Context,
+  addOn: ManagedClusterAddOn,
+  works: readonly ManifestWork[],
+  isCompleted: boolean,
+): NonNullable<NonNullable<ManagedClusterAddOn['status']>['configReferences']> {
+  const found = referencedConfig(context, addOn);
+  if (found === undefined) {
+    return [];
+  }
+  const { reference, config } = found;
+  const { group = '', resource, name, namespace } = reference;
+  const named = { name, ...(namespace ? { namespace } : {}) };
+  const desiredConfig = { ...named, specHash: configHash(config) };
+  const previous = addOn.status?.configReferences?.find((one) => one.resource === resource && one.name === name);
+  const noted = configHashes(context, addOn);
+  const isApplied =
+    isCompleted && works.every(({ metadata }) => metadata.annotations?.[configHashAnnotation] === noted);
+  const lastAppliedConfig = isApplied ? desiredConfig : previous?.lastAppliedConfig;
+  return [{ group, resource, ...named, desiredConfig, ...(lastAppliedConfig ? { lastAppliedConfig } : {}) }];
+}
+
+/** What is noted on works about the configuration that they are made with: `{"<resource>.<group>/<namespace>/<name>": "<hash>"}`. */
+export function configHashes(context: Context, addOn: ManagedClusterAddOn | undefined): string {
+  const found = referencedConfig(context, addOn);
+  if (found === undefined) {
+    return '{}';
+  }
+  const { group = '', resource, namespace = '', name } = found.reference;
+  return JSON.stringify({ [`${resource}.${group}/${namespace}/${name}`]: configHash(found.config) });
+}
+
+/**
+ * OCM's hash of a configuration: hex SHA-256 of the object without its kind, metadata and status, as Go writes JSON: keys
+ * in order, and characters escaped that mean something in HTML.
+ */
+export function configHash(config: AddOnDeploymentConfig): string {
+  const {
+    apiVersion: _,
+    kind: __,
+    metadata: ___,
+    status: ____,
+    ...content
+  } = config as AddOnDeploymentConfig & {
+    status?: unknown;
+  };
+  return createHash('sha256').update(canonical(content)).digest('hex');
+}
+
+function referencedConfig(context: Context, addOn: ManagedClusterAddOn | undefined) {
+  const reference = configReferenceOf(context, addOn);
+  const config = reference && context.caches.configs.get({ namespace: reference.namespace, name: reference.name });
+  return config && { reference, config };
+}
+
+function canonical(value: unknown): string {
+  const text = JSON.stringify(value, (_, part) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+  return text.replaceAll(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

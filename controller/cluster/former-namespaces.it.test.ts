@@ -1,0 +1,102 @@
+import { expect, test } from 'vitest';
+import { startCluster } from '../../e2e/testbed/index.ts';
+import { events, type KubeObject, type PodSpec } from '../../lib/kube/index.ts';
+import { formerWork } from '../hub/names.ts';
+import { type ManifestWork, manifestWorks } from '../hub/resources.ts';
+import { eventually } from '../testing/fixture.ts';
+import { useHub, workNames } from '../testing/hub.ts';
+
+const hub = useHub(startCluster);
+
+const former = () => hub.work(hub.a, 'former');
+const noted = async () =>
+  (await hub.addOn(hub.a))?.metadata.annotations?.['apps.open-cluster-management.io/former-namespaces'];
+const namespacesIn = (work: ManifestWork | undefined) =>
+  work?.spec.workload.manifests.flatMap(({ kind, metadata }) => (kind === 'Namespace' ? [metadata.name] : []));
+const environmentOf = (work: ManifestWork | undefined) => {
+  const job = work?.spec.workload.manifests.find(({ kind }) => kind === 'Job') as
+    | (KubeObject & { spec: { template: { spec: PodSpec } } })
+    | undefined;
+  return Object.fromEntries(job?.spec.template.spec.containers[0]?.env?.map(({ name, value }) => [name, value]) ?? []);
+};
+
+/** Enrolls a cluster that has applied everything, with its agent in namespace `argocd`. */
+async function settled(): Promise<void> {
+  const { ns, a } = hub;
+  await hub.fixture.placement(ns, 'placement', [a], 1);
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  hub.start();
+  await hub.enrolled(a);
+  await applied();
+}
+const applied = () => Promise.all(workNames.map((name) => hub.fixture.reportWork(hub.a, name)));
+
+async function moveTo(agentNamespace: string): Promise<void> {
+  await hub.fixture.gitOpsCluster(hub.ns, 'fleet', 'placement', { agentNamespace });
+  for (const part of ['argocd', 'agent']) {
+    await eventually(`${part} in ${agentNamespace}`, async () =>
+      namespacesIn(await hub.work(hub.a, part))?.includes(agentNamespace),
+    );
+  }
+}
+
+test('the namespace that the agent has moved away from is cleaned up when the cluster has what is delivered now', async () => {
+  const { ns, a } = hub;
+  await settled();
+  await moveTo('gitops');
+  expect(await noted()).toBe('argocd');
+  await hub.idle();
+  expect(await former()).toBeUndefined();
+  await applied();
+  const work = await eventually('the clean-up of the namespace', former);
+  expect(environmentOf(work)).toEqual({ ARGOCD_NAMESPACE: 'argocd', CLEANUP_PRINCIPAL_NAMESPACE: ns });
+  // Another controller goes on.
+  await hub.restart();
+  await hub.fixture.endCleanUp(a, 'JobFailed', formerWork.name);
+  await eventually('an Event', async () =>
+    (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'CleanUpFailed'),
+  );
+  await hub.fixture.endCleanUp(a, 'JobComplete', formerWork.name);
+  await eventually('the end of the clean-up', async () => (await former()) === undefined);
+  expect(await noted()).toBeUndefined();
+  await hub.idle();
+  const versions = await hub.versions();
+  await hub.restart();
+  await hub.idle();
+  expect(await hub.versions()).toEqual(versions);
+});
+
+test('an agent that moves on, or back, is followed', async () => {
+  await settled();
+  await moveTo('gitops');
+  await applied();
+  await eventually('the clean-up of the namespace', former);
+  await moveTo('third');
+  await applied();
+  await eventually('the clean-up of both', async () => {
+    const work = await former();
+    return work?.metadata.deletionTimestamp === undefined && environmentOf(work).CLEANUP_NAMESPACES === 'gitops';
+  });
+  expect(await noted()).toBe('argocd,gitops');
+  await moveTo('argocd');
+  await applied();
+  await eventually('the clean-up of two others', async () => {
+    const { ARGOCD_NAMESPACE: first, CLEANUP_NAMESPACES: others } = environmentOf(await former());
+    return first === 'gitops' && others === 'third';
+  });
+  expect(await noted()).toBe('gitops,third');
+});
+
+test('a cluster that leaves while a former namespace is being cleaned up is left altogether', async () => {
+  const { a } = hub;
+  await settled();
+  await moveTo('gitops');
+  await applied();
+  await eventually('the clean-up of the namespace', former);
+  await hub.unselect(a);
+  const cleanUp = await eventually('the clean-up', () =>
+    hub.client.get(manifestWorks, { namespace: a, name: 'addon-argocd-agent-addon-pre-delete' }),
+  );
+  expect(await former()).toBeUndefined();
+  expect(environmentOf(cleanUp)).toEqual({ ARGOCD_NAMESPACE: 'gitops', CLEANUP_NAMESPACES: 'argocd' });
+});

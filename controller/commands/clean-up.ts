@@ -1,0 +1,264 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  deployments,
+  isNotFound,
+  type KubeClient,
+  type KubeLogger,
+  type KubeObject,
+  keyOf,
+  namespaces,
+  pods,
+  type ResourceType,
+  resourceType,
+  services,
+  statefulSets,
+} from '../../lib/kube/index.ts';
+import { applicationSets, applications, appProjects, type ManagedApplication } from '../hub/resources.ts';
+
+/** What cleaning up a managed cluster works with. */
+export interface CleanUpOptions {
+  /** The managed cluster. */
+  readonly client: KubeClient;
+  /** Namespace of Argo CD and the agent. */
+  readonly namespace: string;
+  /** Other namespaces that the add-on has used: argocd-operator's, those of earlier settings. */
+  readonly otherNamespaces?: readonly string[];
+  readonly logger: KubeLogger;
+  /** Aborts the clean-up; everything done so far holds, and it can be run again. */
+  readonly signal: AbortSignal;
+  /** How long to wait for the agent's pods, and what else came with the works, to be gone; after that it goes on. */
+  readonly agentGraceMs?: number;
+  /**
+   * Given when the cluster is not left and the add-on has only moved away from these namespaces: the principal's
+   * namespace. Copies in other namespaces stay then.
+   */
+  readonly principalNamespace?: string | undefined;
+}
+
+/** What was found and done. */
+export interface CleanUpResult {
+  /** Copies of the hub's Applications and AppProjects that were removed. */
+  readonly removed: number;
+  readonly namespace: 'deleted' | 'kept' | 'absent';
+  /** Why the namespace was kept. */
+  readonly reason?: string;
+}
+
+/** Marks an object as a copy of one on the hub (argocd-agent's annotation). */
+const sourceUid = 'argocd.argoproj.io/source-uid';
+
+/** Marks a copy whose Application is in the principal's namespace on the hub, which is called otherwise (argocd-agent's). */
+const remapped = 'argocd.argoproj.io/namespace-remapped';
+
+/** On a namespace: the add-on created it. A namespace that existed before is left without it. */
+const ownership = {
+  label: 'apps.open-cluster-management.io/argocd-addon',
+  managedBy: ['app.kubernetes.io/managed-by', 'argocd-agent-addon'],
+} as const;
+
+/**
+ * Removes from a managed cluster what the works do not: the copies of the hub's Applications and AppProjects, and the
+ * namespace if the add-on made it and nobody else uses it. What the Applications deployed stays: their finalizers are
+ * taken off first, so that nothing is deleted in cascade. To be run when the agent, which would bring the copies back, is
+ * gone. May be run again at any point.
+ */
+export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
+  const { client, otherNamespaces = [], logger, signal } = options;
+  const others = otherNamespaces.map((namespace) => ({ ...options, namespace }));
+  await agentIsGone(options);
+  const copies = (await listed<ManagedApplication>(client, applications, undefined, signal)).filter(isCopy);
+  for (const one of [options, ...others]) {
+    const isInto = ({ status }: ManagedApplication) =>
+      status?.resources?.some(({ namespace }) => namespace === one.namespace) ?? false;
+    const deployed = copies.find(isInto);
+    if (deployed) {
+      await disown(one, `Application ${keyOf(deployed)} deployed into it`);
+    }
+  }
+  const projects = (await listed(client, appProjects, undefined, signal)).filter(isCopy);
+  const [oldCopies, oldProjects] = [copies.filter(isLeftBy(options)), projects.filter(isLeftBy(options, true))];
+  for (const copy of oldCopies) {
+    await release(applications, copy, options);
+  }
+  for (const copy of oldProjects) {
+    await release(appProjects, copy, options);
+  }
+  const removed = oldCopies.length + oldProjects.length;
+  const counts = { applications: oldCopies.length, appProjects: oldProjects.length };
+  logger.info(counts, 'removed the copies of hub objects');
+  const result = await removeNamespace(options);
+  for (const one of others) {
+    await removeNamespace(one);
+  }
+  return { removed, ...result };
+}
+
+/**
+ * Which copies nobody keeps any more. When the cluster is left: all. When the agent has moved: those in the namespaces that
+ * were its own, but not Applications of a hub namespace of the same name, which by argocd-agent's rule have their place
+ * there now. AppProjects are always in the agent's own.
+ */
+function isLeftBy(
+  { namespace, otherNamespaces = [], principalNamespace }: CleanUpOptions,
+  isProject = false,
+): (copy: KubeObject) => boolean {
+  if (principalNamespace === undefined) {
+    return () => true;
+  }
+  const former = new Set([namespace, ...otherNamespaces]);
+  return ({ metadata: { namespace: own = '', annotations } }) =>
+    former.has(own) && (isProject || own === principalNamespace || annotations?.[remapped] === 'true');
+}
+
+async function agentIsGone({ client, namespace, logger, signal, agentGraceMs = 60_000 }: CleanUpOptions) {
+  const deadline = Date.now() + agentGraceMs;
+  const labelSelector = 'app.kubernetes.io/name=argocd-agent-agent';
+  while ((await client.list(pods, { namespace, labelSelector, signal })).length > 0) {
+    if (Date.now() > deadline) {
+      logger.warn({ namespace }, 'pods of the agent are still there');
+      return;
+    }
+    await delay(500, undefined, { signal });
+  }
+}
+
+async function release(type: ResourceType, copy: KubeObject, { client, logger, signal }: CleanUpOptions) {
+  const { namespace, name, uid } = copy.metadata;
+  const key = { namespace, name };
+  try {
+    if (copy.metadata.finalizers) {
+      await client.mergePatch(type, key, { metadata: { uid, finalizers: null } }, { fieldManager, signal });
+    }
+    await client.delete(type, key, { uid, signal });
+    logger.info({ kind: type.kind, object: keyOf(copy) }, 'removed a copy; what it deployed stays');
+  } catch (error) {
+    // A copy that was being deleted is gone with its last finalizer.
+    if (!isNotFound(error)) {
+      throw error;
+    }
+  }
+}
+
+const fieldManager = 'gitops-controller';
+
+/** Remembers on the namespace that it must stay: what it is known by is gone when the clean-up runs again. */
+async function disown({ client, namespace, logger, signal }: CleanUpOptions, reason: string): Promise<void> {
+  const found = await client.get(namespaces, { name: namespace }, signal);
+  if (!found || !isOwned(found)) {
+    return;
+  }
+  const patch = { metadata: { labels: { [ownership.label]: null } } };
+  await client.mergePatch(namespaces, { name: namespace }, patch, { fieldManager, signal });
+  logger.info({ namespace, reason }, 'the namespace is not ours alone');
+}
+
+async function removeNamespace(options: CleanUpOptions): Promise<Pick<CleanUpResult, 'namespace' | 'reason'>> {
+  const { client, namespace, logger, signal } = options;
+  const keep = (reason: string) => {
+    logger.info({ namespace, reason }, 'the namespace stays');
+    return { namespace: 'kept', reason } as const;
+  };
+  const found = await client.get(namespaces, { name: namespace }, signal);
+  if (found === undefined) {
+    return { namespace: 'absent' };
+  }
+  if (!found.metadata.deletionTimestamp) {
+    if (!isOwned(found)) {
+      return keep('it was not created by the add-on, or is used by others');
+    }
+    const foreign = await foreignObject(options);
+    if (foreign !== undefined) {
+      return keep(`it holds ${foreign}`);
+    }
+    await client.delete(namespaces, { name: namespace }, { uid: found.metadata.uid, signal });
+  }
+  while ((await client.get(namespaces, { name: namespace }, signal))?.metadata.uid === found.metadata.uid) {
+    await delay(250, undefined, { signal });
+  }
+  logger.info({ namespace }, 'deleted the namespace');
+  return { namespace: 'deleted' };
+}
+
+const apps = { group: 'apps', version: 'v1', namespaced: true };
+const batch = { group: 'batch', version: 'v1', namespaced: true };
+
+/** Kinds of which any object in the namespace belongs to someone: ours are gone with the works. */
+const workloads: readonly ResourceType[] = [
+  applicationSets,
+  deployments,
+  statefulSets,
+  resourceType({ ...apps, kind: 'DaemonSet', plural: 'daemonsets' }),
+  resourceType({ ...batch, kind: 'Job', plural: 'jobs' }),
+  resourceType({ ...batch, kind: 'CronJob', plural: 'cronjobs' }),
+  services,
+  resourceType({
+    group: '',
+    version: 'v1',
+    kind: 'PersistentVolumeClaim',
+    plural: 'persistentvolumeclaims',
+    namespaced: true,
+  }),
+];
+
+/** Something in the namespace that somebody else put there, in words. What came with the works is given time to go. */
+async function foreignObject(options: CleanUpOptions): Promise<string | undefined> {
+  const { client, namespace, signal, agentGraceMs = 60_000 } = options;
+  const deadline = Date.now() + agentGraceMs;
+  const [key, value] = ownership.managedBy;
+  const found = async (type: ResourceType, test: (object: KubeObject) => boolean) => {
+    for (;;) {
+      const object = (await listed(client, type, namespace, signal)).find(
+        (one) => one.metadata.deletionTimestamp === undefined && test(one),
+      );
+      if (object === undefined) {
+        return undefined;
+      }
+      const isGoing = object.metadata.labels?.[key] === value && Date.now() < deadline;
+      if (!isGoing) {
+        return `${type.kind} ${object.metadata.name}`;
+      }
+      await delay(500, undefined, { signal });
+    }
+  };
+  // Argo CD makes the project `default` by itself.
+  const first =
+    (await found(applications, () => true)) ??
+    (await found(appProjects, ({ metadata }) => metadata.name !== 'default')) ??
+    (await found(pods, ({ metadata }) => !metadata.ownerReferences?.length));
+  if (first !== undefined) {
+    return first;
+  }
+  for (const type of workloads) {
+    const object = await found(type, () => true);
+    if (object !== undefined) {
+      return object;
+    }
+  }
+  return undefined;
+}
+
+/** All objects of a kind; none where the cluster does not have the kind. */
+async function listed<T extends KubeObject>(
+  client: KubeClient,
+  type: ResourceType<T>,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<T[]> {
+  try {
+    return await client.list(type, { namespace, signal });
+  } catch (error) {
+    if (isNotFound(error)) {
+      return [];
+    }
+    throw error;
+  }
+}
+
+function isCopy({ metadata }: KubeObject): boolean {
+  return Boolean(metadata.annotations?.[sourceUid]);
+}
+
+function isOwned({ metadata: { labels } }: KubeObject): boolean {
+  const [key, value] = ownership.managedBy;
+  return labels?.[ownership.label] === 'true' && labels[key] === value;
+}

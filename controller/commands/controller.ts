@@ -1,0 +1,100 @@
+import { KubeClient } from '../../lib/kube/index.ts';
+import { command, createLogger, UsageError } from '../../lib/ops/index.ts';
+import { Controller } from '../controller.ts';
+import { connectionOf, runDaemon } from '../daemon/daemon.ts';
+import type { DeliverySettings } from '../spec/delivery-settings.ts';
+import { type RolloutStrategy, rolloutStrategySchema } from '../spec/rollout-strategy.ts';
+import { cleanUp } from './clean-up.ts';
+import { controllerFlags } from './flags.ts';
+
+export { connectionOf } from '../daemon/daemon.ts';
+
+/** Lease of the original's controller: the two never work on one hub at the same time. */
+const leaseName = '7310a56a.open-cluster-management.io';
+
+/** Runs the controller until aborted. */
+export const controllerCommand = command({
+  name: 'controller',
+  summary: 'Enroll the managed clusters that GitOpsClusters select (the default command)',
+  flags: controllerFlags,
+  run: async (flags, { signal, env, parsed }) => {
+    const logger = createLogger({ level: flags['log-level'], format: flags['log-format'], name: 'gitops-controller' });
+    for (const warning of parsed.warnings) {
+      logger.warn(warning);
+    }
+    if (flags.mode === 'cleanup') {
+      const client = KubeClient.load(connectionOf(flags));
+      const timeout = AbortSignal.timeout(flags['cleanup-timeout']);
+      try {
+        await cleanUp({
+          client,
+          namespace: flags['argocd-namespace'],
+          otherNamespaces: flags['cleanup-namespaces'].split(',').filter(Boolean),
+          principalNamespace: flags['cleanup-principal-namespace'] || undefined,
+          logger,
+          signal: AbortSignal.any([signal, timeout]),
+        });
+      } finally {
+        await client.close();
+      }
+      return;
+    }
+    await runDaemon({
+      flags,
+      env,
+      logger,
+      leaseName,
+      signal,
+      make: (client, instance) => {
+        const controller = new Controller({
+          client,
+          logger,
+          delivery: { ...deliveryOf(flags), rolloutStrategy: rolloutStrategyOf(flags['rollout-strategy']) },
+          instance,
+          concurrency: flags.concurrency,
+          drainMs: flags['drain-timeout'],
+        });
+        return {
+          run: (until) => controller.run(until),
+          missing: () => controller.missing(),
+          stats: () => ({ gitopsclusters: controller.stats.fleets, clusters: controller.stats.clusters }),
+        };
+      },
+    });
+  },
+});
+
+/** What is delivered, from the flags. */
+export function deliveryOf(flags: {
+  'agent-image': string;
+  'argocd-image': string;
+  'redis-image': string;
+  'operator-image': string;
+  'image-pull-policy': string;
+}): DeliverySettings {
+  if (!flags['agent-image']) {
+    throw new UsageError('--agent-image (or CONTROLLER_IMAGE) must say which image the agents on managed clusters run');
+  }
+  return {
+    agentImage: flags['agent-image'],
+    pullPolicy: flags['image-pull-policy'],
+    argoCdImage: flags['argocd-image'] || undefined,
+    redisImage: flags['redis-image'] || undefined,
+    operatorImage: flags['operator-image'] || undefined,
+  };
+}
+
+function rolloutStrategyOf(text: string): RolloutStrategy {
+  let input: unknown;
+  try {
+    input = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY) is no JSON: ${(error as Error).message}`);
+  }
+  const result = rolloutStrategySchema.safeParse(input);
+  if (result.success) {
+    return result.data;
+  }
+  const problems = result.error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(' '));
+  throw new UsageError(`--rollout-strategy (or ROLLOUT_STRATEGY): ${problems.join('; ')}`);
+}

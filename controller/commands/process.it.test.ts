@@ -1,0 +1,172 @@
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import {
+  type Cluster,
+  freePort,
+  type SupervisedProcess,
+  spawnSupervised,
+  startCluster,
+} from '../../e2e/testbed/index.ts';
+import { leases, type Secret } from '../../lib/kube/index.ts';
+import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from '../hub/resources.ts';
+import { eventually, HubFixture } from '../testing/fixture.ts';
+
+const root = join(import.meta.dirname, '../..');
+const shared = join(root, '..', 'shared', 'crds');
+const crdPaths = existsSync(shared)
+  ? [join(shared, 'ocm'), ...['application', 'appproject'].map((n) => join(shared, 'argocd', `${n}-crd.yaml`))]
+  : [join(root, 'e2e/hub/crds/hub'), join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
+const leaseName = '7310a56a.open-cluster-management.io';
+const image = 'quay.io/open-cluster-management/argocd-fleet:test';
+/** A leader that cannot renew for a while ends, and nobody starts it again here: a busy machine is not to make it one. */
+const patientLeader = [
+  '--leader-elect',
+  '--leader-election-lease-duration=120s',
+  '--leader-election-renew-deadline=90s',
+];
+
+let hub: Cluster;
+let fixture: HubFixture;
+const processes: SupervisedProcess[] = [];
+
+beforeAll(async () => {
+  hub = await startCluster({ name: 'hub' });
+  await hub.applyCrds([...crdPaths, join(root, 'charts/argocd-agent-addon/crds')]);
+  fixture = new HubFixture(hub.client);
+  for (const namespace of ['argocd', 'release']) {
+    await fixture.namespace(namespace);
+  }
+  await fixture.managedCluster('c1');
+  await fixture.placement('argocd', 'placement', ['c1']);
+});
+afterAll(async () => {
+  await Promise.all(processes.map((one) => one.kill()));
+  await hub?.stop();
+});
+
+interface Program extends SupervisedProcess {
+  readonly log: () => Promise<string>;
+  readonly health: number;
+  readonly metrics: number;
+}
+
+async function program(name: string, args: readonly string[], env: Record<string, string> = {}): Promise<Program> {
+  const logFile = join(hub.dir, `${name}.log`);
+  const [health, metrics] = [await freePort(), await freePort()];
+  const isController = args[0]?.startsWith('-') ?? true;
+  const addresses = isController
+    ? [`--health-probe-bind-address=127.0.0.1:${health}`, `--metrics-bind-address=127.0.0.1:${metrics}`]
+    : [];
+  const started = await spawnSupervised(
+    process.execPath,
+    [join(root, 'bin/gitops-controller.ts'), ...args, ...addresses, `--kubeconfig=${hub.kubeconfig}`],
+    { logFile, env: { ...process.env, POD_NAME: name, POD_NAMESPACE: 'release', CONTROLLER_IMAGE: image, ...env } },
+  );
+  processes.push(started);
+  return Object.assign(started, { health, metrics, log: () => readFile(logFile, 'utf8') });
+}
+
+const answers = (port: number, path: string) =>
+  eventually(`${path} on ${port}`, async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`);
+    return response.ok && (await response.text());
+  });
+const holder = async () =>
+  (await hub.client.get(leases, { namespace: 'release', name: leaseName }))?.spec?.holderIdentity;
+
+test('with the flags of the original: one leads, another takes over, a signal ends it at once', async () => {
+  const first = await program('first', ['--mode=controller', ...patientLeader]);
+  await eventually('the first to lead', async () => (await holder())?.startsWith('first'));
+  const second = await program('second', ['--mode=controller', ...patientLeader]);
+  await Promise.all([first, second].map(({ health }) => answers(health, '/readyz')));
+  await fixture.gitOpsCluster('argocd', 'fleet', 'placement');
+  await fixture.conditionIs(['argocd', 'fleet'], 'Ready', 'True');
+  // It counts what is over, and it may still be busy with the last of it.
+  await eventually('the cluster to be counted', async () =>
+    /gitops_controller_reconciles_done\{queue="clusters"\} [1-9]/.test(await answers(first.metrics, '/metrics')),
+  );
+  first.signal('SIGTERM');
+  expect(await first.exited).toMatchObject({ code: 0 });
+  await eventually('the second to lead', async () => (await holder())?.startsWith('second'));
+  await hub.client.delete(manifestWorks, { namespace: 'c1', name: 'argocd-agent-addon-agent' });
+  await eventually('the work again', () =>
+    hub.client.get(manifestWorks, { namespace: 'c1', name: 'argocd-agent-addon-agent' }),
+  );
+  expect(await second.log()).not.toMatch(/BEGIN|level=error/);
+});
+
+test('render shows what the works hold, without what is secret', async () => {
+  const render = await program('render', ['render', '--cluster=c1']);
+  expect(await render.exited).toMatchObject({ code: 0 });
+  const text = await render.log();
+  const printed = parseAllDocuments(text).map((document) => document.toJS() as ManifestWork);
+  for (const { metadata, spec } of printed) {
+    const live = await hub.client.get(manifestWorks, { namespace: 'c1', name: metadata.name });
+    const names = (work: ManifestWork['spec'] | undefined) =>
+      work?.workload.manifests.map(({ kind, metadata: m }) => `${kind} ${m.name}`);
+    expect(names(spec)).toEqual(names(live?.spec));
+  }
+  expect(printed).toHaveLength(3);
+  const keyOf = (works: readonly ManifestWork[]) =>
+    works
+      .flatMap(({ spec }) => spec.workload.manifests as Secret[])
+      .find(({ kind, metadata }) => kind === 'Secret' && metadata.name.endsWith('client-cert'))?.data?.['tls.key'];
+  expect(keyOf(printed)).toBe(Buffer.from('(hidden)').toString('base64'));
+  const open = await program('render-all', ['render', '--cluster=c1', '--show-secrets']);
+  expect(await open.exited).toMatchObject({ code: 0 });
+  const all = parseAllDocuments(await open.log()).map((document) => document.toJS() as ManifestWork);
+  const live = await hub.client.get(manifestWorks, { namespace: 'c1', name: 'argocd-agent-addon-agent' });
+  expect(keyOf(all)).toBe(keyOf(live ? [live] : []));
+
+  const file = join(hub.dir, 'goc.yaml');
+  const wished: GitOpsCluster = {
+    apiVersion: 'apps.open-cluster-management.io/v1alpha1',
+    kind: 'GitOpsCluster',
+    metadata: { name: 'draft' },
+    spec: {
+      placementRef: { kind: 'Placement', name: 'x' },
+      argoCDAgentAddon: { principalServerAddress: 'other', principalServerPort: '8443', agentNamespace: 'gitops' },
+    },
+  };
+  await writeFile(file, JSON.stringify(wished));
+  const draft = await program('draft', ['render', '--cluster=c1', '-f', file]);
+  expect(await draft.exited).toMatchObject({ code: 0 });
+  expect(await draft.log()).toMatch(/agent\.server\.address: other[\s\S]*agent\.namespace: gitops/);
+});
+
+test('uninstall leaves no GitOpsCluster without a controller', async () => {
+  const uninstall = await program('uninstall-one', ['uninstall', '--namespace=argocd', '--name=another']);
+  expect(await uninstall.exited).toMatchObject({ code: 1 });
+  expect(await uninstall.log()).toContain('GitOpsCluster argocd/fleet would be left without a controller');
+  const keep = await program('keep', ['uninstall', '--namespace=argocd', '--name=fleet', '--keep-clusters']);
+  expect(await keep.exited).toMatchObject({ code: 0 });
+  expect(await keep.log()).toContain('its clusters keep what they have');
+  const key = { namespace: 'argocd', name: 'fleet' };
+  expect((await hub.client.get(gitOpsClusters, key))?.metadata.finalizers ?? []).toEqual([]);
+  const annotations = { 'apps.open-cluster-management.io/retain-clusters': null };
+  await hub.client.mergePatch(gitOpsClusters, key, { metadata: { annotations } });
+  await eventually(
+    'it to be held',
+    async () => (await hub.client.get(gitOpsClusters, key))?.metadata.finalizers?.length,
+  );
+});
+
+test('uninstall waits until the controller has cleaned up', async () => {
+  const uninstall = await program('uninstall', ['uninstall', '--namespace=argocd', '--name=fleet', '--timeout=120s']);
+  await fixture.endCleanUp('c1');
+  expect(await uninstall.exited).toMatchObject({ code: 0 });
+  expect(await uninstall.log()).toContain('GitOpsCluster argocd/fleet is gone');
+  expect(await hub.client.list(manifestWorks, { namespace: 'c1' })).toEqual([]);
+});
+
+test('what is wrong with the command line is said in one line', async () => {
+  const bad = await program('bad', ['--mode=addon']);
+  expect(await bad.exited).toMatchObject({ code: 1 });
+  expect(await bad.log()).toMatch(/^Error: .*--mode.*"addon" is not supported by this version/);
+  const none = await program('none', [], { CONTROLLER_IMAGE: '' });
+  expect(await none.exited).toMatchObject({ code: 1 });
+  expect(await none.log()).toMatch(/^Error: --agent-image \(or CONTROLLER_IMAGE\) must say which image/m);
+});

@@ -1,0 +1,189 @@
+import { stringify } from 'yaml';
+import { KubeClient, type KubeObject, keyOf } from '../../lib/kube/index.ts';
+import { command, createLogger, FatalError, type FlagValues, UsageError } from '../../lib/ops/index.ts';
+import { textOf } from '../../lib/pki/index.ts';
+import { configOf } from '../cluster/cluster-config.ts';
+import type { DeliveredSecrets } from '../cluster/cluster-secrets.ts';
+import { type RenderTarget, renderCluster } from '../cluster/cluster-works.ts';
+import { discoverEndpoint } from '../endpoint/discovery.ts';
+import { Caches } from '../hub/caches.ts';
+import { deliveredSecretName, hubNames, workName } from '../hub/names.ts';
+import type { GitOpsCluster } from '../hub/resources.ts';
+import { parseAddOnConfig } from '../render/addon-config.ts';
+import type { RenderedWork } from '../render/pack.ts';
+import { Templates } from '../render/templates.ts';
+import { releaseOf } from '../spec/release.ts';
+import { type AddOnSettings, parseGitOpsCluster } from '../spec/spec.ts';
+import { connectionOf, deliveryOf } from './controller.ts';
+import { renderFlags } from './flags.ts';
+import { hubOfFiles, readConfig, readGitOpsCluster } from './render-files.ts';
+
+type Flags = FlagValues<typeof renderFlags>;
+
+/** Shows what a managed cluster would get, without writing anything. */
+export const renderCommand = command({
+  name: 'render',
+  summary: 'Print the ManifestWorks that a managed cluster would get',
+  flags: renderFlags,
+  run: async (flags, { signal, stdout }) => {
+    if (!flags.cluster) {
+      throw new UsageError('--cluster must name a managed cluster');
+    }
+    if (flags.offline && !flags.gitopscluster) {
+      throw new UsageError('--offline needs --gitopscluster FILE');
+    }
+    const works = flags.offline ? await fromFiles(flags) : await fromHub(flags, signal);
+    const shown = works.map((work) => (flags['show-secrets'] ? work : withoutSecrets(work)));
+    const objects = flags.manifests ? shown.flatMap(({ spec }) => spec.workload.manifests) : shown.map(workOf(flags));
+    stdout(objects.map((object) => stringify(object, { aliasDuplicateObjects: false })).join('---\n'));
+  },
+});
+
+/** What is generated per cluster and nobody has generated yet. */
+const placeholder: DeliveredSecrets = {
+  clientCertificate: { certificate: '(issued by the controller)', key: '(made by the controller)' },
+  authority: undefined,
+  redisPassword: '(generated)',
+  serverSecretKey: '(generated)',
+};
+
+async function fromFiles(flags: Flags): Promise<RenderedWork[]> {
+  const gitOpsCluster = await readGitOpsCluster(flags.gitopscluster, flags.namespace);
+  const { addOn, server } = specOf(gitOpsCluster);
+  if (!server.address || !server.port) {
+    const fields = 'spec.argoCDAgentAddon.principalServerAddress and principalServerPort';
+    throw new FatalError(`without a hub the GitOpsCluster must say ${fields}`);
+  }
+  const delivery = deliveryOf(flags);
+  const config = parseAddOnConfig(flags.config ? await readConfig(flags.config, flags.cluster) : undefined);
+  if (config.problem !== undefined) {
+    throw new FatalError(config.problem);
+  }
+  const target: RenderTarget = {
+    cluster: flags.cluster,
+    templates: new Templates(),
+    foundation: { key: keyOf(gitOpsCluster), addOn, endpoint: server, authorities: '(the CA)' },
+    delivery,
+    config: config.value,
+    release: releaseOf({ caches: await hubOfFiles(flags.crds), delivery }, flags.namespace, addOn),
+  };
+  return renderCluster(target, asDelivered(addOn, placeholder));
+}
+
+async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[]> {
+  const client = KubeClient.load(connectionOf(flags));
+  const stop = new AbortController();
+  const caches = new Caches(client, createLogger({ level: 'error' }));
+  const running = caches.run(AbortSignal.any([signal, stop.signal]));
+  try {
+    await caches.synced(AbortSignal.any([signal, AbortSignal.timeout(30_000)]));
+    const gitOpsCluster = flags.gitopscluster
+      ? await readGitOpsCluster(flags.gitopscluster, flags.namespace)
+      : gitOpsClusterOf(caches, flags.namespace, flags.name);
+    const namespace = gitOpsCluster.metadata.namespace ?? '';
+    const { addOn, server } = specOf(gitOpsCluster);
+    const endpoint = discoverEndpoint(server, caches.surroundings(namespace), namespace);
+    if ('problem' in endpoint) {
+      throw new FatalError(endpoint.problem);
+    }
+    const delivery = deliveryOf(flags);
+    const read = flags.config ? parseAddOnConfig(await readConfig(flags.config, flags.cluster)) : undefined;
+    if (read?.problem !== undefined) {
+      throw new FatalError(read.problem);
+    }
+    const target: RenderTarget = {
+      cluster: flags.cluster,
+      templates: new Templates(),
+      foundation: { key: keyOf(gitOpsCluster), addOn, endpoint, authorities: authoritiesOf(caches, namespace) },
+      delivery,
+      config: read?.value ?? configOf({ caches, cluster: flags.cluster }),
+      release: releaseOf({ caches, delivery }, namespace, addOn),
+    };
+    return renderCluster(target, asDelivered(addOn, deliveredTo(caches, namespace, flags.cluster)));
+  } finally {
+    stop.abort();
+    await running;
+    await client.close();
+  }
+}
+
+function gitOpsClusterOf(caches: Caches, namespace: string, name: string): GitOpsCluster {
+  const found = caches.gitOpsClusters.list(namespace).filter(({ metadata }) => !name || metadata.name === name);
+  const [only, ...others] = found;
+  if (only === undefined) {
+    throw new FatalError(`there is no GitOpsCluster ${name ? `${namespace}/${name}` : `in namespace ${namespace}`}`);
+  }
+  if (others.length > 0) {
+    throw new UsageError(`--name must say which: ${found.map(({ metadata }) => metadata.name).join(', ')}`);
+  }
+  return only;
+}
+
+function specOf(gitOpsCluster: GitOpsCluster) {
+  const { server, addOn } = parseGitOpsCluster(gitOpsCluster);
+  if (server.problem !== undefined) {
+    throw new FatalError(server.problem);
+  }
+  if (addOn.problem !== undefined) {
+    throw new FatalError(addOn.problem);
+  }
+  return { server: server.value, addOn: addOn.value };
+}
+
+function authoritiesOf(caches: Caches, namespace: string): string {
+  const bundle = caches.bundles.get({ namespace, name: hubNames.authorityBundle });
+  return bundle?.data?.['ca-bundle.crt'] ?? '(the CA)';
+}
+
+/** A cluster that asks for its certificate itself is given none. */
+function asDelivered({ clientCertificate }: AddOnSettings, delivered: DeliveredSecrets): DeliveredSecrets {
+  return clientCertificate === 'CSR' ? { ...delivered, clientCertificate: undefined } : delivered;
+}
+
+/** What was generated for a cluster that is enrolled. */
+function deliveredTo(caches: Caches, namespace: string, cluster: string): DeliveredSecrets {
+  const data = caches.ownSecrets.get({ namespace, name: deliveredSecretName(cluster) })?.data;
+  const text = (key: string, otherwise: string) => textOf(data, key) ?? otherwise;
+  const { clientCertificate, redisPassword, serverSecretKey } = placeholder;
+  return {
+    ...placeholder,
+    clientCertificate: {
+      certificate: text('tls.crt', clientCertificate?.certificate ?? ''),
+      key: text('tls.key', clientCertificate?.key ?? ''),
+    },
+    redisPassword: text('redis-password', redisPassword),
+    serverSecretKey: text('server.secretkey', serverSecretKey),
+  };
+}
+
+function workOf(flags: Flags): (work: RenderedWork) => KubeObject {
+  return ({ part, index, spec }) => {
+    const object = {
+      apiVersion: 'work.open-cluster-management.io/v1',
+      kind: 'ManifestWork',
+      metadata: { namespace: flags.cluster, name: workName(part, index) },
+      spec,
+    };
+    return object;
+  };
+}
+
+/** Still a Secret that an API server takes. */
+const hidden = Buffer.from('(hidden)').toString('base64');
+
+function withoutSecrets(work: RenderedWork): RenderedWork {
+  const mask = (values: object | undefined, text: string) =>
+    values && Object.fromEntries(Object.keys(values).map((key) => [key, text]));
+  const manifests = work.spec.workload.manifests.map((object) => {
+    if (object.kind !== 'Secret') {
+      return object;
+    }
+    const { data, stringData } = object as KubeObject & { data?: object; stringData?: object };
+    return {
+      ...object,
+      ...(data ? { data: mask(data, hidden) } : {}),
+      ...(stringData ? { stringData: mask(stringData, '(hidden)') } : {}),
+    };
+  });
+  return { ...work, spec: { ...work.spec, workload: { manifests } } };
+}

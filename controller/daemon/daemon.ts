@@ -1,0 +1,154 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { Gauge } from 'prom-client';
+import { KubeClient, runWithLease, type WorkQueueStats } from '../../lib/kube/index.ts';
+import {
+  createRegistry,
+  type Endpoint,
+  FatalError,
+  type Logger,
+  serveHealth,
+  serveMetrics,
+  UsageError,
+} from '../../lib/ops/index.ts';
+
+/** What runs for as long as the process does, or leads. */
+export interface Daemon {
+  run(signal: AbortSignal): Promise<void>;
+  /** Kinds whose cache is not complete; empty when work is being done. */
+  missing(): string[];
+  /** Figures by queue. */
+  stats(): Readonly<Record<string, WorkQueueStats>>;
+}
+
+/** The flags that every daemon has. */
+export interface DaemonFlags {
+  kubeconfig: string;
+  kubecontext: string;
+  'metrics-bind-address': string;
+  'health-probe-bind-address': string;
+  'leader-elect': boolean;
+  'leader-election-namespace': string;
+  'leader-election-lease-duration': number;
+  'leader-election-renew-deadline': number;
+  'leader-election-retry-period': number;
+}
+
+/** What a daemon is run with. */
+export interface DaemonOptions {
+  readonly flags: DaemonFlags;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly logger: Logger;
+  readonly leaseName: string;
+  readonly signal: AbortSignal;
+  /** Makes the daemon when it is its turn; `instance` names this process. */
+  readonly make: (client: KubeClient, instance: string) => Daemon;
+}
+
+/** Runs a daemon until aborted, with health and metrics servers, and with leader election if the flags say so. */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { flags, env, logger, signal } = options;
+  const client = KubeClient.load(connectionOf(flags));
+  const instance = env.POD_NAME || `${hostname()}-${randomBytes(3).toString('hex')}`;
+  let daemon: Daemon | undefined;
+  const endpoints: Endpoint[] = [];
+  const run = async (working: KubeClient, until: AbortSignal) => {
+    daemon = options.make(working, instance);
+    await daemon.run(until);
+  };
+  try {
+    const health = addressOf(flags['health-probe-bind-address'], 'health-probe-bind-address');
+    if (health) {
+      const readyz = () => {
+        // A controller that waits for its turn is as ready as it can be.
+        const missing = daemon?.missing() ?? [];
+        return missing.length === 0 ? { ok: true } : { ok: false, text: `waiting for ${missing.join(', ')}` };
+      };
+      endpoints.push(await serveHealth({ ...health, healthz: () => ({ ok: true }), readyz }));
+    }
+    const metrics = addressOf(flags['metrics-bind-address'], 'metrics-bind-address');
+    if (metrics) {
+      endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => daemon?.stats() ?? {}) }));
+    }
+    if (!flags['leader-elect']) {
+      await run(client, signal);
+      return;
+    }
+    const namespace = flags['leader-election-namespace'] || client.namespace;
+    if (!namespace) {
+      throw new FatalError('leader election needs --leader-election-namespace or POD_NAMESPACE');
+    }
+    await runWithLease({
+      client,
+      namespace,
+      name: options.leaseName,
+      identity: `${instance}_${randomBytes(4).toString('hex')}`,
+      leaseDurationMs: flags['leader-election-lease-duration'],
+      renewDeadlineMs: flags['leader-election-renew-deadline'],
+      retryPeriodMs: flags['leader-election-retry-period'],
+      signal,
+      // On connections of its own: however many requests the work has waiting, the lease is renewed in time.
+      lead: async (leading, fence) => {
+        const working = KubeClient.load({ ...connectionOf(flags), beforeWrite: fence });
+        try {
+          await run(working, leading);
+        } finally {
+          await working.close();
+        }
+      },
+      onLeader: (leader) => logger.info({ leader }, 'leader'),
+      logger,
+    });
+  } finally {
+    await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+    await client.close();
+  }
+}
+
+/** How to reach the hub, from the flags. */
+export function connectionOf(flags: { kubeconfig: string; kubecontext: string }): {
+  kubeconfig?: string;
+  context?: string;
+} {
+  return {
+    ...(flags.kubeconfig ? { kubeconfig: flags.kubeconfig } : {}),
+    ...(flags.kubecontext ? { context: flags.kubecontext } : {}),
+  };
+}
+
+/** A bind address as controller-runtime takes it: `:port`, `host:port`, `0` for none. */
+export function addressOf(text: string, flag: string): { port: number; host?: string } | undefined {
+  if (text === '0' || text === '') {
+    return undefined;
+  }
+  const match = /^(?:\[([^\]]*)\]|([^:]*)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (!match || port > 65535) {
+    throw new UsageError(`--${flag}: ${JSON.stringify(text)} is no address like :8081, or 0 for none`);
+  }
+  const host = match[1] ?? match[2];
+  return { port, ...(host ? { host } : {}) };
+}
+
+function registryOf(stats: () => Readonly<Record<string, WorkQueueStats>>) {
+  const registry = createRegistry();
+  const figures = [
+    ['gitops_controller_reconciles_done', 'done', 'Reconciles that ended well'],
+    ['gitops_controller_reconciles_failed', 'failed', 'Reconciles that failed and are tried again'],
+    ['gitops_controller_keys_retrying', 'retrying', 'Objects whose last reconcile failed'],
+  ] as const;
+  for (const [name, field, help] of figures) {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['queue'],
+      registers: [registry],
+      collect() {
+        for (const [queue, now] of Object.entries(stats())) {
+          this.set({ queue }, now[field]);
+        }
+      },
+    });
+  }
+  return registry;
+}

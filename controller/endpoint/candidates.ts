@@ -1,0 +1,140 @@
+import type { KubeNode, Service, ServicePort } from '../../lib/kube/index.ts';
+import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
+
+/** Everything on the hub by which the principal may be reached from outside. */
+export interface Surroundings {
+  readonly service: Service | undefined;
+  /** Asked for only when the Service has node ports. */
+  readonly nodes: readonly KubeNode[];
+  /** The others as far as they are in the Service's namespace; Gateways wherever they are. */
+  readonly ingresses: readonly Ingress[];
+  readonly routes: readonly Route[];
+  readonly tlsRoutes: readonly TlsRoute[];
+  readonly gateways: readonly Gateway[];
+}
+
+/** One way to the principal. */
+export interface Exposure {
+  readonly address: string;
+  readonly port: string;
+}
+
+/**
+ * The ways to the principal from outside, the best first: the Service's load balancer, a TLSRoute, a Route, an Ingress,
+ * the nodes. Only what can lead TLS connections through unopened counts, for agents show certificates; of an Ingress that
+ * cannot be seen.
+ */
+export function exposuresOf(surroundings: Surroundings): Exposure[] {
+  const { service } = surroundings;
+  if (service === undefined) {
+    return [];
+  }
+  const found = [
+    ...ofLoadBalancer(service),
+    ...ofTlsRoutes(surroundings, service.metadata.name),
+    ...ofRoutes(surroundings.routes, service.metadata.name),
+    ...ofIngresses(surroundings.ingresses, service.metadata.name),
+    ...ofNodes(surroundings.nodes, service),
+  ];
+  return found.filter(({ address }) => address !== '' && !address.startsWith('*'));
+}
+
+/** The Service's port for agents. */
+export function servingPort(service: Service): number {
+  return (service.spec?.ports ?? []).find(isServing)?.port ?? 443;
+}
+
+function ofLoadBalancer(service: Service): Exposure[] {
+  const port = String(servingPort(service));
+  return (service.status?.loadBalancer?.ingress ?? []).flatMap(({ hostname, ip }) =>
+    [hostname, ip].flatMap((address) => (address ? [{ address, port }] : [])),
+  );
+}
+
+function ofTlsRoutes({ tlsRoutes, gateways }: Surroundings, service: string): Exposure[] {
+  return byName(tlsRoutes).flatMap(({ metadata, spec }) => {
+    const backends = (spec?.rules ?? []).flatMap(({ backendRefs = [] }) => backendRefs);
+    const isOurs = backends.some(
+      ({ kind = 'Service', namespace = metadata.namespace, name }) =>
+        kind === 'Service' && namespace === metadata.namespace && name === service,
+    );
+    if (!isOurs) {
+      return [];
+    }
+    return (spec?.parentRefs ?? []).flatMap((parent) => {
+      const { kind = 'Gateway', namespace = metadata.namespace, name, sectionName, port } = parent;
+      if (kind !== 'Gateway') {
+        return [];
+      }
+      const gateway = gateways.find((one) => one.metadata.namespace === namespace && one.metadata.name === name);
+      const listener = gateway?.spec?.listeners?.find(
+        (one) =>
+          (sectionName === undefined ? one.protocol === 'TLS' : one.name === sectionName) &&
+          (port === undefined || one.port === port),
+      );
+      const own = listener?.hostname ?? gateway?.status?.addresses?.[0]?.value ?? '';
+      const addresses = spec?.hostnames?.length ? spec.hostnames : [own];
+      return addresses.map((address) => ({ address, port: String(port ?? listener?.port ?? 443) }));
+    });
+  });
+}
+
+function ofRoutes(routes: readonly Route[], service: string): Exposure[] {
+  return byName(routes).flatMap(({ spec, status }) => {
+    const { kind = 'Service', name } = spec?.to ?? {};
+    if (kind !== 'Service' || name !== service || spec?.tls?.termination !== 'passthrough') {
+      return [];
+    }
+    const admitted = (status?.ingress ?? []).flatMap(({ host }) => host ?? []);
+    return (admitted.length > 0 ? admitted : [spec.host ?? '']).map((address) => ({ address, port: '443' }));
+  });
+}
+
+function ofIngresses(ingresses: readonly Ingress[], service: string): Exposure[] {
+  return byName(ingresses).flatMap(({ spec, status }) => {
+    const own = (status?.loadBalancer?.ingress ?? []).map(({ hostname, ip }) => hostname || ip || '');
+    const rules = (spec?.rules ?? []).filter(({ http }) =>
+      http?.paths?.some(({ backend }) => backend?.service?.name === service),
+    );
+    const hosts = rules.flatMap(({ host }) => (host ? [host] : own));
+    if (spec?.defaultBackend?.service?.name === service) {
+      hosts.push(...own);
+    }
+    return hosts.map((address) => ({ address, port: '443' }));
+  });
+}
+
+/** All nodes; those on which pods may run now come first. */
+function ofNodes(nodes: readonly KubeNode[], service: Service): Exposure[] {
+  if (service.spec?.type !== 'NodePort') {
+    return [];
+  }
+  const withNodePort = (service.spec.ports ?? []).filter(({ nodePort }) => nodePort);
+  const port = (withNodePort.find(isServing) ?? withNodePort[0])?.nodePort;
+  if (port === undefined) {
+    return [];
+  }
+  return [...byName(nodes)]
+    .sort((a, b) => Number(isReady(b)) - Number(isReady(a)))
+    .map((node) => ({ address: internalAddress(node) ?? '', port: String(port) }));
+}
+
+/** In an order that stays: what comes first must not depend on who was seen first. */
+function byName<T extends { metadata: { namespace?: string; name: string } }>(objects: readonly T[]): T[] {
+  const key = ({ metadata: { namespace = '', name } }: T) => `${namespace}/${name}`;
+  return [...objects].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
+
+function isServing({ name, port }: ServicePort): boolean {
+  return name === 'https' || port === 443 || port === 8443;
+}
+
+function isReady({ spec, status }: KubeNode): boolean {
+  const conditions = (status?.conditions ?? []) as { type: string; status: string }[];
+  return spec?.unschedulable !== true && conditions.some((one) => one.type === 'Ready' && one.status === 'True');
+}
+
+function internalAddress(node: KubeNode): string | undefined {
+  const addresses = (node.status?.addresses ?? []) as { type?: string; address?: string }[];
+  return addresses.find(({ type }) => type === 'InternalIP')?.address;
+}

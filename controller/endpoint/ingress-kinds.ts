@@ -1,0 +1,82 @@
+import { type KubeNode, type KubeObject, resourceType } from '../../lib/kube/index.ts';
+
+/** networking.k8s.io/v1 Ingress, as far as it is read here. */
+export interface Ingress extends KubeObject {
+  spec?: {
+    defaultBackend?: IngressBackend;
+    rules?: { host?: string; http?: { paths?: { backend?: IngressBackend }[] } }[];
+  };
+  status?: { loadBalancer?: { ingress?: { ip?: string; hostname?: string }[] } };
+}
+
+interface IngressBackend {
+  service?: { name?: string };
+}
+
+/** route.openshift.io/v1 Route, as far as it is read here. */
+export interface Route extends KubeObject {
+  spec?: { host?: string; to?: { kind?: string; name?: string }; tls?: { termination?: string } };
+  status?: { ingress?: { host?: string }[] };
+}
+
+/** gateway.networking.k8s.io TLSRoute, as far as it is read here. */
+export interface TlsRoute extends KubeObject {
+  spec?: {
+    hostnames?: string[];
+    parentRefs?: { kind?: string; namespace?: string; name: string; sectionName?: string; port?: number }[];
+    rules?: { backendRefs?: { kind?: string; namespace?: string; name: string }[] }[];
+  };
+}
+
+/** gateway.networking.k8s.io Gateway, as far as it is read here. */
+export interface Gateway extends KubeObject {
+  spec?: { listeners?: { name: string; hostname?: string; port: number; protocol?: string }[] };
+  status?: { addresses?: { value: string }[] };
+}
+
+const gateway = { group: 'gateway.networking.k8s.io', namespaced: true };
+
+/** networking.k8s.io/v1 Ingress. */
+export const ingresses = resourceType<Ingress>({
+  group: 'networking.k8s.io',
+  version: 'v1',
+  kind: 'Ingress',
+  plural: 'ingresses',
+  namespaced: true,
+});
+/** route.openshift.io/v1 Route. */
+export const routes = resourceType<Route>({
+  group: 'route.openshift.io',
+  version: 'v1',
+  kind: 'Route',
+  plural: 'routes',
+  namespaced: true,
+});
+/** gateway.networking.k8s.io TLSRoute, in one of the versions that there are. */
+export const tlsRoutes = (version: string) =>
+  resourceType<TlsRoute>({ ...gateway, version, kind: 'TLSRoute', plural: 'tlsroutes' });
+/** gateway.networking.k8s.io Gateway. */
+export const gateways = (version: string) =>
+  resourceType<Gateway>({ ...gateway, version, kind: 'Gateway', plural: 'gateways' });
+/** apiregistration.k8s.io/v1 APIService: there is one for every group and version that the API server serves. */
+export const apiServices = resourceType({
+  group: 'apiregistration.k8s.io',
+  version: 'v1',
+  kind: 'APIService',
+  plural: 'apiservices',
+  namespaced: false,
+});
+
+/** A node without what changes every few minutes. */
+export function slimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
+  const { name, uid, resourceVersion } = metadata;
+  const conditions = (status?.conditions ?? []) as { type: string; status: string }[];
+  const ready = conditions.filter(({ type }) => type === 'Ready').map(({ type, status: is }) => ({ type, status: is }));
+  return {
+    ...(apiVersion && { apiVersion }),
+    ...(kind && { kind }),
+    metadata: { name, ...(uid && { uid }), ...(resourceVersion && { resourceVersion }) },
+    spec: { unschedulable: spec?.unschedulable === true },
+    status: { addresses: status?.addresses ?? [], conditions: ready },
+  };
+}

@@ -1,0 +1,140 @@
+import { isDeepStrictEqual } from 'node:util';
+import {
+  type Condition,
+  findCondition,
+  isInvalid,
+  type KubeLogger,
+  rfc3339,
+  setCondition,
+} from '../../lib/kube/index.ts';
+import { fieldManager } from '../hub/names.ts';
+import { type FleetStatus, type GitOpsCluster, gitOpsClusters } from '../hub/resources.ts';
+import type { Outcome } from './fleet-steps.ts';
+import type { StepContext } from './steps.ts';
+
+/** As many failing clusters are listed; the CRD takes no more. */
+const maxListed = 10;
+/** The CRD takes no longer messages in that list. */
+const maxMessage = 1024;
+
+/** Conditions that say how the fleet fares, not whether the controller did its work: `Ready` does not depend on them. */
+const informational = [
+  'ClustersReady',
+  'ClustersUpToDate',
+  'RemovedClustersCleanedUp',
+  'PlacementTolerationConfigured',
+];
+
+/** The status that a reconcile ends with: all conditions, `Ready` as their summary, and how the clusters fare. */
+export function nextStatus(
+  gitOpsCluster: GitOpsCluster,
+  outcomes: readonly Outcome[],
+  context: Pick<StepContext, 'clusters' | 'now' | 'selection'>,
+): NonNullable<GitOpsCluster['status']> {
+  const { status, metadata } = gitOpsCluster;
+  const observed = metadata.generation === undefined ? {} : { observedGeneration: metadata.generation };
+  let conditions = status?.conditions ?? [];
+  for (const { condition: type, result } of outcomes) {
+    if (result === undefined) {
+      continue;
+    }
+    const { status: value, reason, message } = result;
+    conditions = setCondition(conditions, { type, status: value, reason, message, ...observed }, context.now);
+  }
+  conditions = setCondition(conditions, { type: 'Ready', ...readiness(conditions), ...observed }, context.now);
+  return { conditions, ...observed, clusters: fleetStatus(status?.clusters, context) };
+}
+
+function fleetStatus(
+  before: NonNullable<GitOpsCluster['status']>['clusters'],
+  { clusters: summary, selection, now }: Pick<StepContext, 'clusters' | 'now' | 'selection'>,
+): FleetStatus {
+  // Before there was more to tell, a number stood here.
+  const known = typeof before === 'object' && before !== null ? before : undefined;
+  const conflicts = summary.lost.map(({ cluster, owner }) => {
+    const step = 'PlacementEvaluated';
+    const told = known?.failingClusters?.find((one) => one.name === cluster && one.step === step);
+    const message = `it already belongs to the older GitOpsCluster ${owner}, which keeps it`;
+    return { cluster, step, reason: 'Conflict', message, since: told?.since ?? rfc3339(now) };
+  });
+  const failing = [...summary.failing, ...conflicts].sort(
+    (a, b) => compare(a.since, b.since) || compare(a.cluster, b.cluster),
+  );
+  return {
+    selected: selection.known ? selection.clusters.size : (known?.selected ?? summary.clusters.length),
+    enrolled: summary.enrolled.length,
+    available: summary.available.length,
+    connected: summary.connected.length,
+    failing: failing.length,
+    failingClusters: failing.slice(0, maxListed).map(({ cluster, step, reason, message, since }) => ({
+      name: cluster,
+      step,
+      reason,
+      message: message.length > maxMessage ? `${message.slice(0, maxMessage - 1)}…` : message,
+      since,
+    })),
+  };
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' | 'reason' | 'message'> {
+  const relevant = conditions.filter(({ type }) => type !== 'Ready' && !informational.includes(type));
+  const bad = relevant.filter(({ status }) => status === 'False');
+  const [first] = bad;
+  if (first) {
+    const more =
+      bad.length > 1
+        ? ` (and ${bad.length - 1} more: ${bad
+            .slice(1)
+            .map(({ type }) => type)
+            .join(', ')})`
+        : '';
+    return { status: 'False', reason: first.reason, message: `${first.type}: ${first.message}${more}` };
+  }
+  const open = relevant.find(({ status }) => status === 'Unknown');
+  if (open) {
+    return { status: 'Unknown', reason: open.reason, message: `${open.type}: ${open.message}` };
+  }
+  return { status: 'True', reason: 'Success', message: findCondition(conditions, 'ClustersReady')?.message ?? 'Ready' };
+}
+
+/**
+ * Writes the status in one patch, if it changed. A change by someone else in between is a Conflict, and tried again.
+ *
+ * `helm upgrade` leaves CRDs as they are: one that is older than this program may want something else of `clusters`. The
+ * conditions are written all the same then.
+ */
+export async function writeStatus(
+  context: Pick<StepContext, 'client' | 'signal'> & { logger: KubeLogger },
+  gitOpsCluster: GitOpsCluster,
+  status: NonNullable<GitOpsCluster['status']>,
+): Promise<GitOpsCluster | undefined> {
+  const before: Record<string, unknown> = { ...gitOpsCluster.status };
+  if (isDeepStrictEqual(before, status)) {
+    return undefined;
+  }
+  const removed = Object.keys(before).filter((name) => !(name in status));
+  const { resourceVersion } = gitOpsCluster.metadata;
+  const write = (content: object) =>
+    context.client.mergePatch(
+      gitOpsClusters,
+      gitOpsCluster.metadata,
+      { metadata: { resourceVersion }, status: content },
+      { subresource: 'status', fieldManager, signal: context.signal },
+    );
+  const content = { ...status, ...Object.fromEntries(removed.map((name) => [name, null])) };
+  try {
+    return await write(content);
+  } catch (error) {
+    if (!isInvalid(error) || !(error as Error).message.includes('status.clusters')) {
+      throw error;
+    }
+    context.logger.warn(
+      { err: error },
+      'the CustomResourceDefinition gitopsclusters.apps.open-cluster-management.io is of another version; apply the one that comes with this chart (helm upgrade does not)',
+    );
+    const { clusters: _, ...rest } = status;
+    return isDeepStrictEqual({ ...before, ...rest }, before) ? undefined : write(rest);
+  }
+}

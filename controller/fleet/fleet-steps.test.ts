@@ -1,0 +1,178 @@
+import { expect, test } from 'vitest';
+import { ApiError, findCondition } from '../../lib/kube/index.ts';
+import { agentSubject, labelValue } from '../hub/names.ts';
+import type { FleetStatus, GitOpsCluster } from '../hub/resources.ts';
+import { nextStatus, writeStatus } from './fleet-status.ts';
+import { type Outcome, runSteps } from './fleet-steps.ts';
+import { type ClusterSummary, failed, type StepContext, succeeded } from './steps.ts';
+import { namesText } from './summary-steps.ts';
+
+const summary: ClusterSummary = {
+  clusters: ['a', 'b'],
+  skipped: [],
+  lost: [],
+  pending: [],
+  failed: { import: [], works: [], addOn: [] },
+  enrolled: ['a', 'b'],
+  available: ['a'],
+  connected: ['a', 'b'],
+  failing: [],
+  leaving: [],
+  unseenLeaving: [],
+  cleanedUp: 0,
+};
+const known = { clusters: summary, selection: { known: true, clusters: new Set(['a', 'b']) } } as const;
+const goc: GitOpsCluster = { metadata: { namespace: 'argocd', name: 'fleet', generation: 3 } };
+const [monday, tuesday] = [new Date('2030-01-07T00:00:00Z'), new Date('2030-01-08T00:00:00Z')];
+const good: Outcome[] = [
+  { condition: 'ServerDiscovered', result: succeeded('Server at x:1') },
+  { condition: 'AddonConfigured', result: succeeded('done') },
+  { condition: 'ClustersReady', result: { status: 'False', reason: 'InProgress', message: '1 of 2 available' } },
+  { condition: 'RemovedClustersCleanedUp', result: undefined },
+];
+
+test('Ready sums up whether the controller did its work, with how the clusters fare as its message', () => {
+  const status = nextStatus(goc, good, { ...known, now: monday });
+  expect(status).toMatchObject({
+    observedGeneration: 3,
+    clusters: { selected: 2, enrolled: 2, available: 1, connected: 2, failing: 0, failingClusters: [] },
+  });
+  expect(status.conditions?.map(({ type }) => type)).toEqual([
+    'ServerDiscovered',
+    'AddonConfigured',
+    'ClustersReady',
+    'Ready',
+  ]);
+  expect(findCondition(status.conditions, 'Ready')).toMatchObject({
+    status: 'True',
+    message: '1 of 2 available',
+    observedGeneration: 3,
+  });
+});
+
+test('nothing changes when nothing has changed', () => {
+  const first = nextStatus(goc, good, { ...known, now: monday });
+  expect(nextStatus({ ...goc, status: first }, good, { ...known, now: tuesday })).toEqual(first);
+});
+
+test('Ready names the first of what is wrong, and that there is more', () => {
+  const bad: Outcome[] = [
+    { condition: 'ServerDiscovered', result: failed('Server discovery failed: x', 'ServerNotDiscovered') },
+    { condition: 'AddonConfigured', result: failed('Failed to configure addon') },
+  ];
+  const first = nextStatus(goc, good, { ...known, now: monday });
+  const status = nextStatus({ ...goc, status: first }, bad, { ...known, now: tuesday });
+  expect(findCondition(status.conditions, 'Ready')).toMatchObject({
+    status: 'False',
+    reason: 'ServerNotDiscovered',
+    message: 'ServerDiscovered: Server discovery failed: x (and 1 more: AddonConfigured)',
+    lastTransitionTime: '2030-01-08T00:00:00Z',
+  });
+});
+
+const trouble = (cluster: string, since: string) => ({
+  cluster,
+  step: 'AgentConnected',
+  reason: 'Disconnected',
+  message: 'the agent is not connected',
+  since,
+});
+const at = (second: number) => `2030-01-07T00:00:${String(second).padStart(2, '0')}Z`;
+
+test('of many failing clusters the ten are listed that have been failing for longest, in the same order every time', () => {
+  const failing = Array.from({ length: 30 }, (_, i) => trouble(`c${30 - i}`, at(30 - i)));
+  const of = (before: GitOpsCluster, now: Date) =>
+    nextStatus(before, good, { ...known, clusters: { ...summary, failing }, now });
+  const status = of(goc, monday);
+  expect(status.clusters).toMatchObject({ failing: 30 });
+  const names = (status.clusters as FleetStatus).failingClusters?.map(({ name }) => name);
+  expect(names).toEqual(['c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8', 'c9', 'c10']);
+  expect(of({ ...goc, status }, tuesday)).toEqual(status);
+});
+
+test('a cluster that another GitOpsCluster has is failing since it was first seen', () => {
+  const lost = Array.from({ length: 15 }, (_, i) => ({ cluster: `c${i}`, owner: 'argocd/older' }));
+  const of = (before: GitOpsCluster, now: Date) =>
+    nextStatus(before, good, { ...known, clusters: { ...summary, lost }, now });
+  const first = of(goc, monday);
+  expect(first.clusters).toMatchObject({ failing: 15 });
+  expect((first.clusters as FleetStatus).failingClusters?.[0]).toEqual({
+    name: 'c0',
+    step: 'PlacementEvaluated',
+    reason: 'Conflict',
+    message: 'it already belongs to the older GitOpsCluster argocd/older, which keeps it',
+    since: '2030-01-07T00:00:00Z',
+  });
+  expect(of({ ...goc, status: first }, tuesday)).toEqual(first);
+});
+
+test('messages in the list are no longer than the CRD takes', () => {
+  const failing = [{ ...trouble('c', at(1)), message: 'x'.repeat(5_000) }];
+  const { clusters } = nextStatus(goc, good, { ...known, clusters: { ...summary, failing }, now: monday });
+  expect((clusters as FleetStatus).failingClusters?.[0]?.message).toHaveLength(1024);
+});
+
+test('a number where the clusters are now, and fields that are gone, do not stay', async () => {
+  const old = { clusters: 7, availableClusters: 5, conditions: [] } as unknown as NonNullable<GitOpsCluster['status']>;
+  const status = nextStatus({ ...goc, status: old }, good, { ...known, now: monday });
+  expect(status.clusters).toMatchObject({ selected: 2 });
+  const patches: object[] = [];
+  const client = { mergePatch: async (_: unknown, __: unknown, patch: object) => patches.push(patch) };
+  const context = { client, signal: new AbortController().signal, logger: console } as unknown as StepContext;
+  await writeStatus(context, { ...goc, status: old }, status);
+  expect(patches).toMatchObject([{ status: { clusters: { selected: 2 }, availableClusters: null } }]);
+});
+
+test('a CRD of another version does not keep the conditions from being written', async () => {
+  const status = nextStatus(goc, good, { ...known, now: monday });
+  const patches: { status: object }[] = [];
+  const warnings: unknown[] = [];
+  const client = {
+    mergePatch: async (_: unknown, __: unknown, patch: { status: object }) => {
+      if ('clusters' in patch.status) {
+        throw new ApiError({ status: 422, message: 'status.clusters: Invalid value: "object"' });
+      }
+      patches.push(patch);
+    },
+  };
+  const logger = { warn: (...line: unknown[]) => warnings.push(line) };
+  const context = { client, signal: new AbortController().signal, logger } as unknown as StepContext;
+  await writeStatus(context, goc, status);
+  expect(patches).toMatchObject([{ status: { conditions: status.conditions } }]);
+  expect(warnings).toHaveLength(1);
+});
+
+test('a step that throws is a failed condition, and the others go on', async () => {
+  const context = { signal: new AbortController().signal } as StepContext;
+  const broken = { condition: 'A', purpose: 'do a', run: () => Promise.reject(new Error('no')) };
+  const outcomes = await runSteps(
+    [[broken], [{ condition: 'B', purpose: 'do b', run: () => succeeded('b') }]],
+    context,
+  );
+  expect(outcomes).toEqual([
+    { condition: 'A', result: failed('Failed to do a: no'), error: expect.any(Error) },
+    { condition: 'B', result: succeeded('b') },
+  ]);
+});
+
+test('names are listed in the form of the original', () => {
+  expect(namesText(['a', 'b', 'c'])).toBe('[a b c]');
+  expect(namesText(['a', 'b', 'c', 'd'])).toBe('[a b c]... (4 total)');
+});
+
+test('long names make valid and different label values', () => {
+  const [x, y] = ['x'.repeat(80), `${'x'.repeat(79)}y`];
+  expect(labelValue('short')).toBe('short');
+  expect(labelValue(x)).toHaveLength(63);
+  expect(labelValue(x)).not.toBe(labelValue(y));
+});
+
+test("an agent's subject is what OCM would request", () => {
+  expect(agentSubject('c1')).toEqual({
+    commonName: 'system:open-cluster-management:cluster:c1:addon:argocd-agent-addon:agent:argocd-agent-addon-agent',
+    organizations: [
+      'system:open-cluster-management:cluster:c1:addon:argocd-agent-addon',
+      'system:open-cluster-management:addon:argocd-agent-addon',
+    ],
+  });
+});

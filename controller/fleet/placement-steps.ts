@@ -1,0 +1,126 @@
+import { findCondition, isConflict, isNotFound } from '../../lib/kube/index.ts';
+import { fieldManager } from '../hub/names.ts';
+import { type GitOpsCluster, type Placement, placements, type Toleration } from '../hub/resources.ts';
+import { failed, type Step, type StepResult, succeeded } from './steps.ts';
+
+/** Taints that OCM puts on clusters that do not report; without a toleration they would leave the placement at once. */
+const tolerated: readonly Toleration[] = [
+  { key: 'cluster.open-cluster-management.io/unreachable', operator: 'Exists' },
+  { key: 'cluster.open-cluster-management.io/unavailable', operator: 'Exists' },
+];
+
+/** Makes the Placement keep clusters that are out of reach for a while. */
+export const tolerationStep: Step = {
+  condition: 'PlacementTolerationConfigured',
+  purpose: 'configure placement tolerations',
+  run: async ({ spec, namespace, caches, client, signal }): Promise<StepResult> => {
+    if (spec.placement.problem !== undefined) {
+      return failed(`Failed to configure placement tolerations: ${spec.placement.problem}`);
+    }
+    const key = { namespace, name: spec.placement.value };
+    const placement = caches.placements.get(key);
+    if (placement === undefined) {
+      return failed(`Failed to configure placement tolerations: Placement ${namespace}/${key.name} does not exist`);
+    }
+    const present = placement.spec?.tolerations ?? [];
+    const missing = tolerated.filter(
+      (wanted) => !present.some(({ key: name, operator }) => name === wanted.key && operator === wanted.operator),
+    );
+    if (missing.length > 0) {
+      const { resourceVersion } = placement.metadata;
+      const patch = { metadata: { resourceVersion }, spec: { tolerations: [...present, ...missing] } };
+      try {
+        await client.mergePatch(placements, key, patch, { fieldManager, signal });
+      } catch (error) {
+        // Somebody else just wrote it: the change comes by itself and leads here again.
+        if (!isConflict(error) && !isNotFound(error)) {
+          throw error;
+        }
+        return undefined;
+      }
+    }
+    return succeeded('Placement tolerations configured successfully');
+  },
+};
+
+/** Says what the Placement selects. The selection itself is worked out before the steps run. */
+export const placementStep: Step = {
+  condition: 'PlacementEvaluated',
+  purpose: 'evaluate placement',
+  run: ({ spec, selection, clusters, caches, namespace, gitOpsCluster }): StepResult => {
+    if (spec.placement.problem !== undefined) {
+      return failed(`Failed to evaluate placement: ${spec.placement.problem}`);
+    }
+    const name = spec.placement.value;
+    const placement = caches.placements.get({ namespace, name });
+    if (!selection.known) {
+      const elsewhere =
+        placement === undefined ? caches.placements.list().filter((one) => one.metadata.name === name) : [];
+      const why = `${selection.problem}${hint(elsewhere, referenceNamespace(gitOpsCluster), namespace)}`;
+      return selection.error
+        ? failed(`Failed to evaluate placement: ${why}`)
+        : { status: 'Unknown', reason: 'InProgress', message: why };
+    }
+    if (selection.clusters.size === 0) {
+      return succeeded(`No managed clusters selected by placement${whyNone(placement)}`, 'NoClusters');
+    }
+    const notes = [skippedText(clusters.skipped), conflictText(clusters.lost)].filter((text) => text !== undefined);
+    return succeeded([`Evaluated ${selection.clusters.size} managed clusters`, ...notes].join('; '));
+  },
+};
+
+function referenceNamespace({ spec }: GitOpsCluster): string | undefined {
+  const { placementRef } = (spec ?? {}) as { placementRef?: { namespace?: unknown } };
+  return typeof placementRef?.namespace === 'string' ? placementRef.namespace : undefined;
+}
+
+/** A Placement of another namespace is the likeliest mistake: the reference has a field for one that is never used. */
+function hint(elsewhere: readonly Placement[], named: string | undefined, namespace: string): string {
+  const rule = `a GitOpsCluster uses a Placement of its own namespace, ${namespace}`;
+  if (named && named !== namespace) {
+    return `; spec.placementRef.namespace (${named}) is not used: ${rule}`;
+  }
+  const [other] = elsewhere;
+  return other ? `; there is one in namespace ${other.metadata.namespace}, but ${rule}` : '';
+}
+
+/** What OCM says about a Placement that selects nothing. */
+function whyNone(placement: Placement | undefined): string {
+  const conditions = placement?.status?.conditions;
+  const unsatisfied = findCondition(conditions, 'PlacementSatisfied');
+  const misconfigured = findCondition(conditions, 'PlacementMisconfigured');
+  const found = misconfigured?.status === 'True' ? misconfigured : unsatisfied;
+  if (found === undefined || (found === unsatisfied && found.status !== 'False')) {
+    return '';
+  }
+  const advice =
+    found.reason === 'NoManagedClusterSetBindings'
+      ? `; create a ManagedClusterSetBinding in namespace ${placement?.metadata.namespace}`
+      : '';
+  return `: ${found.reason}${found.message ? `: ${found.message}` : ''}${advice}`;
+}
+
+/** Which clusters are skipped and why, in a clause; undefined when none is. */
+export function skippedText(skipped: readonly { cluster: string; why: string }[]): string | undefined {
+  if (skipped.length === 0) {
+    return undefined;
+  }
+  const shown = skipped.slice(0, 3).map(({ cluster, why }) => `${cluster} is skipped: ${why}`);
+  return [...shown, ...(skipped.length > 3 ? [`${skipped.length - 3} more are skipped`] : [])].join('; ');
+}
+
+/** Which clusters other GitOpsClusters have, in a clause; undefined when none. */
+export function conflictText(lost: readonly { cluster: string; owner: string }[]): string | undefined {
+  if (lost.length === 0) {
+    return undefined;
+  }
+  const byOwner = Map.groupBy(lost, ({ owner }) => owner);
+  return [...byOwner]
+    .map(([owner, list]) => {
+      const names = list.map(({ cluster }) => cluster).sort();
+      const shown =
+        names.length > 3 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ');
+      return `${shown} already belong${names.length === 1 ? 's' : ''} to the older GitOpsCluster ${owner} and ${names.length === 1 ? 'is' : 'are'} left to it`;
+    })
+    .join('; ');
+}

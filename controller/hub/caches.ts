@@ -1,0 +1,215 @@
+import {
+  certificateSigningRequests,
+  configMaps,
+  crds,
+  deployments,
+  Informer,
+  type InformerOptions,
+  type KubeClient,
+  type KubeLogger,
+  type KubeObject,
+  leases,
+  type Secret,
+  type Service,
+  secrets,
+  services,
+} from '../../lib/kube/index.ts';
+import { clustersOf, type HubApplication, slimApplication } from '../cluster/drain.ts';
+import type { Surroundings } from '../endpoint/candidates.ts';
+import { principalServices } from '../endpoint/discovery.ts';
+import { Ways } from '../endpoint/endpoint-caches.ts';
+import { deliverableCrd, operatorKinds } from './crds.ts';
+import { addOnName, hubNames, keys, managedBy, signerName } from './names.ts';
+import {
+  addOnDeploymentConfigs,
+  applications,
+  clusterManagementAddOns,
+  gitOpsClusters,
+  managedClusterAddOns,
+  managedClusters,
+  manifestWorks,
+  placementDecisions,
+  placements,
+} from './resources.ts';
+
+/** Name of the CRD of Applications. */
+export const applicationsCrd = 'applications.argoproj.io';
+
+/** CRDs that managed clusters may get. */
+export const deliveredCrds: readonly string[] = operatorKinds;
+
+const ours = `${keys.managedBy}=${managedBy}`;
+const named = (name: string) => `metadata.name=${name}`;
+const byOwner = { owner: (object: KubeObject) => [object.metadata.annotations?.[keys.owner] ?? ''] };
+const byCluster = { cluster: (object: KubeObject) => [object.metadata.labels?.[keys.clusterName] ?? ''] };
+
+/** Everything that the controller reads, as caches that follow the hub's API server. */
+export class Caches {
+  readonly gitOpsClusters;
+  readonly placements;
+  readonly decisions;
+  readonly managedClusters;
+  readonly addOns;
+  readonly works;
+  readonly configs;
+  readonly addOnRegistrations;
+  readonly ownSecrets;
+  readonly bundles;
+  readonly connections;
+  /** Requests for certificates that our signer is to sign. */
+  readonly requests;
+  /** The hub's Applications, by the clusters that they may be for. Not waited for: the hub may not have the kind. */
+  readonly applications: Informer<HubApplication>;
+  readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
+  readonly #principals: readonly Informer<Service>[];
+  readonly #ways: Ways;
+  readonly #crds;
+  readonly #argoCd;
+  readonly #all: readonly Informer<KubeObject>[];
+
+  constructor(client: KubeClient, logger?: KubeLogger) {
+    const all: Informer<KubeObject>[] = [];
+    const follow = <T extends KubeObject>(options: Omit<InformerOptions<T>, 'client'>): Informer<T> => {
+      const informer = new Informer<T>({ client, logger, ...options });
+      all.push(informer as unknown as Informer<KubeObject>);
+      return informer;
+    };
+    this.gitOpsClusters = follow({ type: gitOpsClusters });
+    this.placements = follow({ type: placements });
+    this.decisions = follow({
+      type: placementDecisions,
+      indexers: {
+        placement: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[keys.placement] ?? ''}`],
+      },
+    });
+    this.managedClusters = follow({ type: managedClusters });
+    this.addOns = follow({ type: managedClusterAddOns, fieldSelector: named(addOnName), indexers: byOwner });
+    this.works = follow({ type: manifestWorks, labelSelector: ours, indexers: byOwner });
+    this.configs = follow({ type: addOnDeploymentConfigs });
+    this.addOnRegistrations = follow({ type: clusterManagementAddOns, fieldSelector: named(addOnName) });
+    this.ownSecrets = follow({ type: secrets, labelSelector: ours, indexers: { ...byOwner, ...byCluster } });
+    this.bundles = follow({ type: configMaps, labelSelector: ours });
+    this.connections = follow({
+      type: leases,
+      labelSelector: 'app.kubernetes.io/part-of=argocd-agent,app.kubernetes.io/component=connection',
+      indexers: { agent: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[keys.agentName] ?? ''}`] },
+    });
+    this.requests = follow({ type: certificateSigningRequests, fieldSelector: `spec.signerName=${signerName}` });
+    // Secrets of these names may be the users' own, without our label.
+    const { authority, authorityTrust, principalTls, resourceProxyTls, jwt } = hubNames;
+    const shared = [authority, authorityTrust, principalTls, resourceProxyTls, jwt];
+    this.#sharedSecrets = Object.fromEntries(
+      shared.map((name) => [name, follow({ type: secrets, fieldSelector: named(name) })]),
+    );
+    this.#principals = principalServices.map((name) => follow({ type: services, fieldSelector: named(name) }));
+    this.#ways = new Ways(client, this.#principals, logger);
+    this.#crds = deliveredCrds.map((name) =>
+      follow({ type: crds, fieldSelector: named(name), transform: deliverableCrd }),
+    );
+    this.#argoCd = ['argocd-server', 'argocd-redis', ...principalServices].map((name) =>
+      follow({ type: deployments, fieldSelector: named(name) }),
+    );
+    this.#all = all;
+    this.applications = new Informer<HubApplication>({
+      client,
+      logger,
+      type: applications,
+      transform: slimApplication,
+      indexers: { cluster: clustersOf },
+      backoff: { maxMs: 30_000 },
+    });
+  }
+
+  /** A Secret of one of the shared names. */
+  sharedSecret(namespace: string, name: string): Secret | undefined {
+    return this.#sharedSecrets[name]?.get({ namespace, name });
+  }
+
+  /** The principal's Service in a namespace, and what leads to it. */
+  surroundings(namespace: string): Surroundings {
+    return this.#ways.surroundings(this.#principals.flatMap((informer) => informer.list(namespace))[0], namespace);
+  }
+
+  /** A CRD of the hub in its deliverable form. */
+  crd(name: string) {
+    return this.#crds.map((informer) => informer.get({ name })).find(Boolean);
+  }
+
+  /** The image that the hub runs in a Deployment: `argocd-server`, `argocd-redis`, or one of the principal's names. */
+  hubImage(namespace: string, name: string): string | undefined {
+    const [deployment] = this.#argoCd.flatMap((informer) => informer.get({ namespace, name }) ?? []);
+    return deployment?.spec?.template?.spec?.containers[0]?.image;
+  }
+
+  /** The image of the principal in a namespace: its Deployment has the name of its Service. */
+  principalImage(namespace: string): string | undefined {
+    return principalServices.map((name) => this.hubImage(namespace, name)).find(Boolean);
+  }
+
+  /** Hears of every object of the kinds that concern a whole namespace of the hub: Secrets, Services, images. */
+  onNamespaceChange(changed: (namespace: string) => void): void {
+    const informers = [...Object.values(this.#sharedSecrets), ...this.#principals, ...this.#argoCd, this.bundles];
+    for (const informer of informers as unknown as Informer<KubeObject>[]) {
+      const hear = ({ metadata }: KubeObject) => changed(metadata.namespace ?? '');
+      informer.subscribe({ added: hear, updated: (_, now) => hear(now), deleted: hear });
+    }
+    this.#ways.subscribe((namespace) => {
+      const all = this.gitOpsClusters.list().map(({ metadata }) => metadata.namespace ?? '');
+      for (const one of namespace === undefined ? new Set(all) : [namespace]) {
+        changed(one);
+      }
+    });
+  }
+
+  /** Hears when a delivered CRD changes. */
+  onCrdChange(changed: () => void): void {
+    for (const informer of this.#crds) {
+      informer.subscribe({
+        added: changed,
+        updated: (old, now) => {
+          if (JSON.stringify(old.spec) !== JSON.stringify(now.spec)) {
+            changed();
+          }
+        },
+        deleted: changed,
+      });
+    }
+  }
+
+  /** Follows the server until aborted. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      ...this.#all.map((informer) => informer.run(signal)),
+      this.#ways.run(signal),
+      this.#runApplications(signal),
+    ]);
+  }
+
+  /** The hub may get Argo CD later than this controller. */
+  async #runApplications(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stops = this.#crds.map((informer) =>
+      informer.subscribe({ added: ({ metadata }) => metadata.name === applicationsCrd && resolve() }),
+    );
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    await promise;
+    for (const stop of stops) {
+      stop();
+    }
+    if (!signal.aborted) {
+      await this.applications.run(signal);
+    }
+  }
+
+  /** Resolves when every cache is complete. */
+  async synced(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#all.map((informer) => informer.synced(signal)));
+    await this.#ways.synced(signal);
+  }
+
+  /** Kinds whose cache is not complete yet. */
+  missing(): string[] {
+    const missing = this.#all.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
+    return [...new Set([...missing, ...this.#ways.missing()])];
+  }
+}

@@ -1,0 +1,19 @@
+import { applyMergePatch } from '../../lib/argocd/index.ts';
+
+/**
+ * What an object is to become: the desired state over what is there. What the desired state does not mention is left alone,
+ * except at the places that are `whole`: what is there becomes exactly what is desired, or goes.
+ * @param whole paths from the top, as lists of keys
+ */
+export function overlay<T extends object>(live: T, desired: object, whole: readonly (readonly string[])[]): T {
+  const others = whole.reduce<unknown>((rest, path) => without(rest, path), live);
+  return applyMergePatch(others, desired) as T;
+}
+
+function without(value: unknown, [key = '', ...rest]: readonly string[]): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) {
+    return value;
+  }
+  const { [key]: found, ...others } = value as Record<string, unknown>;
+  return rest.length === 0 ? others : { ...others, [key]: without(found, rest) };
+}

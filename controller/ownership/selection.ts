@@ -1,0 +1,83 @@
+import type { Placement, PlacementDecision } from '../hub/resources.ts';
+
+/**
+ * The clusters that a GitOpsCluster shall have. When they cannot be told, `known` is false: nobody joins, and above all
+ * nobody leaves.
+ */
+export type Selection =
+  | { readonly known: true; readonly clusters: ReadonlySet<string> }
+  | { readonly known: false; readonly problem: string; readonly error: boolean };
+
+const schedulingDisabled = 'cluster.open-cluster-management.io/experimental-scheduling-disable';
+
+/**
+ * Reads the decisions of a Placement, all pages and groups of them.
+ *
+ * OCM writes them page by page, and a page's status after its creation: until every page has a status and together they
+ * are as many as the Placement says, the set is not known.
+ * @param decisions those labelled with the Placement's name
+ */
+export function selectionOf(
+  reference: { namespace: string; name: string },
+  placement: Placement | undefined,
+  decisions: readonly PlacementDecision[],
+): Selection {
+  const who = `Placement ${reference.namespace}/${reference.name}`;
+  if (placement === undefined) {
+    return { known: false, error: true, problem: `${who} does not exist` };
+  }
+  if (placement.metadata.deletionTimestamp) {
+    return { known: false, error: true, problem: `${who} is being deleted` };
+  }
+  if (decisions.length === 0) {
+    return { known: false, error: false, problem: `${who} has no decisions yet` };
+  }
+  if (decisions.some(({ status }) => status?.decisions === undefined)) {
+    return { known: false, error: false, problem: `the decisions of ${who} are being written` };
+  }
+  const clusters = new Set(
+    decisions.flatMap(({ status }) => (status?.decisions ?? []).map(({ clusterName }) => clusterName)),
+  );
+  const announced = placement.status?.numberOfSelectedClusters;
+  const isManual = placement.metadata.annotations?.[schedulingDisabled] === 'true';
+  if (!isManual && announced !== undefined && announced > clusters.size) {
+    return {
+      known: false,
+      error: false,
+      problem: `${who} announces ${announced} clusters, its decisions name ${clusters.size}`,
+    };
+  }
+  return { known: true, clusters };
+}
+
+/** A GitOpsCluster as a candidate for clusters. */
+export interface Candidate {
+  /** `namespace/name`. */
+  readonly key: string;
+  /** RFC 3339. */
+  readonly createdAt: string;
+  readonly isLeaving: boolean;
+  readonly selection: Selection;
+}
+
+/** Who has a cluster: the GitOpsCluster that gets it, and those that would like to have it as well. */
+export interface Ownership {
+  readonly owner: string | undefined;
+  readonly losers: readonly string[];
+}
+
+/**
+ * Decides who has a cluster: of those that select it the oldest one. One that cannot tell what it selects keeps what it
+ * has.
+ * @param current the GitOpsCluster that has it now, by the labels on what was made for it
+ */
+export function ownershipOf(cluster: string, candidates: readonly Candidate[], current: string | undefined): Ownership {
+  const [first, ...others] = candidates
+    .filter(({ isLeaving, selection, key }) =>
+      isLeaving ? false : selection.known ? selection.clusters.has(cluster) : key === current,
+    )
+    .sort((a, b) => compare(a.createdAt, b.createdAt) || compare(a.key, b.key));
+  return { owner: first?.key, losers: others.map(({ key }) => key) };
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

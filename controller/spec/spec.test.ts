@@ -1,0 +1,133 @@
+import { expect, test } from 'vitest';
+import type { GitOpsCluster } from '../hub/resources.ts';
+import { defaultRolloutStrategy } from './delivery-settings.ts';
+import { parseGitOpsCluster } from './spec.ts';
+
+const goc = (addOn: object | undefined, placementRef: object | undefined = { kind: 'Placement', name: 'p' }) =>
+  ({
+    metadata: { namespace: 'argocd', name: 'fleet' },
+    spec: { ...(placementRef ? { placementRef } : {}), ...(addOn ? { argoCDAgentAddon: addOn } : {}) },
+  }) as GitOpsCluster;
+
+test('defaults are those of the original', () => {
+  expect(parseGitOpsCluster(goc({}))).toEqual({
+    placement: { value: 'p' },
+    server: { value: { address: '', port: '' } },
+    addOn: {
+      value: {
+        mode: 'managed',
+        agentNamespace: undefined,
+        operatorNamespace: undefined,
+        argoCD: 'Install',
+        clientCertificate: 'Generated',
+        liveAccess: 'Full',
+        destinationBasedMapping: true,
+        syncsAgentImage: true,
+        rolloutStrategy: undefined,
+        payload: undefined,
+      },
+    },
+  });
+  expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: { manifests: [] } })).addOn.value?.argoCD).toBe('Operator');
+  expect(parseGitOpsCluster(goc({ mode: '' })).addOn.value?.mode).toBe('managed');
+  expect(parseGitOpsCluster(goc(undefined)).addOn.value?.mode).toBe('managed');
+});
+
+test('clusters follow a new version a tenth at a time, when nobody says anything', () => {
+  expect(defaultRolloutStrategy).toEqual({
+    type: 'Progressive',
+    maxConcurrency: { percent: 10 },
+    maxFailures: { count: 0 },
+    minSuccessMs: 0,
+    progressDeadlineMs: 600_000,
+    mandatoryDecisionGroups: [],
+  });
+});
+
+test.each([
+  [{ mode: 'fancy' }, 'addOn', 'spec.argoCDAgentAddon.mode must be managed or autonomous, not "fancy"'],
+  [
+    { principalServerPort: '70000' },
+    'server',
+    'spec.argoCDAgentAddon.principalServerPort must be a port from 1 to 65535, not "70000"',
+  ],
+  [{ principalServerPort: 443 }, 'server', 'spec.argoCDAgentAddon.principalServerPort must be a text, not 443'],
+  [{ principalServerPort: 'https' }, 'server', 'must be a port from 1 to 65535, not "https"'],
+  [
+    { principalServerAddress: 'https://a.b' },
+    'server',
+    'must be a host name or an IP address without port, not "https://a.b"',
+  ],
+  [{ principalServerAddress: 'a.b:443' }, 'server', 'spec.argoCDAgentAddon.principalServerAddress must be'],
+  [{ agentNamespace: 'Argo_CD' }, 'addOn', "spec.argoCDAgentAddon.agentNamespace must be a namespace's name"],
+  [{ argoCD: 'Maybe' }, 'addOn', 'spec.argoCDAgentAddon.argoCD must be Install or Existing or Operator, not "Maybe"'],
+  [{ clientCertificate: true }, 'addOn', 'spec.argoCDAgentAddon.clientCertificate must be Generated or CSR, not true'],
+  [
+    { destinationBasedMapping: 'no' },
+    'addOn',
+    'spec.argoCDAgentAddon.destinationBasedMapping must be true or false, not "no"',
+  ],
+  [
+    { liveAccess: 'none' },
+    'addOn',
+    'spec.argoCDAgentAddon.liveAccess must be Full, None or the name of a ClusterRole, not "none"',
+  ],
+] as const)('%j is refused by name', (addOn, part, message) => {
+  const parsed = parseGitOpsCluster(goc(addOn));
+  expect(parsed[part].problem).toMatch(/^GitOpsCluster argocd\/fleet: /);
+  expect(parsed[part].problem).toContain(message);
+  expect(parsed.placement).toEqual({ value: 'p' });
+});
+
+test.each([
+  [{ kind: 'ManagedCluster', name: 'p' }, 'spec.placementRef.kind must be "Placement", not "ManagedCluster"'],
+  [{ kind: 'Placement', name: '' }, 'spec.placementRef.name must name a Placement'],
+  [{ name: 'p' }, 'spec.placementRef.kind must be "Placement", not nothing'],
+  ['p', 'spec.placementRef must name a Placement'],
+])('the reference %j is refused by name', (reference, message) => {
+  expect(parseGitOpsCluster(goc({}, reference as object)).placement.problem).toBe(
+    `GitOpsCluster argocd/fleet: ${message}`,
+  );
+});
+
+test('addresses of every kind are taken', () => {
+  for (const principalServerAddress of ['a.example.com', '10.0.0.1', '2001:db8::1', 'localhost', 'A-b.c.']) {
+    expect(parseGitOpsCluster(goc({ principalServerAddress })).server.value?.address).toBe(principalServerAddress);
+  }
+});
+
+const argoCd = { apiVersion: 'argoproj.io/v1beta1', kind: 'ArgoCD', metadata: { name: 'argocd', namespace: 'argocd' } };
+const path = 'GitOpsCluster argocd/fleet: spec.argoCDAgentAddon.argoCDCRManifestWork';
+
+test.each([
+  [{}, `${path}.manifests must be a list of manifests, not nothing`],
+  ['text', `${path} must have a list of manifests`],
+  [{ manifests: [] }, `${path}.manifests must hold an ArgoCD`],
+  [{ manifests: [null] }, `${path}.manifests.0 must be an object with apiVersion, kind and metadata, not null`],
+  [{ manifests: [argoCd, { kind: 'X', metadata: {} }] }, `${path}.manifests.1.apiVersion must be a text, not nothing`],
+  [
+    { manifests: [{ ...argoCd, apiVersion: 'argoproj.io/v1alpha1' }] },
+    `${path}.manifests must hold an ArgoCD of argoproj.io/v1beta1, not only ArgoCD argocd of argoproj.io/v1alpha1`,
+  ],
+  [
+    { manifests: [{ ...argoCd, metadata: { name: 'argocd' } }] },
+    `${path}.manifests.0.metadata.namespace must say where the ArgoCD belongs`,
+  ],
+])('a payload that cannot work is named, and the rest stays usable: %j', (argoCDCRManifestWork, message) => {
+  const { addOn } = parseGitOpsCluster(goc({ argoCDCRManifestWork }));
+  expect(addOn.value?.argoCD).toBe('Operator');
+  expect(addOn.value?.payload?.problem).toContain(message);
+});
+
+test('a payload is for argocd-operator only', () => {
+  const given = { manifests: [{ ...argoCd, spec: { any: 'thing' } }] };
+  expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: given })).addOn.value?.payload?.value).toEqual(given.manifests);
+  const both = parseGitOpsCluster(goc({ argoCDCRManifestWork: given, argoCD: 'Install' }));
+  expect(both.addOn.value?.payload?.problem).toBe(`${path} is for argoCD: Operator, not Install; remove one of them`);
+});
+
+test('the image of the agent is left to argocd-operator on request', () => {
+  const annotated = goc({});
+  annotated.metadata.annotations = { 'apps.open-cluster-management.io/disable-agent-image-sync': 'true' };
+  expect(parseGitOpsCluster(annotated).addOn.value?.syncsAgentImage).toBe(false);
+});

@@ -1,0 +1,396 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startCluster } from '../../e2e/testbed/index.ts';
+import { configMaps, crds, events, findCondition, leases, type Secret, secrets } from '../../lib/kube/index.ts';
+import { inspectCertificate, isIssuedBy, textOf } from '../../lib/pki/index.ts';
+import {
+  addOnDeploymentConfigs,
+  gitOpsClusters,
+  managedClusterAddOns,
+  managedClusters,
+  manifestWorks,
+  placements,
+} from '../hub/resources.ts';
+import { eventually } from '../testing/fixture.ts';
+import { chartCrds, hasShared, shared, useHub, workNames } from '../testing/hub.ts';
+
+const hub = useHub(startCluster);
+
+test('clusters that are selected while the certificate authority is being made are enrolled', async () => {
+  const { ns, a, b } = hub;
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  const selectFirst = async (key: { name: string }) => {
+    if (key.name !== 'argocd-agent-ca') {
+      return;
+    }
+    await hub.fixture.placement(ns, 'placement', [a, b]);
+    await eventually('a look at both clusters', async () => hub.controller.stats.clusters.done >= 4);
+  };
+  const client = new Proxy(hub.client, {
+    get: (target, property) => {
+      const value = Reflect.get(target, property, target);
+      if (typeof value !== 'function') {
+        return value;
+      }
+      if (property !== 'create' && property !== 'apply') {
+        return value.bind(target);
+      }
+      return async (...args: [unknown, { metadata: { name: string } }]) => {
+        await selectFirst(args[1].metadata);
+        return value.apply(target, args);
+      };
+    },
+  });
+  hub.start({ client });
+  await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
+});
+
+test('two GitOpsClusters of a namespace share authority and principal, and come to rest', async () => {
+  const { ns, a, b } = hub;
+  await hub.fixture.placement(ns, 'one', [a]);
+  await hub.fixture.placement(ns, 'two', [b]);
+  await hub.fixture.gitOpsCluster(ns, 'one', 'one', { principalServerAddress: 'one.example.com' });
+  await hub.fixture.gitOpsCluster(ns, 'two', 'two', { principalServerAddress: 'two.example.com', mode: 'autonomous' });
+  hub.start();
+  await hub.fixture.conditionIs([ns, 'one'], 'Ready', 'True');
+  await hub.fixture.conditionIs([ns, 'two'], 'Ready', 'True');
+  await hub.idle();
+  const certificate = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
+  expect(inspectCertificate(certificate).dnsNames).toEqual(
+    expect.arrayContaining(['one.example.com', 'two.example.com']),
+  );
+});
+
+test('a GitOpsCluster enrolls the clusters of all decision pages', async () => {
+  const { ns, a, b } = hub;
+  await hub.enroll();
+  const authority = textOf((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '';
+  expect(inspectCertificate(authority)).toMatchObject({
+    isAuthority: true,
+    commonName: expect.stringMatching(/^argocd-agent-ca@\d+$/),
+  });
+  for (const [name, host] of [
+    ['argocd-agent-principal-tls', 'principal.example.com'],
+    ['argocd-agent-resource-proxy-tls', `argocd-agent-resource-proxy.${ns}.svc`],
+  ] as const) {
+    const found = await hub.secret(name);
+    expect(found).toMatchObject({ type: 'kubernetes.io/tls' });
+    const certificate = textOf(found?.data, 'tls.crt') ?? '';
+    expect(inspectCertificate(certificate).dnsNames).toContain(host);
+    expect(isIssuedBy(certificate, authority)).toBe(true);
+  }
+  expect(textOf((await hub.secret('argocd-agent-jwt'))?.data, 'jwt.key')).toContain('BEGIN PRIVATE KEY');
+  const bundle = await hub.client.get(configMaps, { namespace: ns, name: 'argocd-agent-ca-bundle' });
+  expect(bundle?.data?.['ca-bundle.crt']?.trim()).toBe(authority.trim());
+  for (const cluster of [a, b]) {
+    const found = await hub.secret(`cluster-${cluster}`);
+    expect(found?.metadata.labels).toMatchObject({
+      'argocd.argoproj.io/secret-type': 'cluster',
+      'apps.open-cluster-management.io/cluster-name': cluster,
+      'argocd-agent.argoproj-labs.io/agent-name': cluster,
+      'placement-name': 'placement',
+    });
+    expect(textOf(found?.data, 'name')).toBe(cluster);
+    expect(textOf(found?.data, 'server')).toBe(`https://argocd-agent-resource-proxy:9090?agentName=${cluster}`);
+    const { tlsClientConfig } = JSON.parse(textOf(found?.data, 'config') ?? '{}');
+    const certificate = Buffer.from(tlsClientConfig.certData, 'base64').toString();
+    expect(inspectCertificate(certificate)).toMatchObject({ commonName: cluster, usages: ['client'] });
+    expect((await hub.addOn(cluster))?.status?.healthCheck?.mode).toBe('Customized');
+    const agent = await hub.work(cluster, 'agent');
+    const client = agent?.spec.workload.manifests.find(({ metadata }) =>
+      metadata.name.endsWith('client-cert'),
+    ) as Secret;
+    expect(inspectCertificate(textOf(client.data, 'tls.crt') ?? '').commonName).toBe(
+      `system:open-cluster-management:cluster:${cluster}:addon:argocd-agent-addon:agent:argocd-agent-addon-agent`,
+    );
+    const kinds = (await hub.work(cluster, 'crds'))?.spec.workload.manifests.map(({ metadata }) => metadata.name);
+    expect(kinds).toEqual(['applications.argoproj.io', 'appprojects.argoproj.io']);
+  }
+  const status = (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' }))?.status;
+  expect(status).toMatchObject({ clusters: { selected: 2, enrolled: 0, available: 0, connected: 0, failing: 0 } });
+  for (const type of [
+    'RBACReady',
+    'ServerDiscovered',
+    'JWTSecretReady',
+    'CACertificateReady',
+    'PrincipalCertificateReady',
+    'ResourceProxyCertificateReady',
+    'AddOnTemplateReady',
+    'PlacementTolerationConfigured',
+    'PlacementEvaluated',
+    'ClustersImported',
+    'ManifestWorkCreated',
+    'ArgoCDCRDelivered',
+    'AddonConfigured',
+  ]) {
+    expect(findCondition(status?.conditions, type), type).toMatchObject({ status: 'True', reason: 'Success' });
+  }
+  const tolerations = (await hub.client.get(placements, { namespace: ns, name: 'placement' }))?.spec?.tolerations;
+  expect(tolerations?.map(({ key }) => key)).toEqual([
+    'cluster.open-cluster-management.io/unreachable',
+    'cluster.open-cluster-management.io/unavailable',
+  ]);
+});
+
+test('a second look writes nothing, nor does a restart', async () => {
+  const { a } = hub;
+  await hub.enroll();
+  await hub.idle();
+  const before = await hub.versions();
+  await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { labels: { touched: 'yes' } } });
+  await hub.idle();
+  expect(await hub.versions()).toEqual(before);
+  await hub.restart();
+  await hub.idle();
+  expect(await hub.versions()).toEqual(before);
+  expect(hub.controller.writes).toBe(0);
+});
+
+test('what someone deletes or changes is repaired', async () => {
+  const { ns, a, b } = hub;
+  await hub.enroll();
+  const original = await hub.work(a, 'agent');
+  await hub.client.delete(manifestWorks, { namespace: a, name: 'argocd-agent-addon-agent' });
+  await eventually(
+    'the work again',
+    async () =>
+      (await hub.work(a, 'agent'))?.spec.workload.manifests.length === original?.spec.workload.manifests.length,
+  );
+  await hub.client.mergePatch(
+    manifestWorks,
+    { namespace: a, name: 'argocd-agent-addon-crds' },
+    { spec: { deleteOption: { propagationPolicy: 'Foreground' } } },
+  );
+  await eventually(
+    'the delete option',
+    async () => (await hub.work(a, 'crds'))?.spec.deleteOption?.propagationPolicy === 'Orphan',
+  );
+  await hub.client.mergePatch(secrets, { namespace: ns, name: `cluster-${a}` }, { data: { server: 'eA==' } });
+  await eventually('the server', async () =>
+    textOf((await hub.secret(`cluster-${a}`))?.data, 'server')?.includes('agentName'),
+  );
+  const before = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
+  await hub.client.delete(secrets, { namespace: ns, name: 'argocd-agent-principal-tls' });
+  await eventually('a new certificate', async () => {
+    const now = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
+    return now !== undefined && now !== before;
+  });
+  await hub.client.delete(managedClusterAddOns, { namespace: b, name: 'argocd-agent-addon' });
+  await eventually('the add-on', () => hub.addOn(b));
+});
+
+test('the health of a cluster comes from its works and its connection', async () => {
+  const { ns, a } = hub;
+  await hub.enroll();
+  const verdict = async (type: string) => findCondition((await hub.addOn(a))?.status?.conditions, type);
+  expect(await verdict('AgentConnected')).toMatchObject({ status: 'False', reason: 'NeverConnected' });
+  for (const name of workNames) {
+    await hub.fixture.reportWork(a, name);
+  }
+  await eventually('Available', async () => (await verdict('Available'))?.status === 'True');
+  expect(await verdict('Progressing')).toMatchObject({ status: 'False', reason: 'Completed' });
+  const lease = { namespace: ns, name: `argocd-agent-${a}` };
+  const connected = (value: string) =>
+    hub.fixture.put(leases, {
+      metadata: {
+        ...lease,
+        labels: {
+          'app.kubernetes.io/part-of': 'argocd-agent',
+          'app.kubernetes.io/component': 'connection',
+          'argocd-agent.argoproj-labs.io/agent-name': a,
+        },
+        annotations: { 'argocd-agent.argoproj-labs.io/connected': value },
+      },
+      spec: { holderIdentity: 'principal' },
+    });
+  await connected('true');
+  await eventually('connected', async () => (await verdict('AgentConnected'))?.status === 'True');
+  await hub.fixture.conditionIs(
+    [ns, 'fleet'],
+    'ClustersReady',
+    'False',
+    /^1 of 2 clusters available, 1 of 2 agents connected; waiting for \[c\d+b\]$/,
+  );
+  await connected('false');
+  await eventually('disconnected', async () => (await verdict('AgentConnected'))?.reason === 'Disconnected');
+  await hub.fixture.reportWork(a, 'argocd-agent-addon-agent', 0);
+  await eventually(
+    'unavailable',
+    async () => (await verdict('Available'))?.message === 'not ready: argocd-agent-agent',
+  );
+  await hub.fixture.clusterAvailable(a, 'Unknown');
+  await eventually('unknown', async () => (await verdict('Available'))?.status === 'Unknown');
+});
+
+test('wrong input is answered with a message that names object and field, and an Event', async () => {
+  const { ns } = hub;
+  const goc = [ns, 'fleet'] as const;
+  hub.start();
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'nowhere');
+  await hub.fixture.conditionIs(
+    goc,
+    'PlacementEvaluated',
+    'False',
+    new RegExp(`^Failed to evaluate placement: Placement ${ns}/nowhere does not exist$`),
+  );
+  await hub.fixture.conditionIs(goc, 'Ready', 'False', /Placement .*nowhere does not exist/);
+  await eventually('an Event', async () =>
+    (await hub.client.list(events, { namespace: ns })).some(
+      ({ reason, note, regarding }) =>
+        reason === 'PlacementEvaluatedFailed' && note?.includes('nowhere') && regarding?.name === 'fleet',
+    ),
+  );
+});
+
+test('what the CRD refuses, the API server says at once', async () => {
+  const { ns } = hub;
+  const make = (addOn: object, reference: object = {}) =>
+    hub.fixture.gitOpsCluster(ns, 'bad', 'placement', addOn, reference);
+  await expect(make({ mode: 'fancy' })).rejects.toThrow(/spec\.argoCDAgentAddon\.mode.*"fancy"/);
+  await expect(make({ principalServerPort: '70000' })).rejects.toThrow(/principalServerPort/);
+  await expect(make({ principalServerPort: 'https' })).rejects.toThrow(/principalServerPort/);
+  await expect(make({}, { kind: 'PlacementDecision' })).rejects.toThrow(/placementRef/);
+});
+
+test.runIf(hasShared)('with the CRD of the original, which refuses little, the status says what is wrong', async () => {
+  const { ns, a } = hub;
+  await hub.cluster.applyCrds(join(shared, 'gitopscluster'));
+  try {
+    await hub.fixture.placement(ns, 'placement', [a]);
+    hub.start();
+    const who = `GitOpsCluster ${ns}/fleet: spec`;
+    const expectCondition = async (addOn: object, reference: object, type: string, message: string) => {
+      await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', addOn, reference);
+      const found = await hub.fixture.conditionIs([ns, 'fleet'], type, 'False', new RegExp(`${who}.*${message}`));
+      await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'False', new RegExp(`^${type}: .*${message}`));
+      return found;
+    };
+    const kind = await expectCondition(
+      {},
+      { kind: 'Gateway' },
+      'PlacementEvaluated',
+      'placementRef.kind must be "Placement", not "Gateway"',
+    );
+    expect(kind.reason).toBe('Failed');
+    const port = await expectCondition(
+      { principalServerPort: '99999' },
+      {},
+      'ServerDiscovered',
+      'principalServerPort must be a port from 1 to 65535, not "99999"',
+    );
+    expect(port.reason).toBe('ServerNotDiscovered');
+    await expectCondition(
+      { mode: 'fancy' },
+      {},
+      'ManifestWorkCreated',
+      'mode must be managed or autonomous, not "fancy"',
+    );
+    expect(await hub.work(a, 'agent')).toBeUndefined();
+    await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { mode: 'autonomous' });
+    await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
+    await hub.idle();
+    const before = await hub.versions();
+    await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { labels: { touched: 'again' } } });
+    await hub.idle();
+    expect(await hub.versions()).toEqual(before);
+  } finally {
+    await hub.cluster.applyCrds(chartCrds);
+  }
+});
+
+test('the hub itself is never touched', async () => {
+  const { ns, a } = hub;
+  await hub.fixture.managedCluster('local-cluster');
+  await hub.fixture.placement(ns, 'placement', ['local-cluster', a]);
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  hub.start();
+  await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
+  await hub.fixture.conditionIs(
+    [ns, 'fleet'],
+    'PlacementEvaluated',
+    'True',
+    /^Evaluated 2 managed clusters; local-cluster is skipped: it is the hub itself$/,
+  );
+  expect(await hub.client.list(manifestWorks, { namespace: 'local-cluster' })).toEqual([]);
+  expect(await hub.addOn('local-cluster')).toBeUndefined();
+});
+
+test("a user's own certificates and cluster Secrets stay as they are", async () => {
+  const { ns, a, b } = hub;
+  const own: Secret = { metadata: { namespace: ns, name: `cluster-${a}` }, type: 'Opaque', data: { name: 'bWluZQ==' } };
+  await hub.fixture.put(secrets, own);
+  await hub.fixture.placement(ns, 'placement', [a, b]);
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  hub.start();
+  await hub.fixture.conditionIs(
+    [ns, 'fleet'],
+    'ClustersImported',
+    'False',
+    new RegExp(`Secret ${ns}/cluster-${a} exists and was not made by this controller`),
+  );
+  await hub.enrolled(b);
+  expect((await hub.secret(`cluster-${a}`))?.data).toEqual(own.data);
+});
+
+test('a work that cannot be below 500 KiB is a condition that names object and size', async () => {
+  const { ns, a } = hub;
+  const name = 'appprojects.argoproj.io';
+  const live = await hub.client.get(crds, { name });
+  const padding = Object.fromEntries(
+    Array.from({ length: 4000 }, (_, i) => [`field${i}`, { type: 'string', pattern: 'x'.repeat(120) }]),
+  );
+  const grow = (properties: object) =>
+    hub.client.jsonPatch(crds, { name }, [
+      {
+        op: 'add',
+        path: '/spec/versions/0/schema/openAPIV3Schema/properties/padding',
+        value: { type: 'object', properties },
+      },
+    ]);
+  await grow(padding);
+  try {
+    await hub.fixture.placement(ns, 'placement', [a]);
+    await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+    hub.start();
+    await hub.fixture.conditionIs(
+      [ns, 'fleet'],
+      'ManifestWorkCreated',
+      'False',
+      /CustomResourceDefinition appprojects\.argoproj\.io has \d{6} bytes; a ManifestWork takes at most 512000/,
+    );
+    await grow({});
+    await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
+  } finally {
+    if (live) {
+      await grow({});
+    }
+  }
+});
+
+test('an AddOnDeploymentConfig that an add-on names is applied and reported', async () => {
+  const { a, b } = hub;
+  await hub.enroll();
+  await hub.fixture.put(addOnDeploymentConfigs, {
+    metadata: { namespace: a, name: 'settings' },
+    spec: { agentInstallNamespace: 'x', nodePlacement: { nodeSelector: { role: 'infra' } } },
+  });
+  const reference = {
+    group: 'addon.open-cluster-management.io',
+    resource: 'addondeploymentconfigs',
+    namespace: a,
+    name: 'settings',
+  };
+  await hub.client.mergePatch(
+    managedClusterAddOns,
+    { namespace: a, name: 'argocd-agent-addon' },
+    { spec: { configs: [reference] } },
+  );
+  await eventually('the node selector', async () =>
+    JSON.stringify(await hub.work(a, 'agent')).includes('"role":"infra"'),
+  );
+  expect(JSON.stringify(await hub.work(b, 'agent'))).not.toContain('"role":"infra"');
+  await eventually(
+    'the reference',
+    async () => (await hub.addOn(a))?.status?.configReferences?.[0]?.desiredConfig?.specHash?.length === 64,
+  );
+});

@@ -1,0 +1,216 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { startCluster } from '../../e2e/testbed/index.ts';
+import { configMaps, Informer, type KubeObject, type Secret, secrets } from '../../lib/kube/index.ts';
+import { isIssuedBy, textOf } from '../../lib/pki/index.ts';
+import { cleanUpWork, managedBy } from '../hub/names.ts';
+import { gitOpsClusters, type ManifestWork, managedClusterAddOns, manifestWorks } from '../hub/resources.ts';
+import { eventually, startController } from '../testing/fixture.ts';
+import { useHub } from '../testing/hub.ts';
+import { mortalClient } from '../testing/mortal.ts';
+
+const hub = useHub(startCluster);
+/** A machine may be slow, and every life of a controller begins with reading everything. */
+const patience = 120_000;
+let standIn: { abort(): void; ended: Promise<void> };
+
+/** Clusters do at once what clean-up Jobs do. */
+beforeEach(() => {
+  const { signal, abort } = abortable();
+  const informer = new Informer<ManifestWork>({ client: hub.client, type: manifestWorks });
+  informer.subscribe({
+    added: ({ metadata }) => {
+      if (metadata.name !== cleanUpWork.name) {
+        return;
+      }
+      hub.fixture.endCleanUp(metadata.namespace ?? '').catch((error) => {
+        // It may be gone by now.
+        if (!signal.aborted && error.status !== 404) {
+          throw error;
+        }
+      });
+    },
+  });
+  standIn = { abort, ended: informer.run(signal) };
+});
+afterEach(async () => {
+  standIn.abort();
+  await standIn.ended;
+});
+
+function abortable(): { signal: AbortSignal; abort(): void } {
+  const controller = new AbortController();
+  return { signal: controller.signal, abort: () => controller.abort() };
+}
+
+/** Everything that was made for the fleet, without what differs from one time to the next. */
+async function madeFor(clusters: readonly string[]): Promise<unknown> {
+  const labelSelector = `app.kubernetes.io/managed-by=${managedBy}`;
+  const lists = await Promise.all([
+    hub.client.list(secrets, { labelSelector }),
+    hub.client.list(configMaps, { labelSelector }),
+    hub.client.list(manifestWorks),
+    hub.client.list(managedClusterAddOns),
+    hub.client.list(gitOpsClusters),
+  ]);
+  const isOf = (text: string) => clusters.some((cluster) => text.includes(cluster));
+  return lists
+    .flat()
+    .filter(
+      (one: KubeObject) =>
+        isOf(one.metadata.name) || isOf(one.metadata.namespace ?? '') || one.kind === 'GitOpsCluster',
+    )
+    .map(
+      (one) =>
+        JSON.parse(JSON.stringify(one, plain)) as { kind: string; metadata: { namespace: string; name: string } },
+    )
+    .sort((x, y) => (idOf(x) < idOf(y) ? -1 : 1));
+}
+
+const idOf = ({ kind, metadata }: { kind: string; metadata: { namespace: string; name: string } }) =>
+  `${kind} ${metadata.namespace}/${metadata.name}`;
+const passing = new Set([
+  'uid',
+  'resourceVersion',
+  'creationTimestamp',
+  'managedFields',
+  'lastTransitionTime',
+  'generation',
+]);
+
+function plain(key: string, value: unknown): unknown {
+  if (passing.has(key)) {
+    return undefined;
+  }
+  // Counts of earlier departures.
+  if (key === 'conditions' && Array.isArray(value)) {
+    return (value as { type: string }[]).filter(({ type }) => type !== 'RemovedClustersCleanedUp');
+  }
+  if ((key === 'data' || key === 'stringData') && typeof value === 'object') {
+    return Object.keys(value ?? {}).sort();
+  }
+  if (typeof value === 'string') {
+    return value.replaceAll(/[0-9a-f]{40,}/g, 'HASH');
+  }
+  return value;
+}
+
+/** Lets a controller live until it dies at a write or everything is as it shall be. */
+async function live(
+  at: { write: number; when: 'before' | 'after' },
+  isDone: () => Promise<boolean>,
+): Promise<string[]> {
+  const { client, died, writes } = mortalClient(hub.client, at);
+  const { stop } = startController(client);
+  let isDead = false;
+  died.then(() => {
+    isDead = true;
+  });
+  await eventually('death or the end of the work', async () => isDead || (await isDone()), patience);
+  await stop();
+  return [...writes];
+}
+
+async function liveOn(what: string, isDone: () => Promise<boolean>): Promise<void> {
+  const { stop } = startController(hub.client);
+  try {
+    await eventually(what, isDone, patience);
+  } finally {
+    await stop();
+  }
+}
+
+/** Lets a controller live until it has nothing more to do: what it has made then is all that there is to make. */
+async function liveToRest(what: string, isDone: () => Promise<boolean>): Promise<string[]> {
+  const { client, writes } = mortalClient(hub.client, { write: Number.POSITIVE_INFINITY, when: 'before' });
+  const { stop, controller } = startController(client);
+  try {
+    await hub.quiet(async () => controller.isIdle && (await isDone()), what, patience);
+  } finally {
+    await stop();
+  }
+  return [...writes];
+}
+
+const isGone = async () => (await hub.client.get(gitOpsClusters, { namespace: hub.ns, name: 'fleet' })) === undefined;
+
+test('killed after every single write, it enrolls and leaves a fleet from nothing to nothing', {
+  timeout: 300_000,
+}, async () => {
+  const { ns, a, b } = hub;
+  await hub.fixture.placement(ns, 'placement', [a, b], 1);
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  const isReady = async () => (await hub.fixture.condition(ns, 'fleet', 'Ready'))?.status === 'True';
+  const lives: string[] = [];
+  while (!(await isReady())) {
+    lives.push(...(await live({ write: 1, when: 'after' }, isReady)));
+    expect(lives.length).toBeLessThan(150);
+  }
+  await liveToRest('Ready', isReady);
+  const ready = await madeFor([a, b]);
+  // Nothing was made twice: keys and passwords are as they were made first, whoever found them.
+  const times = Map.groupBy(
+    lives.filter((write) => /^(create|apply) secrets /.test(write)),
+    (write) => write,
+  );
+  expect([...times].filter(([, all]) => all.length > 1)).toEqual([]);
+  const authority = textOf((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '';
+  for (const cluster of [a, b]) {
+    const agent = await hub.work(cluster, 'agent');
+    const delivered = agent?.spec.workload.manifests.find(({ metadata }) =>
+      metadata.name.endsWith('client-cert'),
+    ) as Secret;
+    const certificate = textOf(delivered.data, 'tls.crt') ?? '';
+    expect(certificate).toBe(textOf((await hub.secret(`argocd-agent-addon-${cluster}`))?.data, 'tls.crt'));
+    expect(isIssuedBy(certificate, authority)).toBe(true);
+  }
+  await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
+  while (!(await isGone())) {
+    lives.push(...(await live({ write: 1, when: 'after' }, isGone)));
+    expect(lives.length).toBeLessThan(300);
+  }
+  expect(await madeFor([a, b])).toEqual([]);
+  expect(await hub.secret('argocd-agent-ca')).toBeUndefined();
+  // And once more, by one that lives.
+  await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  await liveToRest('Ready again', isReady);
+  expect(await madeFor([a, b])).toEqual(ready);
+});
+
+test('killed right before and right after any write, the next one ends where an undisturbed one does', {
+  timeout: 600_000,
+}, async () => {
+  const { ns, a } = hub;
+  // One is enough: what is written for it is written by several hands at once, too.
+  const clusters = [a];
+  await hub.fixture.placement(ns, 'nobody', []);
+  await hub.fixture.placement(ns, 'placement', clusters);
+  // It keeps the authority and the server certificates: making RSA keys takes longer than everything else here.
+  await hub.fixture.gitOpsCluster(ns, 'keeper', 'nobody');
+  const isKept = async () => (await hub.fixture.condition(ns, 'keeper', 'Ready'))?.status === 'True';
+  await liveToRest('the keeper', isKept);
+  const nothing = JSON.stringify(await madeFor(clusters));
+  const enroll = () => hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
+  const leave = () => hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
+  const isReady = async () => (await hub.fixture.condition(ns, 'fleet', 'Ready'))?.status === 'True';
+  await enroll();
+  const enrolling = await liveToRest('everything to be enrolled', isReady);
+  const enrolled = JSON.stringify(await madeFor(clusters));
+  const isEnrolled = async () => JSON.stringify(await madeFor(clusters)) === enrolled;
+  await leave();
+  const isLeft = async () => JSON.stringify(await madeFor(clusters)) === nothing;
+  const leaving = await liveToRest('everything to be left', isLeft);
+  expect(Math.min(enrolling.length, leaving.length)).toBeGreaterThan(8);
+  for (let write = 1; write <= Math.max(enrolling.length, leaving.length); write++) {
+    for (const [begin, isDone, what, count] of [
+      [enroll, isEnrolled, 'everything to be enrolled', enrolling.length],
+      [leave, isLeft, 'everything to be left', leaving.length],
+    ] as const) {
+      await begin();
+      if (write <= count) {
+        await live({ write, when: 'before' }, isDone);
+        await live({ write: 1, when: 'after' }, isDone);
+      }
+      await liveOn(`${what}, after death at write ${write} of ${count}`, isDone);
+    }
+  }
+});

@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { managedClusterSetBindings, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
+import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import {
+  configMaps,
+  Informer,
+  type KubeObject,
+  keyOf,
+  namespaces,
+  parseKey,
+  pods,
+  type ResourceType,
+  secrets,
+  services,
+  WorkQueue,
+} from '../../lib/kube/index.ts';
+import { createLogger } from '../../lib/ops/index.ts';
+import { cleanUp } from '../commands/clean-up.ts';
+import {
+  applications,
+  appProjects,
+  gitOpsClusters,
+  managedClusters,
+  manifestWorks,
+  placements,
+} from '../hub/resources.ts';
+import { eventually, HubFixture, type RunningController, startController } from '../testing/fixture.ts';
+import { chartCrds, hubCrdPaths } from '../testing/hub.ts';
+import { differences, inventoryOf } from '../testing/inventory.ts';
+
+const ns = 'argocd';
+const name = 'cluster1';
+const ended = new AbortController();
+
+let hub: Cluster;
+let managed: Cluster;
+let ocm: Ocm;
+let fixture: HubFixture;
+let controller: RunningController;
+let kubelet: Promise<void>;
+beforeAll(async () => {
+  [hub, managed] = await Promise.all([startCluster({ name: 'hub' }), startCluster({ name })]);
+  await hub.applyCrds([...hubCrdPaths, chartCrds]);
+  ocm = await startOcm(hub, { statusSyncIntervalMs: 500 });
+  fixture = new HubFixture(hub.client);
+  controller = startController(hub.client);
+  kubelet = actAsKubelet(ended.signal);
+});
+afterAll(async () => {
+  ended.abort();
+  await kubelet;
+  await controller?.stop();
+  await ocm?.stop();
+  await Promise.all([hub?.stop(), managed?.stop()]);
+});
+
+/** Runs the pods of the clean-up Job, as a node would. */
+async function actAsKubelet(signal: AbortSignal): Promise<void> {
+  const logger = createLogger({ level: 'fatal', name: 'clean-up' });
+  const informer = new Informer({ client: managed.client, type: pods, namespace: 'argocd-agent-addon-cleanup' });
+  const queue = new WorkQueue({
+    name: 'kubelet',
+    logger,
+    handler: async (key) => {
+      const pod = informer.get(parseKey(key));
+      if (!pod || pod.status?.phase === 'Succeeded') {
+        return;
+      }
+      await cleanUp({ client: managed.client, namespace: ns, logger, signal });
+      const status = { phase: 'Succeeded' };
+      await managed.client.mergePatch(pods, pod.metadata, { status }, { subresource: 'status' });
+    },
+  });
+  informer.subscribe({ added: (pod) => queue.add(keyOf(pod)) });
+  await Promise.all([informer.run(signal), queue.run(signal)]);
+}
+
+/** What users have, on the hub and on the cluster; some of it is called or labelled like something of ours. */
+async function usersObjects(): Promise<void> {
+  const put = <T extends KubeObject>(client: Cluster['client'], type: ResourceType<T>, object: T) =>
+    client.apply(type, object, { fieldManager: 'user', force: true });
+  await put(hub.client, secrets, { metadata: { namespace: ns, name: 'cluster-own' }, type: 'Opaque', data: {} });
+  await put(hub.client, secrets, { metadata: { namespace: name, name: 'argocd-agent-ca' }, type: 'Opaque', data: {} });
+  await put(hub.client, configMaps, { metadata: { namespace: ns, name: 'argocd-cm' }, data: { own: 'true' } });
+  const own = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name: 'own' } } as KubeObject;
+  const manifests = [own] as never;
+  await put(hub.client, manifestWorks, {
+    metadata: { namespace: name, name: 'own' },
+    spec: { workload: { manifests } },
+  });
+  await put(managed.client, namespaces, {
+    metadata: { name: 'team', labels: { 'app.kubernetes.io/managed-by': 'argocd-agent-addon' } },
+  });
+  await put(managed.client, services, {
+    metadata: { namespace: 'team', name: 'argocd-redis' },
+    spec: { ports: [{ port: 1 }] },
+  });
+}
+
+/** What an agent would write into the namespace of Argo CD, from the hub. */
+async function actAsAgent(): Promise<void> {
+  const annotations = { 'argocd.argoproj.io/source-uid': '11111111-2222-4333-8444-555555555555' };
+  const finalizers = ['resources-finalizer.argocd.argoproj.io'];
+  const source = { repoURL: 'https://example.com/repository.git', path: '.' };
+  const destination = { server: 'https://kubernetes.default.svc', namespace: 'default' };
+  const metadata = { namespace: ns, annotations, finalizers };
+  const spec = { project: 'default', source, destination };
+  await managed.client.create(applications, { metadata: { ...metadata, name: 'copy' }, spec } as KubeObject);
+  await managed.client.create(appProjects, { metadata: { ...metadata, name: 'default' }, spec: {} } as KubeObject);
+}
+
+/** Argo CD's kinds stay: what users declared with them would go too. */
+const withoutCrds = (all: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries(all).filter(([key]) => !/^(customresourcedefinitions|apiservices)\..*argoproj/.test(key)),
+  );
+
+async function comesBackTo(before: Record<string, string>, client: Cluster['client'], what: string): Promise<void> {
+  let left: string[] = [];
+  try {
+    await eventually(what, async () => {
+      left = differences(withoutCrds(before), withoutCrds(await inventoryOf(client)));
+      return left.length === 0;
+    });
+  } catch {
+    expect(left, what).toEqual([]);
+  }
+}
+
+async function enroll(): Promise<void> {
+  await fixture.gitOpsCluster(ns, 'fleet', 'all');
+  await eventually('what the works bring', async () => {
+    const works = (await hub.client.list(manifestWorks, { namespace: name })).filter(
+      ({ metadata }) => metadata.name !== 'own',
+    );
+    const isApplied = ({ status }: (typeof works)[number]) =>
+      status?.conditions?.some(({ type, status: value }) => type === 'Applied' && value === 'True') ?? false;
+    return works.length === 3 && works.every(isApplied);
+  });
+  await actAsAgent();
+}
+
+test('hub and cluster are after leaving what they were before enrolment', async () => {
+  await ocm.join(managed, { fleet: 'yes' });
+  await fixture.namespace(ns);
+  await hub.client.create(managedClusterSetBindings, {
+    metadata: { namespace: ns, name: 'global' },
+    spec: { clusterSet: 'global' },
+  });
+  // These two would be added, and stay: without them OCM takes away a cluster that is silent for a while.
+  const tolerations = ['unreachable', 'unavailable'].map((one) => ({
+    key: `cluster.open-cluster-management.io/${one}`,
+    operator: 'Exists' as const,
+  }));
+  const requiredClusterSelector = { labelSelector: { matchLabels: { fleet: 'yes' } } };
+  const spec = { tolerations, predicates: [{ requiredClusterSelector }] };
+  await hub.client.create(placements, { metadata: { namespace: ns, name: 'all' }, spec } as KubeObject);
+  await usersObjects();
+  await eventually('the work of the user', async () => {
+    const found = await managed.client.get(configMaps, { namespace: 'default', name: 'own' });
+    return found?.metadata.ownerReferences?.length === 1;
+  });
+  const before = { hub: await inventoryOf(hub.client), managed: await inventoryOf(managed.client) };
+
+  await enroll();
+  await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
+  await comesBackTo(before.managed, managed.client, 'the cluster, after its GitOpsCluster is gone');
+  await comesBackTo(before.hub, hub.client, 'the hub, after the GitOpsCluster is gone');
+
+  await enroll();
+  await hub.client.mergePatch(managedClusters, { name }, { metadata: { labels: { fleet: 'no' } } });
+  await comesBackTo(before.managed, managed.client, 'the cluster, after it is no longer selected');
+  await hub.client.mergePatch(managedClusters, { name }, { metadata: { labels: { fleet: 'yes' } } });
+  await eventually(
+    'the cluster to be enrolled again',
+    async () => (await managed.client.get(namespaces, { name: ns })) !== undefined,
+  );
+  await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
+  await comesBackTo(before.hub, hub.client, 'the hub, after the GitOpsCluster is gone again');
+
+  await hub.client.delete(manifestWorks, { namespace: name, name: 'own' });
+  await eventually('it to go', async () => (await hub.client.list(manifestWorks, { namespace: name })).length === 0);
+  const bare = await inventoryOf(managed.client);
+  await enroll();
+  await hub.client.delete(managedClusters, { name });
+  await comesBackTo(bare, managed.client, 'the cluster, after it was taken from the hub');
+  await eventually('the ManagedCluster to go', async () => !(await hub.client.get(managedClusters, { name })));
+}, 600_000);

@@ -1,0 +1,120 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
+import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
+import { type Cluster, type SupervisedProcess, spawnSupervised, startCluster } from '../../e2e/testbed/index.ts';
+import { leases } from '../../lib/kube/index.ts';
+import { manifestWorks } from '../hub/resources.ts';
+import { eventually, HubFixture } from '../testing/fixture.ts';
+
+const root = join(import.meta.dirname, '../..');
+/** Longer than the default: a busy machine is not to make leaders give up that nobody starts again here. */
+const leaseSeconds = 15;
+const flags = [
+  '--leader-elect',
+  `--leader-election-lease-duration=${leaseSeconds}s`,
+  '--leader-election-renew-deadline=12s',
+  '--health-probe-bind-address=0',
+];
+const patience = 120_000;
+const clusters = ['c1', 'c2', 'c3', 'c4'];
+const parts = ['crds', 'argocd', 'agent'];
+
+let hub: Cluster;
+let fixture: HubFixture;
+const processes: SupervisedProcess[] = [];
+const replicas: Replica[] = [];
+
+beforeAll(async () => {
+  hub = await startCluster({ name: 'hub' });
+  const own = await readCrds(join(root, 'charts/argocd-agent-addon/crds'));
+  await installCrds(hub.client, [...own, ...(await ocmCrds('hub')), ...(await argoCdCrds())]);
+  fixture = new HubFixture(hub.client);
+  for (const namespace of ['argocd', 'release']) {
+    await fixture.namespace(namespace);
+  }
+  for (const name of clusters) {
+    await fixture.managedCluster(name);
+  }
+  await fixture.placement('argocd', 'placement', clusters);
+});
+afterAll(async () => {
+  await Promise.all(processes.map((one) => one.kill()));
+  await hub?.stop();
+});
+
+interface Replica extends SupervisedProcess {
+  log(): Promise<string>;
+}
+
+async function replica(name: string): Promise<Replica> {
+  const logFile = join(hub.dir, `${name}.log`);
+  const env = { ...process.env, POD_NAME: name, POD_NAMESPACE: 'release', CONTROLLER_IMAGE: 'example.com/agent:test' };
+  const args = [join(root, 'bin/gitops-controller.ts'), `--kubeconfig=${hub.kubeconfig}`, ...flags];
+  const started = await spawnSupervised(process.execPath, args, { logFile, env });
+  processes.push(started);
+  const made = Object.assign(started, { log: () => readFile(logFile, 'utf8') });
+  replicas.push(made);
+  return made;
+}
+
+const leaseKey = { namespace: 'release', name: '7310a56a.open-cluster-management.io' };
+
+async function leads(name: string): Promise<void> {
+  const isLeading = async () => (await hub.client.get(leases, leaseKey))?.spec?.holderIdentity?.startsWith(`${name}_`);
+  await eventually(`${name} to lead`, isLeading, patience);
+}
+
+const work = (cluster: string, part: string) =>
+  hub.client.get(manifestWorks, { namespace: cluster, name: `argocd-agent-addon-${part}` });
+
+async function enrolled(): Promise<void> {
+  const all = async () =>
+    (await Promise.all(clusters.flatMap((cluster) => parts.map((part) => work(cluster, part))))).every(Boolean);
+  await eventually('all works', all, patience);
+}
+
+async function repaired(cluster: string): Promise<void> {
+  const before = await work(cluster, 'agent');
+  await hub.client.delete(manifestWorks, { namespace: cluster, name: 'argocd-agent-addon-agent' });
+  const isNew = async () => {
+    const now = await work(cluster, 'agent');
+    return now !== undefined && now.metadata.uid !== before?.metadata.uid;
+  };
+  await eventually('the work again', isNew, patience);
+}
+
+test('of two replicas the other one goes on within seconds: after a crash, a freeze, and at once after a goodbye', async () => {
+  onTestFailed(async () => console.error((await Promise.all(replicas.map((one) => one.log()))).join('\n---\n')));
+  const first = await replica('first');
+  await leads('first');
+  const second = await replica('second');
+  await fixture.gitOpsCluster('argocd', 'fleet', 'placement');
+  // In the middle of its work.
+  await eventually('the first work', async () => (await work('c1', 'crds')) ?? (await work('c2', 'crds')), patience);
+  await first.kill();
+  const crashedAt = performance.now();
+  await leads('second');
+  const afterCrash = performance.now() - crashedAt;
+  await enrolled();
+
+  const third = await replica('third');
+  process.kill(second.pid, 'SIGSTOP');
+  await leads('third');
+  // What the frozen one would find to do when it wakes up.
+  await repaired('c1');
+  process.kill(second.pid, 'SIGCONT');
+  expect(await second.exited).toMatchObject({ code: 1 });
+  expect(await second.log()).toContain('leadership lost');
+  await repaired('c2');
+
+  const fourth = await replica('fourth');
+  await eventually('the fourth to wait', async () => (await fourth.log()).includes('leader=third_'), patience);
+  third.signal('SIGTERM');
+  expect(await third.exited).toMatchObject({ code: 0 });
+  // Nobody has to wait for the end of its lease.
+  expect((await hub.client.get(leases, leaseKey))?.spec?.holderIdentity).not.toMatch(/^third_/);
+  await leads('fourth');
+  await repaired('c3');
+  expect(afterCrash).toBeLessThan(leaseSeconds * 1000 + 20_000);
+}, 600_000);

@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createSigningRequest } from '../../e2e/ocm/signing-request.ts';
+import type { CertificateSigningRequest } from '../../lib/kube/index.ts';
+import { createAuthority, type KeyCertificate } from '../../lib/pki/index.ts';
+import { agentSubject } from '../hub/names.ts';
+import { Signer } from './signer.ts';
+
+const cluster = 'edge';
+const signal = new AbortController().signal;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+async function requestOf(of: string): Promise<CertificateSigningRequest> {
+  const { request } = await createSigningRequest(agentSubject(of));
+  return {
+    metadata: {
+      name: 'csr',
+      resourceVersion: '1',
+      creationTimestamp: new Date().toISOString(),
+      labels: {
+        'open-cluster-management.io/cluster-name': cluster,
+        'open-cluster-management.io/addon-name': 'argocd-agent-addon',
+      },
+    },
+    spec: {
+      request: Buffer.from(request).toString('base64'),
+      signerName: 'open-cluster-management.io/argocd-agent-addon',
+      usages: ['digital signature', 'key encipherment', 'client auth'],
+      username: `system:open-cluster-management:${cluster}:agent`,
+      groups: [`system:open-cluster-management:${cluster}`],
+    },
+  } as CertificateSigningRequest;
+}
+
+/** What the controller has heard of, one kind after the other. */
+function start(csr: CertificateSigningRequest, authority: KeyCertificate) {
+  const heard = { owner: undefined as string | undefined, addOn: undefined as object | undefined };
+  const written: object[] = [];
+  const signer = new Signer({
+    caches: { requests: { get: () => csr }, addOns: { get: () => heard.addOn } },
+    fleets: { ownershipOf: () => ({ owner: heard.owner }) },
+    foundations: new Map([['argocd/fleet', { foundation: { authority, addOn: { clientCertificate: 'CSR' } } }]]),
+    client: {
+      mergePatch: async (_type: unknown, _key: unknown, patch: { status?: object }) => {
+        if (patch.status) {
+          written.push(patch.status);
+        }
+        return csr;
+      },
+    },
+    events: { warning: () => undefined },
+    logger: { info: () => undefined, warn: () => undefined },
+    now: () => new Date(),
+  } as never);
+  return { heard, written, reconcile: () => signer.reconcile('csr', signal) };
+}
+
+test('a request that is heard of before its cluster is not denied', async () => {
+  const authority = await createAuthority({ commonName: 'authority' });
+  const { heard, written, reconcile } = start(await requestOf(cluster), authority);
+  expect(await reconcile()).toEqual({ requeueAfterMs: 1_000 });
+  vi.advanceTimersByTime(1_000);
+  heard.owner = 'argocd/fleet';
+  expect(await reconcile()).toEqual({ requeueAfterMs: 1_000 });
+  expect(written).toEqual([]);
+  vi.advanceTimersByTime(1_000);
+  heard.addOn = { metadata: {} };
+  expect(await reconcile()).toBeUndefined();
+  expect(written).toMatchObject([{ conditions: [{ type: 'Approved' }] }, { certificate: expect.any(String) }]);
+});
+
+test('one whose cluster nobody has heard of after a while is denied; what is wrong with it is said at once', async () => {
+  const authority = await createAuthority({ commonName: 'authority' });
+  const late = start(await requestOf(cluster), authority);
+  expect(await late.reconcile()).toEqual({ requeueAfterMs: 1_000 });
+  vi.advanceTimersByTime(3_000);
+  expect(await late.reconcile()).toBeUndefined();
+  expect(late.written).toMatchObject([
+    { conditions: [{ type: 'Denied', message: expect.stringContaining('no GitOpsCluster selects') }] },
+  ]);
+  const wrong = start(await requestOf('another'), authority);
+  expect(await wrong.reconcile()).toBeUndefined();
+  expect(wrong.written).toMatchObject([
+    { conditions: [{ type: 'Denied', message: expect.stringContaining('common name') }] },
+  ]);
+});
