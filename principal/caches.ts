@@ -10,9 +10,9 @@ import {
   TextPool,
 } from '../lib/kube/index.ts';
 import type { Logger } from '../lib/ops/index.ts';
-import { blocklistName } from './blocklist.ts';
-import { connectionLabels } from './connections.ts';
 import type { PrincipalFlags } from './flags.ts';
+import { blocklistName } from './sessions/blocklist.ts';
+import { connectionLabels } from './sessions/connection-records.ts';
 
 /** Argo CD's ConfigMap of GPG keys. */
 export const gpgKeysName = 'argocd-gpg-keys-cm';

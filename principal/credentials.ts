@@ -11,8 +11,8 @@ import {
   parseSigningKey,
   parseTrust,
 } from '../lib/ops/index.ts';
-import { type ProxyIdentity, parseProxyIdentity } from './cluster-secret.ts';
-import { generatedCertificate } from './generated.ts';
+import { type ProxyIdentity, parseProxyIdentity } from './clusters/cluster-secret.ts';
+import { generatedCertificate } from './generated-certificate.ts';
 import type { PrincipalOptions } from './options.ts';
 
 /** The key of tokens, PKCS#8 PEM, and the public halves of keys whose tokens still count. */

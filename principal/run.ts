@@ -19,27 +19,27 @@ import {
 import { type Compression, redisLink } from '../lib/redis/index.ts';
 import { startTracing } from '../lib/tracing/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
-import { MappedAgents } from './agents.ts';
-import { Blocklist } from './blocklist.ts';
 import { cachesFilled, principalCaches } from './caches.ts';
-import { ClusterInfos } from './cluster-info.ts';
-import { ConnectionRecords } from './connections.ts';
+import { countChanges, gpgKeyCount } from './change-metrics.ts';
+import { ClusterInfos } from './clusters/cluster-info.ts';
+import { MappedAgents } from './clusters/mapped-agents.ts';
+import { OperatorEvents } from './clusters/operator-events.ts';
+import { SelfRegistration } from './clusters/self-registration.ts';
 import { principalCredentials } from './credentials.ts';
 import type { PrincipalFlags, principalFlags } from './flags.ts';
-import { ensurePrincipalUid } from './identity.ts';
+import { principalParts } from './hub-sync.ts';
+import { LiveAccess } from './live/live-access.ts';
 import { liveMetrics } from './live/metrics.ts';
-import { proxyResources } from './live/proxy-resources.ts';
 import { proxyRedis } from './live/redis/start.ts';
-import { LiveAccess } from './live/serve.ts';
+import { proxyResources } from './live/resources/start.ts';
 import { principalMetrics } from './metrics.ts';
-import { pinnedMode } from './modes.ts';
-import { countChanges, gpgKeyCount } from './observations.ts';
-import { OperatorEvents } from './operator-events.ts';
 import { type PrincipalOptions, principalOptions } from './options.ts';
-import { principalParts } from './parts.ts';
-import { SelfRegistration } from './self-registration.ts';
-import { serveAgents } from './server.ts';
-import { Sessions } from './sessions.ts';
+import { ensurePrincipalUid } from './principal-uid.ts';
+import { serveAgents } from './sessions/agent-server.ts';
+import { Blocklist } from './sessions/blocklist.ts';
+import { ConnectionRecords } from './sessions/connection-records.ts';
+import { pinnedMode } from './sessions/pinned-mode.ts';
+import { Sessions } from './sessions/sessions.ts';
 
 /**
  * Runs the principal until aborted.

@@ -17,8 +17,8 @@ interface Defect {
   readonly forced?: string;
 }
 
-const hostile = 'principal/hostile.it.test.ts';
-const rogue = 'principal/hostile-autonomous.it.test.ts';
+const hostile = 'principal/hostile/messages.it.test.ts';
+const rogue = 'principal/hostile/autonomous.it.test.ts';
 const managed = 'lib/argocd/managed/defects.test.ts';
 const deletion = 'lib/argocd/managed/deletion.test.ts';
 const autonomous = 'lib/argocd/autonomous/defects.test.ts';
@@ -230,10 +230,10 @@ const defects: Readonly<Record<number, Defect>> = {
   29: {
     what: 'a second cluster Secret, or a changed label, leaves the mapping wrong; "Successful" outlives the principal',
     tests: [
-      ['principal/agents.test.ts', 'an agent stays mapped until its last Secret is gone'],
-      ['principal/agents.test.ts', 'a changed label moves the mapping'],
+      ['principal/clusters/mapped-agents.test.ts', 'an agent stays mapped until its last Secret is gone'],
+      ['principal/clusters/mapped-agents.test.ts', 'a changed label moves the mapping'],
       [
-        'principal/cluster-info.test.ts',
+        'principal/clusters/cluster-info.test.ts',
         'after a restart the counts are kept, and an agent that does not come back counts as gone',
       ],
     ],
@@ -327,7 +327,10 @@ const defects: Readonly<Record<number, Defect>> = {
     what: 'an agent changes its mode by saying so, and owns what the hub owned',
     tests: [
       [rogue, 'an agent cannot change its mode by itself'],
-      ['principal/modes.test.ts', 'another mode is refused with what must be done, and the agent is told'],
+      [
+        'principal/sessions/pinned-mode.test.ts',
+        'another mode is refused with what must be done, and the agent is told',
+      ],
     ],
   },
   45: {

@@ -69,7 +69,7 @@ const ofController: readonly Defect[] = [
     tests: [
       [rotation, 'an operator asks for another authority: nothing changes over before all clusters trust it'],
       [rotation, 'an authority of ours is renewed after two thirds of its life'],
-      ['principal/admission.it.test.ts', 'a new principal certificate is served without a restart'],
+      ['principal/sessions/admission.it.test.ts', 'a new principal certificate is served without a restart'],
     ],
   },
   {
@@ -150,7 +150,7 @@ const ofController: readonly Defect[] = [
     severity: 'M',
     what: 'the principal is restarted at the edge, and not for every certificate',
     tests: [
-      ['principal/admission.it.test.ts', 'a new principal certificate is served without a restart'],
+      ['principal/sessions/admission.it.test.ts', 'a new principal certificate is served without a restart'],
       [
         'lib/wire/certificate-watch.test.ts',
         'a renewed certificate is taken up near the end of the one in use, not before',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { agentSource, eventTypes, messageEvent, type WireEvent } from '../wire/index.ts';
 import { messageOf } from './index.ts';
 
-// What a peer may have read at all. The rest of what a hostile peer can do is in principal/hostile.it.test.ts.
+// What a peer may have read at all. The rest of what a hostile peer can do is in principal/hostile/messages.it.test.ts.
 
 const origin = { source: agentSource };
 const report = (metadata: object) =>

@@ -3,7 +3,7 @@ import { type RedisRequest, redisResponse } from '../../../lib/live/index.ts';
 import type { Logger } from '../../../lib/ops/index.ts';
 import type { RedisLink } from '../../../lib/redis/index.ts';
 import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
-import { type Exchange, NoAnswerError } from '../exchange.ts';
+import { type Exchange, NoAnswerError } from '../agent-requests.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
 import { emptyValue } from './keys.ts';
 

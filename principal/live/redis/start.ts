@@ -7,8 +7,8 @@ import type { PrincipalCredentials } from '../../credentials.ts';
 import { parseListen } from '../../flags.ts';
 import type { PrincipalOptions } from '../../options.ts';
 import { firstMaterial } from '../key-material.ts';
+import type { LiveAccess } from '../live-access.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
-import type { LiveAccess } from '../serve.ts';
 import { applicationOf } from './keys.ts';
 
 /** Who has an Application. */

@@ -1,0 +1,177 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { createLogger } from '../../lib/ops/index.ts';
+import { decodeClusterInfo } from '../../lib/redis/index.ts';
+import { agentSource, eventTypes, messageEvent, targets } from '../../lib/wire/index.ts';
+import { ClusterInfos } from './cluster-info.ts';
+import type { MappedCluster } from './mapped-agents.ts';
+
+const stops: AbortController[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) {
+    stop.abort();
+  }
+});
+
+const keyOf = (server: string) => `cluster|info|${server}|1.8.3`;
+const report = (payload: object) =>
+  messageEvent(targets.clusterCacheInfoUpdate, eventTypes.clusterCacheInfoUpdate, payload, { source: agentSource });
+const counts = { applicationsCount: 3, apisCount: 60, resourcesCount: 500 };
+
+/** The principal with an in-memory Redis; `servers` are those of the agents' cluster Secrets. */
+function start(servers: Record<string, string[]>, options: { redis?: Map<string, Buffer>; graceMs?: number } = {}) {
+  const redis = options.redis ?? new Map<string, Buffer>();
+  const state = { problem: undefined as string | undefined, writes: 0, ready: (): void => undefined };
+  const infos = new ClusterInfos({
+    agents: {
+      names: () => Object.keys(servers),
+      clustersOf: (agent) =>
+        (servers[agent] ?? []).map(
+          (server): MappedCluster => ({
+            server,
+            name: server,
+            mode: undefined,
+            secret: { metadata: { name: server } },
+          }),
+        ),
+    },
+    link: {
+      get problem() {
+        return state.problem;
+      },
+      get: async (key) => redis.get(key),
+      set: async (key, value) => {
+        state.writes++;
+        redis.set(key, value);
+      },
+      delete: async (key) => void redis.delete(key),
+      onReady: (listener) => {
+        state.ready = listener;
+      },
+    },
+    compression: 'none',
+    logger: createLogger({ level: 'fatal' }),
+  });
+  const stop = new AbortController();
+  stops.push(stop);
+  void infos.run(stop.signal, { graceMs: options.graceMs ?? 3_600_000, refreshMs: 3_600_000 });
+  const read = (server: string) => {
+    const value = redis.get(keyOf(server));
+    return value && decodeClusterInfo(value, 'none');
+  };
+  const says = (server: string, status: string) =>
+    vi.waitUntil(() => read(server)?.connectionState.status === status, { interval: 1 });
+  return { infos, redis, state, read, says, servers };
+}
+
+test('connection and statistics are there together, whatever comes first, and last through a disconnection', async () => {
+  const { infos, read, says } = start({ a: ['https://a'] });
+  infos.connected('a');
+  await says('https://a', 'Successful');
+  infos.statistics('a', report(counts));
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 3, { interval: 1 });
+  expect(read('https://a')).toMatchObject({
+    connectionState: { message: "Agent: 'a' is connected with principal" },
+    cacheInfo: { apisCount: 60, resourcesCount: 500 },
+  });
+  infos.disconnected('a');
+  await says('https://a', 'Failed');
+  expect(read('https://a')?.cacheInfo.resourcesCount).toBe(500);
+});
+
+test('an agent that talks without end costs a few writes', async () => {
+  const { infos, state, read } = start({ a: ['https://a'] });
+  infos.connected('a');
+  for (let n = 1; n <= 1_000; n++) {
+    infos.statistics('a', report({ ...counts, applicationsCount: n }));
+  }
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 1_000, { interval: 1 });
+  expect(state.writes).toBeLessThanOrEqual(3);
+});
+
+test('what an agent repeats is not written again', async () => {
+  const { infos, state, read } = start({ a: ['https://a'], b: ['https://b'] });
+  infos.connected('a');
+  infos.statistics('a', report(counts));
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 3, { interval: 1 });
+  const { writes } = state;
+  infos.statistics('a', report(counts));
+  // Both wait equally long to be written, in their order.
+  infos.statistics('b', report({ ...counts, applicationsCount: 4 }));
+  infos.connected('b');
+  await vi.waitUntil(() => read('https://b')?.applicationsCount === 4, { interval: 1 });
+  expect(state.writes - writes).toBeLessThanOrEqual(2);
+  infos.statistics('a', report({ ...counts, applicationsCount: 5 }));
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 5, { interval: 1 });
+});
+
+test('what an agent should not say is refused', () => {
+  const { infos } = start({ a: ['https://a'] });
+  for (const bad of [
+    {},
+    { ...counts, apisCount: -1 },
+    { ...counts, serverVersion: 'x'.repeat(1_000) },
+    { ...counts, lastCacheSyncTime: 'now' },
+    { ...counts, padding: 'x'.repeat(20_000) },
+  ]) {
+    expect(() => infos.statistics('a', report(bad))).toThrow();
+  }
+});
+
+test('after a restart the counts are kept, and an agent that does not come back counts as gone', async () => {
+  const before = start({ a: ['https://a'], b: ['https://b'] });
+  for (const agent of ['a', 'b']) {
+    before.infos.connected(agent);
+    before.infos.statistics(agent, report(counts));
+    await before.says(`https://${agent}`, 'Successful');
+  }
+  await vi.waitUntil(() => before.read('https://b')?.applicationsCount === 3, { interval: 1 });
+  const after = start({ a: ['https://a'], b: ['https://b'] }, { redis: before.redis, graceMs: 20 });
+  after.infos.connected('a');
+  await after.says('https://b', 'Failed');
+  expect(after.read('https://a')).toMatchObject({ applicationsCount: 3, connectionState: { status: 'Successful' } });
+  expect(after.read('https://b')).toMatchObject({
+    applicationsCount: 3,
+    connectionState: { message: "Agent: 'b' has not connected since the principal started" },
+  });
+});
+
+test('nothing is written without Redis, and everything when it is there, or has lost it', async () => {
+  const { infos, redis, state, says } = start({ a: ['https://a'] });
+  state.problem = 'away';
+  infos.connected('a');
+  infos.statistics('a', report(counts));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(state.writes).toBe(0);
+  state.problem = undefined;
+  state.ready();
+  await says('https://a', 'Successful');
+  redis.clear();
+  state.ready();
+  await says('https://a', 'Successful');
+});
+
+test('the entry goes with the cluster Secret, and moves with its server', async () => {
+  const { infos, redis, says, servers } = start({ a: ['https://old'] });
+  infos.connected('a');
+  await says('https://old', 'Successful');
+  servers.a = ['https://new'];
+  infos.changed('a');
+  await says('https://new', 'Successful');
+  expect(redis.has(keyOf('https://old'))).toBe(false);
+  delete servers.a;
+  infos.changed('a');
+  await vi.waitUntil(() => redis.size === 0, { interval: 1 });
+});
+
+test('a refused agent shows, unless it is connected', async () => {
+  const { infos, read, says } = start({ a: ['https://a'] });
+  infos.refused('a', 'wrong mode');
+  await says('https://a', 'Failed');
+  expect(read('https://a')?.connectionState.message).toBe("Agent: 'a' is refused: wrong mode");
+  infos.connected('a');
+  await says('https://a', 'Successful');
+  infos.refused('a', 'wrong mode');
+  infos.statistics('a', report(counts));
+  await vi.waitUntil(() => read('https://a')?.applicationsCount === 3, { interval: 1 });
+  expect(read('https://a')?.connectionState.status).toBe('Successful');
+});

@@ -1,0 +1,222 @@
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { WorkQueue, type WorkQueueObserver } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+import {
+  type ClusterInfo,
+  type Compression,
+  clusterInfoKey,
+  clusterInfoLifetimeMs,
+  decodeClusterInfo,
+  encodeClusterInfo,
+  type RedisLink,
+} from '../../lib/redis/index.ts';
+import { dataOf, WireError, type WireEvent } from '../../lib/wire/index.ts';
+import type { MappedAgents } from './mapped-agents.ts';
+
+/** Well before Argo CD forgets what it was told. */
+const refreshMs = 3 * 60_000;
+/** Statistics that come faster are written together: an agent must not keep Redis busy. */
+const gatherMs = 250;
+/** The time that agents have to come back before they count as gone. */
+const graceMs = 15_000;
+
+/** A few numbers and a version. */
+const maxStatisticsBytes = 16 * 1024;
+
+const count = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const payload = z.object({
+  applicationsCount: count,
+  apisCount: count,
+  resourcesCount: count,
+  // Ours, originals do not send them.
+  serverVersion: z.string().max(100).exactOptional(),
+  lastCacheSyncTime: z.iso.datetime({ offset: true }).exactOptional(),
+});
+
+/** What an agent says about its cluster. */
+type Statistics = z.output<typeof payload>;
+type ConnectionState = ClusterInfo['connectionState'];
+
+/**
+ * Tells Argo CD on the hub about the agents' clusters, in the place where its UI looks (Settings > Clusters): the
+ * information about each cluster in Argo CD's Redis says whether the agent is connected and what it counts.
+ *
+ * Redis is no part of the synchronisation: without one everything else works, and what it should say is written when it is
+ * there, again when it has lost it, and before Argo CD would forget it.
+ */
+export class ClusterInfos {
+  readonly #agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
+  readonly #link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem'>;
+  readonly #compression: Compression;
+  readonly #logger: Logger;
+  readonly #queue: WorkQueue;
+  readonly #states = new Map<string, ConnectionState>();
+  readonly #statistics = new Map<string, Statistics>();
+  /** What was written for each agent, by server URL. */
+  readonly #servers = new Map<string, readonly string[]>();
+  /** Agents that had time enough to come back to this process. */
+  #isSettled = false;
+
+  constructor(options: {
+    agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
+    link: Pick<RedisLink, 'get' | 'set' | 'delete' | 'onReady' | 'problem'>;
+    compression: Compression;
+    observer?: WorkQueueObserver;
+    logger: Logger;
+  }) {
+    this.#agents = options.agents;
+    this.#link = options.link;
+    this.#compression = options.compression;
+    this.#logger = options.logger;
+    this.#queue = new WorkQueue({
+      name: 'cluster information',
+      handler: (agent) => this.#write(agent),
+      concurrency: 8,
+      backoff: { initialMs: 500, maxMs: 30_000 },
+      observer: options.observer,
+    });
+  }
+
+  connected(agent: string): void {
+    this.#say(agent, 'Successful', `Agent: '${agent}' is connected with principal`);
+  }
+
+  disconnected(agent: string): void {
+    this.#say(agent, 'Failed', `Agent: '${agent}' is disconnected with principal`);
+  }
+
+  /** The agent may not connect; for what an operator must change. */
+  refused(agent: string, why: string): void {
+    if (this.#states.get(agent)?.status === 'Successful') {
+      return;
+    }
+    this.#say(agent, 'Failed', `Agent: '${agent}' is refused: ${why}`);
+  }
+
+  /** Takes an event of target `clusterCacheInfoUpdate`. @throws WireError when it cannot be read */
+  statistics(agent: string, event: WireEvent): void {
+    if (event.data.byteLength > maxStatisticsBytes) {
+      throw new WireError('too-large', `The statistics of a cluster have ${event.data.byteLength} bytes`);
+    }
+    const now = dataOf(event, payload);
+    // Agents repeat them every 10 s. What was written is written again before Argo CD forgets it, not with each of them.
+    if (isDeepStrictEqual(this.#statistics.get(agent), now)) {
+      return;
+    }
+    this.#statistics.set(agent, now);
+    this.#queue.addAfter(agent, gatherMs);
+  }
+
+  /** The agent's cluster Secrets have changed, or are gone. */
+  changed(agent: string): void {
+    if (this.#agents.clustersOf(agent).length === 0) {
+      this.#states.delete(agent);
+      this.#statistics.delete(agent);
+    }
+    this.#queue.add(agent);
+  }
+
+  /** Writes until aborted. */
+  async run(signal: AbortSignal, timing = { graceMs, refreshMs }): Promise<void> {
+    const all = () => {
+      for (const agent of [...this.#agents.names(), ...this.#servers.keys()]) {
+        this.#queue.add(agent);
+      }
+    };
+    this.#link.onReady(all);
+    const grace = setTimeout(() => {
+      this.#isSettled = true;
+      all();
+    }, timing.graceMs);
+    const refresh = setInterval(all, timing.refreshMs);
+    await this.#queue.run(signal);
+    clearTimeout(grace);
+    clearInterval(refresh);
+  }
+
+  #say(agent: string, status: string, message: string): void {
+    const known = this.#states.get(agent);
+    if (known?.status === status && known.message === message && status === 'Failed') {
+      return;
+    }
+    this.#states.set(agent, { status, message, attemptedAt: rfc3339Seconds(new Date()) });
+    this.#queue.add(agent);
+  }
+
+  async #write(agent: string): Promise<void> {
+    // Everything is written anew when there is a connection.
+    if (this.#link.problem !== undefined) {
+      return;
+    }
+    const servers = this.#agents.clustersOf(agent).flatMap(({ server }) => (server === '' ? [] : [server]));
+    for (const server of this.#servers.get(agent) ?? []) {
+      if (!servers.includes(server)) {
+        await this.#link.delete(clusterInfoKey(server, this.#compression));
+      }
+    }
+    if (servers.length === 0) {
+      this.#servers.delete(agent);
+    } else {
+      this.#servers.set(agent, servers);
+    }
+    for (const server of servers) {
+      await this.#writeServer(agent, server);
+    }
+  }
+
+  async #writeServer(agent: string, server: string): Promise<void> {
+    const key = clusterInfoKey(server, this.#compression);
+    const statistics = this.#statistics.get(agent);
+    const state = this.#states.get(agent) ?? (this.#isSettled ? this.#absent(agent) : undefined);
+    // What a former process wrote stays until something is known.
+    const former = state === undefined || statistics === undefined ? await this.#former(key) : undefined;
+    const connectionState = state ?? former?.connectionState;
+    if (connectionState === undefined) {
+      return;
+    }
+    const info: ClusterInfo = {
+      connectionState,
+      serverVersion: statistics?.serverVersion ?? former?.serverVersion ?? '',
+      cacheInfo:
+        statistics === undefined
+          ? (former?.cacheInfo ?? { resourcesCount: 0, apisCount: 0, lastCacheSyncTime: undefined })
+          : {
+              resourcesCount: statistics.resourcesCount,
+              apisCount: statistics.apisCount,
+              lastCacheSyncTime: statistics.lastCacheSyncTime,
+            },
+      applicationsCount: statistics?.applicationsCount ?? former?.applicationsCount ?? 0,
+    };
+    await this.#link.set(key, encodeClusterInfo(info, this.#compression), clusterInfoLifetimeMs);
+    this.#logger.debug({ agent, server, status: connectionState.status }, 'cluster information written');
+  }
+
+  async #former(key: string): Promise<ClusterInfo | undefined> {
+    const value = await this.#link.get(key);
+    if (value === undefined) {
+      return undefined;
+    }
+    try {
+      return decodeClusterInfo(value, this.#compression);
+    } catch (error) {
+      this.#logger.debug({ key, error }, 'what Redis holds about a cluster cannot be read and is replaced');
+      return undefined;
+    }
+  }
+
+  #absent(agent: string): ConnectionState {
+    const state = {
+      status: 'Failed',
+      message: `Agent: '${agent}' has not connected since the principal started`,
+      attemptedAt: rfc3339Seconds(new Date()),
+    };
+    this.#states.set(agent, state);
+    return state;
+  }
+}
+
+/** Argo CD's times have no fractions of a second. */
+function rfc3339Seconds(time: Date): string {
+  return time.toISOString().replace(/\.\d+Z$/, 'Z');
+}

@@ -1,0 +1,122 @@
+import type { Secret } from '../../lib/kube/index.ts';
+import { decodeSecret, type KeyPair, parseKeyPair, parseTrust, type TextFields } from '../../lib/ops/index.ts';
+
+const secretType = 'argocd.argoproj.io/secret-type';
+const agentName = 'argocd-agent.argoproj-labs.io/agent-name';
+/** Marks the cluster Secrets that a principal made itself, as in argocd-agent. */
+const selfRegistered = 'argocd-agent.argoproj-labs.io/self-registered-cluster';
+/** Whoever takes a Secret over says so with this label; the controller does. */
+const managedBy = 'app.kubernetes.io/managed-by';
+
+/** With what Argo CD reaches the resource proxy, the same for all agents: which one is meant the token says. */
+export interface ProxyIdentity extends KeyPair {
+  /** Authorities that the proxy's certificate must come from, PEM. */
+  readonly ca: string;
+}
+
+/**
+ * The identity in `tls.crt`, `tls.key` and `ca.crt`, all of them required.
+ * @throws Error that says what is wrong
+ */
+export function parseProxyIdentity(fields: TextFields): ProxyIdentity {
+  return { ...parseKeyPair(fields), ca: parseTrust(fields, ['ca.crt']) };
+}
+
+/** Name of the cluster Secret that is made for an agent: that of argocd-agent. */
+export function clusterSecretName(agent: string): string {
+  return `cluster-${agent}`;
+}
+
+/** The agent whose cluster Secret was made by a principal, and is nobody else's since; undefined for every other Secret. */
+export function selfRegisteredAgent({ metadata: { name, labels = {} } }: Secret): string | undefined {
+  const agent = labels[agentName] ?? '';
+  const isOwn =
+    labels[selfRegistered] === 'true' &&
+    labels[secretType] === 'cluster' &&
+    labels[managedBy] === undefined &&
+    name === clusterSecretName(agent);
+  return isOwn ? agent : undefined;
+}
+
+/** What a cluster Secret should say. */
+export interface ClusterEntry {
+  readonly agent: string;
+  /** host:port at which Argo CD reaches the resource proxy. */
+  readonly address: string;
+  readonly identity: ProxyIdentity;
+  /** The bearer token that names the agent to the resource proxy. */
+  readonly token: string;
+}
+
+/** The cluster Secret of an agent, in the form that argocd-agent's principal makes it. */
+export function newClusterSecret(namespace: string, entry: ClusterEntry): Secret {
+  const { agent } = entry;
+  return {
+    metadata: {
+      name: clusterSecretName(agent),
+      namespace,
+      labels: { [secretType]: 'cluster', [agentName]: agent, [selfRegistered]: 'true' },
+      // The application controller of the hub leaves the cluster alone.
+      annotations: { 'managed-by': 'argocd-agent', 'argocd.argoproj.io/skip-reconcile': 'true' },
+    },
+    data: { name: encode(agent), server: encode(serverOf(entry)), config: encode(JSON.stringify(configOf({}, entry))) },
+  };
+}
+
+/** The fields of a cluster Secret that differ from what they should be; undefined when none does. What else it holds stays. */
+export function outdatedFields(secret: Secret, entry: ClusterEntry): Record<string, string> | undefined {
+  const { server = '', config = '' } = decodeSecret(secret);
+  const wanted = { server: serverOf(entry), config: JSON.stringify(configOf(parsed(config), entry)) };
+  const changed: Record<string, string> = {};
+  if (server !== wanted.server) {
+    changed.server = encode(wanted.server);
+  }
+  if (config !== wanted.config) {
+    changed.config = encode(wanted.config);
+  }
+  return Object.keys(changed).length === 0 ? undefined : changed;
+}
+
+/** The bearer token in a cluster Secret; empty without one. */
+export function tokenOf(secret: Secret): string {
+  const { bearerToken } = parsed(decodeSecret(secret).config ?? '');
+  return typeof bearerToken === 'string' ? bearerToken : '';
+}
+
+function serverOf({ agent, address }: ClusterEntry): string {
+  return `https://${address}?agentName=${agent}`;
+}
+
+/** Argo CD's ClusterConfig, with what others have added to it. */
+function configOf(known: Readonly<Record<string, unknown>>, { identity, token }: ClusterEntry): object {
+  const { tlsClientConfig } = known;
+  return {
+    ...known,
+    bearerToken: token,
+    tlsClientConfig: {
+      ...(isObject(tlsClientConfig) ? tlsClientConfig : {}),
+      insecure: false,
+      certData: encode(identity.cert),
+      keyData: encode(identity.key),
+      caData: encode(identity.ca),
+    },
+  };
+}
+
+/** What does not parse is replaced. */
+function parsed(config: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(config);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function encode(text: string): string {
+  return Buffer.from(text).toString('base64');
+}

@@ -1,0 +1,140 @@
+import type { X509Certificate } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import type { TokenAuthority } from '../../lib/auth/index.ts';
+import { redisResponse } from '../../lib/live/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+import { dataOf, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
+import { Bodies } from './agent-bodies.ts';
+import { Exchange } from './agent-requests.ts';
+import type { ResourceProxyMetrics } from './metrics.ts';
+import { AgentCache, type AgentCacheOptions } from './redis/agent-cache.ts';
+import { type RedisProxy, type RedisProxyOptions, serveRedisProxy } from './redis/proxy.ts';
+import { CallerNames } from './resources/callers.ts';
+import { type ResourceProxy, serveResourceProxy } from './resources/resource-proxy.ts';
+import { TerminalSessions } from './terminals/terminal-sessions.ts';
+
+/** Live data of the agents' clusters: what is asked of agents, and what they answer. */
+export class LiveAccess {
+  readonly #exchange: Exchange;
+  readonly #bodies = new Bodies();
+  readonly #terminals = new TerminalSessions();
+  readonly #send: (agent: string, event: WireEvent) => boolean;
+
+  #redisProxy: RedisProxy | undefined;
+  readonly #arrivals = new EventEmitter<{ connected: [agent: string] }>().setMaxListeners(0);
+  readonly #isConnected: (agent: string) => boolean;
+
+  constructor(agents: {
+    /** Puts an event on the stream of an agent that may be asked; false when there is none. */
+    send(agent: string, event: WireEvent): boolean;
+    /** Whether there is an agent of this name that may be asked. */
+    isConnected(agent: string): boolean;
+  }) {
+    this.#send = agents.send;
+    this.#isConnected = agents.isConnected;
+    this.#exchange = new Exchange(agents.send);
+  }
+
+  /** The streams of live data that agents open. */
+  readonly streams: LiveStreamService = {
+    logs: (stream) => this.#bodies.serve(stream),
+    terminal: (stream) => this.#terminals.serve(stream),
+  };
+
+  /** How many terminals of each agent are open. */
+  get terminals(): ReadonlyMap<string, number> {
+    return this.#terminals.counts;
+  }
+
+  /**
+   * Takes an event of an agent; false when it is no answer to anything that was asked.
+   * @throws WireError when it cannot be read
+   */
+  answered(agent: string, event: WireEvent): boolean {
+    if (this.#exchange.answered(agent, event)) {
+      return true;
+    }
+    if (event.target !== targets.redis) {
+      return false;
+    }
+    const { connectionUuid, body } = dataOf(event, redisResponse);
+    if (!body.pushFromSubscribe) {
+      return false;
+    }
+    this.#redisProxy?.news(agent, connectionUuid, body.pushFromSubscribe.channelName);
+    return true;
+  }
+
+  /** The agent has a stream. */
+  connected(agent: string): void {
+    this.#arrivals.emit('connected', agent);
+    this.#redisProxy?.agentConnected(agent);
+  }
+
+  /** The agent's stream has ended. */
+  disconnected(agent: string): void {
+    this.#exchange.disconnected(agent);
+    this.#terminals.disconnected(agent);
+  }
+
+  /** Serves the API of the agents' clusters. @throws FatalError when the port cannot be taken */
+  serveResources(options: {
+    address: { readonly host: string; readonly port: number };
+    tls: ServerTls;
+    tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
+    isBlocked: (certificate: X509Certificate) => boolean;
+    /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+    terminalIdleMs: number;
+    metrics: ResourceProxyMetrics;
+    logger: Logger;
+  }): Promise<ResourceProxy> {
+    const { address, tls, tokens, isBlocked, terminalIdleMs, metrics, logger } = options;
+    return serveResourceProxy({
+      ...address,
+      tls,
+      callers: new CallerNames(tokens, isBlocked),
+      exchange: this.#exchange,
+      bodies: this.#bodies,
+      terminals: this.#terminals,
+      terminalIdleMs,
+      send: this.#send,
+      isConnected: this.#isConnected,
+      connected: (agent, signal) => this.#arrivalOf(agent, signal),
+      metrics,
+      logger,
+    });
+  }
+
+  /** Serves the cache of the agents' Argo CDs. @throws FatalError when the port cannot be taken */
+  async serveRedis(
+    options: Omit<RedisProxyOptions, 'cache'> & Omit<AgentCacheOptions, 'exchange' | 'logger'>,
+  ): Promise<RedisProxy> {
+    const { link, metrics, logger } = options;
+    const cache = new AgentCache({ exchange: this.#exchange, link, metrics, logger });
+    this.#redisProxy = await serveRedisProxy({ ...options, cache });
+    return this.#redisProxy;
+  }
+
+  #arrivalOf(agent: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (settle: () => void) => {
+        this.#arrivals.off('connected', arrived);
+        signal.removeEventListener('abort', aborted);
+        settle();
+      };
+      const arrived = (name: string) => {
+        if (name === agent) {
+          done(resolve);
+        }
+      };
+      const aborted = () => done(() => reject(signal.reason));
+      this.#arrivals.on('connected', arrived);
+      signal.addEventListener('abort', aborted);
+      if (signal.aborted) {
+        aborted();
+      } else if (this.#isConnected(agent)) {
+        done(resolve);
+      }
+    });
+  }
+}

@@ -1,0 +1,88 @@
+import type { X509Certificate } from 'node:crypto';
+import { AuthError, type TokenAuthority } from '../../../lib/auth/index.ts';
+
+/** A caller of the resource proxy who is not let in. */
+export class CallerRefusedError extends Error {
+  override readonly name = 'CallerRefusedError';
+  /** HTTP status: 401 for who is unknown, 400 for a name that no agent can have, 403 for who asks for another agent. */
+  readonly status: 400 | 401 | 403;
+
+  constructor(status: 400 | 401 | 403, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const agentName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/**
+ * Finds out for which agent a caller of the resource proxy speaks, by argocd-agent's rules: a bearer token is for the agent that it
+ * names, and if it is bad there is no second chance; without one the common name of the client certificate counts.
+ */
+export class CallerNames {
+  readonly #tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
+  readonly #isBlocked: (certificate: X509Certificate) => boolean;
+
+  /** @param isBlocked whether the certificate is on the blocklist */
+  constructor(
+    tokens: Pick<TokenAuthority, 'verifyResourceProxy'>,
+    isBlocked: (certificate: X509Certificate) => boolean,
+  ) {
+    this.#tokens = tokens;
+    this.#isBlocked = isBlocked;
+  }
+
+  /**
+   * @param caller.url what is asked for. Argo CD's URLs name the agent in the query, and its client leaves the query away; who sends
+   *   it all the same must mean the agent that he speaks for
+   * @throws CallerRefusedError
+   */
+  async agentOf(caller: {
+    readonly authorization: string | undefined;
+    readonly certificate: X509Certificate | undefined;
+    readonly url?: string | undefined;
+  }): Promise<string> {
+    const { authorization = '', certificate, url = '' } = caller;
+    if (certificate === undefined || this.#isBlocked(certificate)) {
+      throw new CallerRefusedError(401, 'authentication failed');
+    }
+    const name = authorization.startsWith('Bearer ')
+      ? await this.#ofToken(authorization.slice('Bearer '.length))
+      : commonNameOf(certificate);
+    if (name === '') {
+      throw new CallerRefusedError(401, 'authentication failed');
+    }
+    if (!agentName.test(name)) {
+      throw new CallerRefusedError(400, 'invalid agent name');
+    }
+    const other = namedIn(url).find((named) => named !== name);
+    if (other !== undefined) {
+      const named = other.slice(0, 63);
+      throw new CallerRefusedError(403, `the credentials are those of agent ${name}, the query names agent ${named}`);
+    }
+    return name;
+  }
+
+  async #ofToken(token: string): Promise<string> {
+    try {
+      return await this.#tokens.verifyResourceProxy(token);
+    } catch (error) {
+      if (!(error instanceof AuthError)) {
+        throw error;
+      }
+      throw new CallerRefusedError(401, 'authentication failed');
+    }
+  }
+}
+
+/** The agents that the query of a URL names; mostly none. */
+function namedIn(url: string): string[] {
+  const question = url.indexOf('?');
+  return question < 0 ? [] : new URLSearchParams(url.slice(question)).getAll('agentName');
+}
+
+/** The common name of a certificate's subject, empty without one; of several none counts. */
+function commonNameOf(certificate: X509Certificate): string {
+  const names = certificate.subject.split('\n').filter((part) => part.startsWith('CN='));
+  return names.length === 1 ? (names[0]?.slice('CN='.length) ?? '') : '';
+}

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { LogLines, type ResourcePath, sinceTimeOf, statusText } from '../../../lib/live/index.ts';
+import { messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
+import type { Bodies, ExpectedBody } from '../agent-bodies.ts';
+
+/** What {@link streamLog} works with. */
+export interface LogContext {
+  readonly bodies: Bodies;
+  /** Puts an event on an agent's stream; false when it has none. */
+  send(agent: string, event: WireEvent): boolean;
+  /** Resolves when the agent has a stream, at once if it has one; rejects when aborted. */
+  connected(agent: string, signal: AbortSignal): Promise<void>;
+}
+
+/** How a log ended that nothing was sent of. */
+export interface LogRefusal {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** How long an agent may take to send the first bytes of a log, or to come back after a break. */
+const patienceMs = 30_000;
+/** A log that is not followed has to end by then, as in the original. */
+const wholeMs = 180_000;
+/** Breaks after which nothing more came; a cluster that always breaks off is left alone. */
+const mostVainAttempts = 5;
+
+const booleans = ['follow', 'previous', 'insecureSkipTLSVerifyBackend'] as const;
+const numbers = ['tailLines', 'sinceSeconds', 'limitBytes'] as const;
+
+/**
+ * Streams the log of a container to a client. When the connection to the agent breaks, the log is taken up where it broke off as
+ * soon as the agent is back, without repeating or leaving out a line. A reader that is slow makes the agent read slowly.
+ *
+ * @returns undefined when the log was sent, or why nothing could be
+ */
+export async function streamLog(
+  context: LogContext,
+  agent: string,
+  { namespace, name }: ResourcePath,
+  query: URLSearchParams,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<LogRefusal | undefined> {
+  const isTrue = (key: string) => /^true$/i.test(query.get(key) ?? '');
+  const lines = new LogLines(isTrue('timestamps'));
+  const isFollowed = isTrue('follow');
+  const asked: Record<string, unknown> = { namespace, podName: name, timestamps: true };
+  const container = query.get('container');
+  if (container !== null) {
+    asked.container = container;
+  }
+  const sinceTime = query.get('sinceTime');
+  if (sinceTime !== null) {
+    asked.sinceTime = sinceTime;
+  }
+  for (const key of booleans) {
+    if (isTrue(key)) {
+      asked[key] = true;
+    }
+  }
+  for (const key of numbers) {
+    const value = query.get(key);
+    if (value !== null && /^\d{1,15}$/.test(value)) {
+      asked[key] = Number(value);
+    }
+  }
+  const deadline = isFollowed ? undefined : performance.now() + wholeMs;
+  for (let vain = 0; vain < mostVainAttempts; ) {
+    const before = lines.position;
+    const end = await attempt(context, agent, asked, lines, response, signal, deadline);
+    if (end.how === 'ended') {
+      if (end.error !== undefined && !response.headersSent) {
+        return refusalOf(end.error);
+      }
+      if (end.error === undefined) {
+        response.end(lines.end());
+      } else {
+        response.destroy();
+      }
+      return undefined;
+    }
+    if (end.how === 'silent') {
+      break;
+    }
+    const { position } = lines;
+    vain = position === before ? vain + 1 : 0;
+    // What is limited or was cut off at the start cannot be asked for from somewhere in between.
+    if (asked.limitBytes !== undefined) {
+      break;
+    }
+    if (position !== undefined) {
+      asked.sinceTime = sinceTimeOf(position);
+      delete asked.sinceSeconds;
+      delete asked.tailLines;
+    }
+    lines.resumed();
+    try {
+      await context.connected(agent, AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+    } catch {
+      signal.throwIfAborted();
+      break;
+    }
+  }
+  if (!response.headersSent) {
+    return { status: 504, text: statusText(504, `agent ${agent} did not send the log in time`) };
+  }
+  response.destroy();
+  return undefined;
+}
+
+type End = { readonly how: 'ended'; readonly error: string | undefined } | { readonly how: 'lost' | 'silent' };
+
+/** Asks for the log once, and passes it on until it ends or breaks off. */
+function attempt(
+  { bodies, send }: LogContext,
+  agent: string,
+  asked: Readonly<Record<string, unknown>>,
+  lines: LogLines,
+  response: ServerResponse,
+  signal: AbortSignal,
+  deadline: number | undefined,
+): Promise<End> {
+  const uuid = randomUUID();
+  return new Promise<End>((resolve, reject) => {
+    let timer = setTimeout(() => settle({ how: 'silent' }), patienceMs);
+    let expected: ExpectedBody | undefined;
+    const drained = () => expected?.resume();
+    const cleanUp = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', aborted);
+      response.off('drain', drained);
+      expected?.cancel();
+    };
+    const settle = (end: End) => {
+      cleanUp();
+      resolve(end);
+    };
+    const aborted = () => {
+      cleanUp();
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', aborted);
+    response.on('drain', drained);
+    expected = bodies.expect(agent, uuid, {
+      opened: () => {
+        // A log may be silent for as long as it likes; one that has an end must reach it.
+        clearTimeout(timer);
+        if (deadline !== undefined) {
+          timer = setTimeout(() => settle({ how: 'silent' }), deadline - performance.now());
+        }
+      },
+      data: (bytes) => {
+        begin(response);
+        const text = lines.push(bytes);
+        return text.length === 0 || response.write(text);
+      },
+      ended: (error) => {
+        if (error === undefined) {
+          begin(response);
+        }
+        settle({ how: 'ended', error });
+      },
+      lost: () => settle({ how: 'lost' }),
+    });
+    const payload = { uuid, ...asked };
+    const ids = { resourceId: uuid, eventId: uuid };
+    const event = messageEvent(targets.containerLog, 'GET', payload, { source: principalSource }, ids);
+    if (!send(agent, event)) {
+      settle({ how: 'lost' });
+    }
+  });
+}
+
+function begin(response: ServerResponse): void {
+  if (response.headersSent) {
+    return;
+  }
+  response.writeHead(200, {
+    'content-type': 'text/plain; charset=utf-8',
+    'cache-control': 'no-cache, no-transform',
+  });
+  response.flushHeaders();
+}
+
+/** Agents of ours say why in the form of a Status, others in words. */
+function refusalOf(error: string): LogRefusal {
+  try {
+    const { kind, code } = JSON.parse(error) as { kind?: unknown; code?: unknown };
+    if (kind === 'Status' && typeof code === 'number' && code >= 400 && code < 600) {
+      return { status: code, text: error };
+    }
+  } catch {
+    // Words, then.
+  }
+  const status = /not found/i.test(error) ? 404 : /forbidden/i.test(error) ? 403 : 500;
+  return { status, text: statusText(status, error.slice(0, 1_000)) };
+}

@@ -1,0 +1,497 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
+import {
+  cancelType,
+  isDiscoveryPath,
+  parseResourcePath,
+  type ResourcePath,
+  type ResourceResponse,
+  resourceResponse,
+  statusText,
+} from '../../../lib/live/index.ts';
+import { FatalError, type Logger } from '../../../lib/ops/index.ts';
+import {
+  dataOf,
+  messageEvent,
+  principalSource,
+  type ServerTls,
+  secureContextOptions,
+  targets,
+  type WireEvent,
+} from '../../../lib/wire/index.ts';
+import type { Bodies, BodyReader, ExpectedBody } from '../agent-bodies.ts';
+import { type Exchange, NoAnswerError } from '../agent-requests.ts';
+import type { ResourceProxyMetrics } from '../metrics.ts';
+import { runTerminal } from '../terminals/terminal.ts';
+import type { TerminalSessions } from '../terminals/terminal-sessions.ts';
+import { handshakeFault, isWebSocket, refuseUpgrade, upgrade } from '../terminals/upgrade.ts';
+import { type CallerNames, CallerRefusedError } from './callers.ts';
+import { streamLog } from './logs.ts';
+
+/** What the resource proxy works with. */
+export interface ResourceProxyOptions {
+  readonly port: number;
+  readonly host: string;
+  readonly tls: ServerTls;
+  readonly callers: CallerNames;
+  readonly exchange: Exchange;
+  readonly bodies: Bodies;
+  readonly terminals: TerminalSessions;
+  /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+  readonly terminalIdleMs: number;
+  /** Puts an event on an agent's stream; false when it has none. */
+  send(agent: string, event: WireEvent): boolean;
+  /** Whether the agent has a stream. */
+  isConnected(agent: string): boolean;
+  /** Resolves when the agent has a stream, at once if it has one; rejects when aborted. */
+  connected(agent: string, signal: AbortSignal): Promise<void>;
+  readonly metrics: ResourceProxyMetrics;
+  readonly logger: Logger;
+}
+
+/** A running proxy. */
+export interface ResourceProxy {
+  readonly port: number;
+  /** New connections use this material from now on. */
+  setTls(tls: ServerTls): void;
+  close(): Promise<void>;
+}
+
+/** How long an agent may take to answer, as in the original. */
+const answerTimeoutMs = 30_000;
+/** API servers take no larger objects. */
+const mostBodyBytes = 4 * 1024 * 1024;
+/** Of an answer that comes faster than it is read, so much is kept here. */
+const mostQueuedBytes = 256 * 1024;
+const headersTimeoutMs = 5_000;
+/** Connections that nobody uses; Go clients keep them for longer than the original's 5 s, and notice too late that they are gone. */
+const idleTimeoutMs = 90_000;
+/** Connections that are open at the same time: argocd-server's for each cluster, and watches. */
+const mostConnections = 10_000;
+const json = 'application/json';
+const methods: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
+/** Headers that change an answer and are passed on. */
+const passedHeaders = ['accept', 'content-type'] as const;
+
+/**
+ * Serves the Kubernetes API of every agent's cluster to Argo CD, over mutual TLS and HTTP/1.1. Whose cluster it is the caller's
+ * token or certificate says, nothing else.
+ * @throws FatalError when the port cannot be taken
+ */
+export async function serveResourceProxy(options: ResourceProxyOptions): Promise<ResourceProxy> {
+  const { logger, host, port } = options;
+  const context: Context = { ...options, understands: new Set() };
+  const server: Server = createServer(
+    {
+      ...secureContextOptions(options.tls),
+      requestCert: true,
+      rejectUnauthorized: true,
+      ALPNProtocols: ['http/1.1'],
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: 0,
+      keepAliveTimeout: idleTimeoutMs,
+      handshakeTimeout: headersTimeoutMs,
+      // Requests with two meanings are nobody's.
+      insecureHTTPParser: false,
+      // Offers of other protocols may be ignored, and are.
+      shouldUpgradeCallback: isWebSocket,
+    },
+    (request, response) => void serve(context, request, response),
+  );
+  server.on('upgrade', (request, socket, head) => void serveUpgrade(context, request, socket, head));
+  server.maxConnections = mostConnections;
+  server.on('tlsClientError', (error, socket) => {
+    logger.debug({ error }, 'a TLS handshake with the resource proxy failed');
+    socket.destroy();
+  });
+  server.on('clientError', (_error, socket: Socket) => socket.destroy());
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(new FatalError(`cannot serve the resource proxy on port ${port}: ${cause.message}`, { cause })),
+    );
+    server.listen(port, host, resolve);
+  });
+  server.on('error', (error) => logger.error({ error }, 'the listener of the resource proxy failed'));
+  return {
+    port: (server.address() as AddressInfo).port,
+    setTls: (tls) => server.setSecureContext(secureContextOptions(tls)),
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      // Connections that were upgraded are not among these.
+      options.terminals.stop();
+      await closed;
+    },
+  };
+}
+
+/** A request that is answered with a Status by the principal itself. */
+class Refusal extends Error {
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** What all requests share. */
+interface Context extends ResourceProxyOptions {
+  /** Agents whose last answer showed that they are of ours, and understand a `cancel`. */
+  readonly understands: Set<string>;
+}
+
+async function serve(options: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const gone = new AbortController();
+  response.on('close', () => gone.abort(new Error('the client has left')));
+  response.on('error', () => undefined);
+  try {
+    const agent = await callerOf(options, request);
+    await forward(options, agent, request, response, gone.signal);
+  } catch (error) {
+    if (gone.signal.aborted) {
+      return;
+    }
+    const [code, message] = refusalOf(error, options.logger);
+    if (response.headersSent) {
+      response.destroy();
+    }
+    // Kubernetes' clients do not look for a Status in answers to these, but show a text.
+    else if (isDiscoveryPath(pathOf(request))) {
+      send(response, code, 'text/plain; charset=utf-8', message);
+    } else {
+      send(response, code, json, statusText(code, message));
+    }
+  }
+}
+
+/** Serves a request that wants to become a WebSocket: a terminal. */
+async function serveUpgrade(options: Context, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  socket.on('error', () => undefined);
+  try {
+    const agent = await callerOf(options, request);
+    const { resource, query } = targetOf(request);
+    if (!isTerminal(resource)) {
+      throw new Refusal(400, 'only terminals (pods/exec) are served over WebSocket');
+    }
+    requireTerminal(options, agent, resource, request);
+    upgrade(request, socket, head, (webSocket) =>
+      runTerminal(options, agent, resource, new URLSearchParams(query), webSocket),
+    );
+  } catch (error) {
+    const [code, message] = refusalOf(error, options.logger);
+    refuseUpgrade(socket, code, statusText(code, message));
+  }
+}
+
+/** The agent that the caller speaks for. @throws CallerRefusedError */
+async function callerOf({ callers, metrics }: Context, { headers, socket, url }: IncomingMessage): Promise<string> {
+  const agent = await callers.agentOf({
+    authorization: headers.authorization,
+    certificate: socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined,
+    url,
+  });
+  metrics.request(agent);
+  return agent;
+}
+
+/** What a request is about. @throws Refusal when it is nothing that is served */
+function targetOf({ method = '', url = '', headers }: IncomingMessage) {
+  const question = url.indexOf('?');
+  const path = pathOf({ url });
+  const query = question < 0 ? '' : url.slice(question + 1);
+  if (!methods.has(method)) {
+    throw new Refusal(405, `${method} is not served by the resource proxy`);
+  }
+  for (const name of Object.keys(headers)) {
+    if (name.startsWith('impersonate-')) {
+      // What is asked with fewer rights must not be done with more.
+      throw new Refusal(403, 'impersonation is not served by the resource proxy: agents act with rights of their own');
+    }
+  }
+  const resource = parseResourcePath(path);
+  if (resource === undefined && !isDiscoveryPath(path)) {
+    throw new Refusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
+  }
+  return { path, query, resource };
+}
+
+function pathOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
+  const question = url.indexOf('?');
+  return question < 0 ? url : url.slice(0, question);
+}
+
+function isTerminal(resource: ResourcePath | undefined): resource is ResourcePath {
+  return resource?.group === '' && resource.resource === 'pods' && resource.subresource === 'exec';
+}
+
+/** @throws Refusal or NoAnswerError when there can be no terminal */
+function requireTerminal(
+  { terminals, isConnected, metrics }: Context,
+  agent: string,
+  { namespace, name }: ResourcePath,
+  request: IncomingMessage,
+): void {
+  if (namespace === '' || name === '') {
+    throw new Refusal(400, 'Missing required parameters: namespace and pod');
+  }
+  if (!isConnected(agent)) {
+    metrics.failed(agent, 'agent_disconnected');
+    throw new NoAnswerError('disconnected', agent);
+  }
+  terminals.requireRoom(agent);
+  const fault = handshakeFault(request);
+  if (fault !== undefined) {
+    throw new Refusal(...fault);
+  }
+}
+
+async function forward(
+  options: Context,
+  agent: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  const { exchange, bodies } = options;
+  const { method = '' } = request;
+  const { path, query, resource } = targetOf(request);
+  if (isTerminal(resource)) {
+    response.setHeader('upgrade', 'websocket');
+    requireTerminal(options, agent, resource, request);
+  }
+  if (resource?.resource === 'pods' && resource.subresource === 'log' && method === 'GET') {
+    if (resource.namespace === '' || resource.name === '') {
+      throw new Refusal(400, 'Missing required parameters: namespace and pod');
+    }
+    if (!options.isConnected(agent)) {
+      throw new NoAnswerError('disconnected', agent);
+    }
+    const refusal = await streamLog(options, agent, resource, new URLSearchParams(query), response, signal);
+    if (refusal !== undefined) {
+      send(response, refusal.status, json, refusal.text);
+    }
+    return;
+  }
+  const body = await bodyOf(request);
+  const headers = Object.fromEntries(
+    passedHeaders.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, request.headers[name]]])),
+  );
+  const uuid = randomUUID();
+  const payload = {
+    uuid,
+    ...(resource?.namespace ? { namespace: resource.namespace } : {}),
+    name: resource?.name ?? '',
+    ...(resource?.subresource ? { subresource: resource.subresource } : {}),
+    method,
+    ...(body.length === 0 ? {} : { body: body.toString('base64') }),
+    params: firstValues(query, headers['content-type']),
+    group: resource?.group ?? '',
+    version: resource?.version ?? '',
+    resource: resource?.resource ?? '',
+    ...(resource === undefined ? discoveryOf(path) : {}),
+    query,
+    headers,
+    streams: true,
+  };
+  const event = messageEvent(
+    targets.resource,
+    method,
+    payload,
+    { source: principalSource },
+    { resourceId: uuid, eventId: uuid },
+  );
+  const reader = new ResponseBody(response);
+  const expected = bodies.expect(agent, uuid, reader);
+  reader.attach(expected);
+  let answer: ResourceResponse;
+  try {
+    answer = dataOf(await exchange.ask(agent, event, { timeoutMs: answerTimeoutMs, signal }), resourceResponse);
+  } catch (error) {
+    expected.cancel();
+    // Agents of the original know no such event, and carry the request out to its end.
+    if (options.understands.has(agent)) {
+      options.send(agent, cancellationOf(uuid));
+    }
+    const reasons = { disconnected: 'agent_disconnected', timeout: 'timeout', busy: 'queue_missing' } as const;
+    if (error instanceof NoAnswerError) {
+      options.metrics.failed(agent, reasons[error.reason]);
+    }
+    throw error;
+  }
+  if (answer.status >= 400) {
+    options.metrics.failed(agent, 'agent_error');
+  }
+  const { status, contentType = json, streamed = false } = answer;
+  if (streamed) {
+    options.understands.add(agent);
+    signal.addEventListener('abort', () => expected.cancel());
+    response.writeHead(status, { 'content-type': contentType });
+    response.flushHeaders();
+    reader.start();
+    return;
+  }
+  expected.cancel();
+  const isOurs = answer.contentType !== undefined;
+  if (isOurs) {
+    options.understands.add(agent);
+  } else {
+    options.understands.delete(agent);
+  }
+  if (!isOurs && status < 300) {
+    if (path === '/version') {
+      return send(response, 200, json, unknownVersion);
+    }
+    if (isBeyondOriginal(path, query)) {
+      throw new Refusal(501, `agent ${agent} is argocd-agent's own, which does not serve this`);
+    }
+  }
+  const text =
+    answer.resource === '' && status >= 300 ? statusText(status, `agent ${agent} gives no reason`) : answer.resource;
+  send(response, status, contentType, text);
+}
+
+/** The body of an answer that comes in pieces. What comes before the head of the answer waits. */
+class ResponseBody implements BodyReader {
+  readonly #response: ServerResponse;
+  #expected: ExpectedBody | undefined;
+  #early: (() => void)[] | undefined = [];
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+    response.on('drain', () => this.#expected?.resume());
+  }
+
+  attach(expected: ExpectedBody): void {
+    this.#expected = expected;
+  }
+
+  /** The head is out. */
+  start(): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const step of early) {
+      step();
+    }
+    this.#expected?.resume();
+  }
+
+  data(bytes: Buffer): boolean {
+    // Whoever waited for the whole of each piece would have the agent wait as often.
+    if (this.#early === undefined) {
+      return this.#response.write(bytes) || this.#response.writableLength < mostQueuedBytes;
+    }
+    this.#early.push(() => this.#response.write(bytes));
+    return false;
+  }
+
+  ended(error?: string): void {
+    const end = () => {
+      // A body that breaks off must not look whole.
+      if (error === undefined) {
+        this.#response.end();
+      } else {
+        this.#response.destroy();
+      }
+    };
+    if (this.#early === undefined) {
+      end();
+    } else {
+      this.#early.push(end);
+    }
+  }
+
+  lost(): void {
+    this.ended('the connection to the agent ended');
+    this.#expected?.cancel();
+  }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    length += part.length;
+    if (length > mostBodyBytes) {
+      throw new Refusal(413, `the body is larger than ${mostBodyBytes} bytes`);
+    }
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+/**
+ * The query as agents of the original take it: of a repeated key the first value, and the kind of a patch under a key of its own.
+ */
+function firstValues(query: string, contentType: string | undefined): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const [key, value] of new URLSearchParams(query)) {
+    values[key] ??= value;
+  }
+  if (contentType?.includes('patch+json')) {
+    values['content-type'] = contentType;
+  }
+  return values;
+}
+
+/** What agents of the original understand of a discovery path, and the path for those of ours. */
+function discoveryOf(path: string): { document: string; group?: string; version?: string } {
+  const [, root, first = '', second = ''] = path.split('/');
+  if (root === 'api' && first !== '') {
+    return { document: path, version: first };
+  }
+  if (root === 'apis' && second !== '') {
+    return { document: path, group: first, version: second };
+  }
+  return { document: path };
+}
+
+/** What agents of the original answer with something else than what was asked for. */
+function isBeyondOriginal(path: string, query: string): boolean {
+  const isWatch = /(^|&)watch=(1|t|true)(&|$)/i.test(query);
+  return isWatch || path.startsWith('/openapi/') || /^\/apis\/[^/]+\/?$/.test(path);
+}
+
+/** Argo CD asks for the version now and then; agents of the original cannot say which it is. */
+const unknownVersion = JSON.stringify({
+  major: '1',
+  minor: '28',
+  gitVersion: 'v1.28.5+argocd-agent',
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: 'n/a',
+  goVersion: '',
+  compiler: '',
+  platform: '',
+});
+
+function cancellationOf(uuid: string) {
+  return messageEvent(targets.resource, cancelType, { uuid }, { source: principalSource });
+}
+
+function send(response: ServerResponse, status: number, contentType: string, text: string): void {
+  const bytes = Buffer.from(text);
+  response.writeHead(status, { 'content-type': contentType, 'content-length': bytes.length });
+  response.end(bytes);
+}
+
+function refusalOf(error: unknown, logger: Logger): [code: number, message: string] {
+  if (error instanceof Refusal) {
+    return [error.code, error.message];
+  }
+  if (error instanceof NoAnswerError) {
+    const codes = { disconnected: 502, timeout: 504, busy: 429 } as const;
+    return [codes[error.reason], error.message];
+  }
+  if (error instanceof CallerRefusedError) {
+    return [error.status, error.message];
+  }
+  logger.error({ error }, 'a request to the resource proxy failed');
+  return [500, 'the principal could not serve the request'];
+}

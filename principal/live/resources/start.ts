@@ -1,0 +1,80 @@
+import { fingerprintOf, type TokenAuthority } from '../../../lib/auth/index.ts';
+import type { Logger } from '../../../lib/ops/index.ts';
+import type { ServerTls } from '../../../lib/wire/index.ts';
+import type { PrincipalCredentials } from '../../credentials.ts';
+import { parseListen } from '../../flags.ts';
+import type { PrincipalOptions } from '../../options.ts';
+import type { Blocklist } from '../../sessions/blocklist.ts';
+import { firstMaterial } from '../key-material.ts';
+import type { LiveAccess } from '../live-access.ts';
+import type { ResourceProxyMetrics } from '../metrics.ts';
+
+/**
+ * Serves the resource proxy from when its key material is there, until aborted. Missing material holds up nothing else: agents and
+ * what is kept in step do not need the proxy.
+ * @throws FatalError when the port cannot be taken
+ */
+export async function proxyResources(options: {
+  settings: PrincipalOptions;
+  credentials: PrincipalCredentials;
+  live: LiveAccess;
+  tokens: TokenAuthority;
+  blocklist: Blocklist;
+  metrics: ResourceProxyMetrics;
+  logger: Logger;
+  signal: AbortSignal;
+}): Promise<void> {
+  const { settings, credentials, live, tokens, blocklist, metrics, logger, signal } = options;
+  const { resourceProxy, resourceProxyTrust } = credentials;
+  const address = parseListen(settings.flags['resource-proxy-listen']);
+  if (resourceProxy === undefined || resourceProxyTrust === undefined || address === undefined) {
+    return;
+  }
+  const material = (): ServerTls | undefined => {
+    const [pair, clientCa] = [resourceProxy.value, resourceProxyTrust.value];
+    const allowed = settings.tls === 'plaintext' ? {} : settings.tls.settings;
+    return pair === undefined || clientCa === undefined ? undefined : { ...pair, clientCa, ...allowed };
+  };
+  const tls = await firstMaterial(material, [resourceProxy, resourceProxyTrust], {
+    what: 'resource proxy',
+    flag: 'resource-proxy-secret-name',
+    off: 'enable-resource-proxy=false',
+    logger,
+    signal,
+  });
+  if (tls === undefined) {
+    return;
+  }
+  const proxy = await live.serveResources({
+    address,
+    tls,
+    tokens,
+    isBlocked: (certificate) => blocklist.has(fingerprintOf(certificate)),
+    terminalIdleMs: settings.flags['terminal-idle-timeout'],
+    metrics,
+    logger,
+  });
+  logger.info({ port: proxy.port }, 'resource proxy serves');
+  const reload = () => {
+    const next = material();
+    if (next === undefined) {
+      return;
+    }
+    try {
+      proxy.setTls(next);
+    } catch (error) {
+      logger.error({ error }, "the resource proxy's new certificates cannot be used, the former ones stay in use");
+    }
+  };
+  resourceProxy.subscribe(reload);
+  resourceProxyTrust.subscribe(reload);
+  // Changed while the port was being taken.
+  reload();
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) {
+      resolve();
+    }
+    signal.addEventListener('abort', () => resolve());
+  });
+  await proxy.close();
+}

@@ -1,0 +1,161 @@
+import { generateKeyPairSync } from 'node:crypto';
+import {
+  AuthError,
+  type AuthMethod,
+  authenticateWith,
+  checkTokenHolder,
+  fingerprintOf,
+  TokenAuthority,
+} from '../../lib/auth/index.ts';
+import { FatalError, type Logger, versionInfo } from '../../lib/ops/index.ts';
+import {
+  type LiveStreamService,
+  type ObservedCall,
+  type Refusal,
+  type ServerTls,
+  serveWire,
+  type WireServer,
+} from '../../lib/wire/index.ts';
+import type { PrincipalCredentials } from '../credentials.ts';
+import type { PrincipalOptions } from '../options.ts';
+import type { Blocklist } from './blocklist.ts';
+import { checkMode, type ModeSources } from './pinned-mode.ts';
+import type { Sessions } from './sessions.ts';
+
+/** After a change of the token key; less than the 5 minutes for which tokens of the former one count. */
+const renewLoginsMs = 240_000;
+/** How long the key material's Secrets may take to appear at the start. */
+const credentialsTimeoutMs = 300_000;
+
+/**
+ * Waits for the key material, then serves agents; certificates, CA and token key are taken over when they change.
+ * @throws FatalError that names what is missing and what to do
+ */
+export async function serveAgents(options: {
+  settings: PrincipalOptions;
+  credentials: PrincipalCredentials;
+  method: AuthMethod;
+  blocklist: Blocklist;
+  modes: ModeSources;
+  /** Hears why somebody was not let in. */
+  refused(reason: Refusal): void;
+  /** Hears of each call when it begins and ends. */
+  called(call: ObservedCall): void;
+  /** Hears that an agent came in a mode that it may not have. */
+  refusedMode(error: AuthError): void;
+  /** Hears that an agent has proved who it is: when it logs in, and when it opens its stream. */
+  loggedIn(agent: string): void;
+  sessions: Sessions;
+  live: LiveStreamService;
+  logger: Logger;
+  signal: AbortSignal;
+}): Promise<{ readonly server: WireServer; readonly tokens: TokenAuthority }> {
+  const { settings, credentials, method, blocklist, modes, sessions, live, logger, signal } = options;
+  const { flags } = settings;
+  const wait = { timeoutMs: credentialsTimeoutMs, signal };
+  const flag = (name: string) => `Create it, or name another one with --${name}`;
+  await credentials.server?.ready({ ...wait, advice: flag('tls-secret-name or --tls-cert and --tls-key') });
+  await credentials.clientTrust?.ready({ ...wait, advice: flag('tls-ca-secret-name or --root-ca-path') });
+  await credentials.signingKey?.ready({ ...wait, advice: flag('jwt-secret-name or --jwt-key') });
+
+  const tls = serverTls(settings, credentials);
+  if (settings.tls !== 'plaintext' && settings.tls.from === 'generated') {
+    logger.warn('serving with a certificate made at this start: agents cannot know that this is the principal');
+  }
+  if (tls === 'plaintext') {
+    logger.warn('serving without TLS: everything, tokens included, can be read on the way');
+  }
+  const signing = credentials.signingKey?.value ?? { key: generateKey(), former: [] };
+  const tokens = TokenAuthority.fromPem(signing.key, { former: signing.former });
+  const server = await serveWire({
+    address: flags['listen-host'] || '0.0.0.0',
+    port: flags['listen-port'],
+    tls,
+    version: versionInfo().version,
+    principalNamespace: flags.namespace,
+    tokens,
+    authenticate: (request, peer) => authenticateWith(method, request, peer),
+    authenticated: (identity, request) => {
+      sessions.introduced(identity, request);
+      options.loggedIn(identity.agent);
+    },
+    authorize: (identity, peer) => {
+      const { certificate } = peer;
+      if (certificate !== undefined && blocklist.has(fingerprintOf(certificate))) {
+        throw new AuthError('revoked', 'the client certificate is on the blocklist', { agent: identity.agent });
+      }
+      checkTokenHolder(method, identity, peer);
+      try {
+        checkMode(modes, identity);
+      } catch (error) {
+        if (error instanceof AuthError) {
+          options.refusedMode(error);
+        }
+        throw error;
+      }
+    },
+    refused: (reason) => options.refused(reason),
+    called: (call) => options.called(call),
+    // As in the original, only where certificates are required.
+    matchCertificateSubject:
+      flags['client-cert-subject-match'] && settings.tls !== 'plaintext' && settings.tls.requireClientCertificate,
+    subscribe: (session) => {
+      // Its cluster Secret may have been deleted since it logged in, which has ended no stream of it then.
+      options.loggedIn(session.agent);
+      return sessions.subscribe(session);
+    },
+    live,
+    maxMessageBytes: flags['grpc-max-message-size'],
+    webSocket: flags['enable-websocket'],
+    ...(flags['keepalive-min-interval'] > 0 ? { minPingIntervalMs: flags['keepalive-min-interval'] } : {}),
+    logger,
+  }).catch((cause: Error) => {
+    throw new FatalError(`cannot serve agents on port ${flags['listen-port']}: ${cause.message}`, { cause });
+  });
+  const reload = () => {
+    const material = serverTls(settings, credentials);
+    if (material === 'plaintext') {
+      return;
+    }
+    try {
+      server.setTls(material);
+    } catch (error) {
+      logger.error({ error }, 'the new certificates cannot be served with, the former ones stay in use');
+    }
+  };
+  const rotate = () => {
+    const value = credentials.signingKey?.value;
+    if (value === undefined || !tokens.rotate(value.key, value.former)) {
+      return;
+    }
+    logger.info('the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
+    server.renewLogins(renewLoginsMs);
+  };
+  credentials.server?.subscribe(reload);
+  credentials.clientTrust?.subscribe(reload);
+  credentials.signingKey?.subscribe(rotate);
+  // Changed while the port was being taken.
+  reload();
+  rotate();
+  return { server, tokens };
+}
+
+function serverTls({ tls }: PrincipalOptions, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
+  const pair = credentials.server?.value;
+  if (tls === 'plaintext' || pair === undefined) {
+    return 'plaintext';
+  }
+  const clientCa = credentials.clientTrust?.value;
+  return {
+    ...pair,
+    ...(clientCa === undefined ? {} : { clientCa }),
+    requireClientCertificate: tls.requireClientCertificate,
+    ...tls.settings,
+  };
+}
+
+function generateKey(): string {
+  return generateKeyPairSync('rsa', { modulusLength: 2048 })
+    .privateKey.export({ type: 'pkcs8', format: 'pem' })
+    .toString();
+}

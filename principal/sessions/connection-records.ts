@@ -1,0 +1,243 @@
+import {
+  type Informer,
+  isConflict,
+  type KubeClient,
+  type Lease,
+  leases,
+  rfc3339Micro,
+  WorkQueue,
+  type WorkQueueObserver,
+} from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+
+/** The labels of a connection record; watch with them. */
+export const connectionLabels = {
+  'app.kubernetes.io/part-of': 'argocd-agent',
+  'app.kubernetes.io/component': 'connection',
+} as const;
+
+const prefix = 'argocd-agent-';
+const writeTimeoutMs = 2_000;
+/** Nobody else corrects the records of a principal that stops: a busy API server gets its time. */
+const closeTimeoutMs = 10_000;
+const annotation = (name: string) => `argocd-agent.argoproj-labs.io/${name}`;
+
+/** Who is connected, and how it introduced itself. */
+export interface ConnectedAgent {
+  readonly mode: string;
+  readonly version: string;
+}
+
+type Connected = ConnectedAgent & { readonly since: Date };
+
+/**
+ * Records each agent's connection in a Lease `argocd-agent-<agent>` of the principal's namespace, so that others (the fleet
+ * controller, kubectl) see and can watch it: annotation `connected`, holder, since when. Written when it changes only.
+ */
+export class ConnectionRecords {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #identity: string;
+  readonly #logger: Logger;
+  readonly #informer: Informer<Lease>;
+  readonly #queue: WorkQueue;
+  readonly #connected = new Map<string, Connected>();
+  /** Agents whose state is this process's to say: they connected to it, or had time enough to. */
+  readonly #known = new Set<string>();
+  /** Agents whose record this process has made, or begun to make, to say "connected". */
+  readonly #held = new Set<string>();
+  /** What this process wrote last, since the cache may be behind it. */
+  readonly #written = new Map<string, { readonly connected: boolean; readonly resourceVersion: string | undefined }>();
+  /** The mode of each agent's last connection; undefined when it is not to be remembered any more. */
+  readonly #modes = new Map<string, string | undefined>();
+
+  constructor(options: {
+    client: KubeClient;
+    namespace: string;
+    identity: string;
+    informer: Informer<Lease>;
+    observer?: WorkQueueObserver;
+    logger: Logger;
+  }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#identity = options.identity;
+    this.#informer = options.informer;
+    this.#logger = options.logger;
+    this.#queue = new WorkQueue({
+      name: 'connections',
+      // Not aborted with the queue: a write that is given up may still happen, after the one that says "disconnected".
+      handler: (agent) => this.#write(agent, AbortSignal.timeout(writeTimeoutMs)),
+      concurrency: 4,
+      observer: options.observer,
+      logger: options.logger,
+    });
+  }
+
+  connected(agent: string, details: ConnectedAgent): void {
+    this.#connected.set(agent, { ...details, since: new Date() });
+    this.#modes.set(agent, details.mode);
+    this.#known.add(agent);
+    this.#held.add(agent);
+    this.#queue.add(agent);
+  }
+
+  disconnected(agent: string): void {
+    this.#connected.delete(agent);
+    this.#queue.add(agent);
+  }
+
+  /** The mode in which the agent was last connected, to this process or a former one; undefined when it never was. */
+  modeOf(agent: string): string | undefined {
+    if (this.#modes.has(agent)) {
+      return this.#modes.get(agent);
+    }
+    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata;
+    return cached?.labels?.[annotation('agent-name')] === agent
+      ? cached.annotations?.[annotation('agent-mode')]
+      : undefined;
+  }
+
+  /** When a managed agent that is not connected was last, to this process or a former one; undefined when it never was. */
+  managedLastSeen(agent: string): Date | undefined {
+    if (this.modeOf(agent) !== 'managed') {
+      return undefined;
+    }
+    const { spec } = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) }) ?? {};
+    const at = spec?.renewTime ?? spec?.acquireTime;
+    return at === undefined ? undefined : new Date(at);
+  }
+
+  /** The agent has left the fleet: the mode of its last connection is not remembered. */
+  forget(agent: string): void {
+    if (this.modeOf(agent) === undefined) {
+      return;
+    }
+    this.#modes.set(agent, undefined);
+    this.#held.add(agent);
+    this.#known.add(agent);
+    this.#queue.add(agent);
+  }
+
+  /** Forgets the mode of agents that left the fleet while no principal ran. Call it when the cache is filled. */
+  forgetAllBut(isMember: (agent: string) => boolean): void {
+    for (const lease of this.#informer.list()) {
+      const agent = lease.metadata.labels?.[annotation('agent-name')];
+      if (agent !== undefined && !isMember(agent)) {
+        this.forget(agent);
+      }
+    }
+  }
+
+  /**
+   * Writes records until aborted. Records of a former process that say "connected" are corrected after `graceMs`, the
+   * time that agents have to come back.
+   */
+  async run(signal: AbortSignal, graceMs = 30_000): Promise<void> {
+    const grace = setTimeout(() => {
+      for (const lease of this.#informer.list()) {
+        const agent = lease.metadata.labels?.[annotation('agent-name')];
+        if (agent === undefined || this.#known.has(agent)) {
+          continue;
+        }
+        this.#known.add(agent);
+        this.#queue.add(agent);
+      }
+    }, graceMs);
+    await this.#queue.run(signal);
+    clearTimeout(grace);
+  }
+
+  /**
+   * Marks all agents that were connected to this process as disconnected, except those that have gone to another one in the
+   * meantime; for a clean shutdown, after `run` has ended. Gives up after `timeoutMs`.
+   */
+  async close(timeoutMs = closeTimeoutMs): Promise<void> {
+    this.#connected.clear();
+    const signal = AbortSignal.timeout(timeoutMs);
+    const agents = [...this.#held];
+    const results = await Promise.allSettled(agents.map((agent) => this.#write(agent, signal)));
+    const failed = agents.filter((_, index) => results[index]?.status === 'rejected');
+    if (failed.length > 0) {
+      this.#logger.warn({ agents: failed }, 'not recorded as disconnected');
+    }
+  }
+
+  async #write(agent: string, signal: AbortSignal): Promise<void> {
+    if (!this.#known.has(agent)) {
+      return;
+    }
+    const now = this.#connected.get(agent);
+    const written = this.#written.get(agent);
+    if (now === undefined && !this.#held.has(agent) && !(written?.connected ?? this.#isRecorded(agent))) {
+      return;
+    }
+    const connected = now !== undefined;
+    let lease: Lease | undefined;
+    try {
+      lease = await this.#client.apply(leases, this.#record(agent, now, written?.resourceVersion), {
+        fieldManager: 'argocd-agent-principal',
+        force: true,
+        signal,
+      });
+    } catch (error) {
+      if (now !== undefined || !isConflict(error)) {
+        throw error;
+      }
+      const found = await this.#client.get(leases, { namespace: this.#namespace, name: nameOf(agent) }, signal);
+      if (found?.spec?.holderIdentity === this.#identity) {
+        this.#written.set(agent, { connected: true, resourceVersion: found.metadata.resourceVersion });
+        return this.#write(agent, signal);
+      }
+      this.#logger.debug({ agent }, 'the agent is connected to another principal');
+    }
+    if (!connected) {
+      this.#held.delete(agent);
+    }
+    this.#written.set(agent, { connected, resourceVersion: lease?.metadata.resourceVersion });
+    this.#logger.debug({ agent, connected }, 'connection recorded');
+  }
+
+  /** Whether a former process left a record that does not say "disconnected". */
+  #isRecorded(agent: string): boolean {
+    const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata.annotations;
+    return cached?.[annotation('connected')] !== 'false';
+  }
+
+  /** The end of a connection replaces only what this process wrote: `resourceVersion` sees to that. */
+  #record(agent: string, now: Connected | undefined, resourceVersion: string | undefined): Lease {
+    const renewTime = rfc3339Micro(new Date());
+    const mode = this.modeOf(agent);
+    const modeNote = mode === undefined ? {} : { [annotation('agent-mode')]: mode };
+    const metadata = {
+      namespace: this.#namespace,
+      name: nameOf(agent),
+      labels: { ...connectionLabels, [annotation('agent-name')]: agent },
+    };
+    if (now === undefined) {
+      return {
+        metadata: {
+          ...metadata,
+          ...(resourceVersion === undefined ? {} : { resourceVersion }),
+          annotations: { [annotation('connected')]: 'false', ...modeNote },
+        },
+        spec: { holderIdentity: '', renewTime },
+      };
+    }
+    return {
+      metadata: {
+        ...metadata,
+        annotations: {
+          [annotation('connected')]: 'true',
+          ...modeNote,
+          [annotation('agent-version')]: now.version,
+        },
+      },
+      spec: { holderIdentity: this.#identity, renewTime, acquireTime: rfc3339Micro(now.since) },
+    };
+  }
+}
+
+function nameOf(agent: string): string {
+  return (prefix + agent).slice(0, 253);
+}
