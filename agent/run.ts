@@ -15,14 +15,14 @@ import { redisLink } from '../lib/redis/index.ts';
 import { startTracing } from '../lib/tracing/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
 import { agentCaches, cachesFilled } from './caches.ts';
-import { ClusterStatistics } from './cluster-info.ts';
-import { keepConnected } from './connect.ts';
+import { agentParts } from './cluster-sync.ts';
+import { ClusterStatistics } from './connection/cluster-statistics.ts';
+import { keepConnected } from './connection/connect.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
-import { serveLive } from './live/serve.ts';
+import { serveLive } from './live/live-access.ts';
 import { agentMetrics } from './metrics.ts';
 import { agentOptions } from './options.ts';
-import { agentParts } from './parts.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;

@@ -3,8 +3,8 @@ import { BufferSweep, type LogRequest, logRequest } from '../../lib/live/index.t
 import type { Logger } from '../../lib/ops/index.ts';
 import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from './body-writer.ts';
-import type { ManagedObjects } from './managed.ts';
-import { podPath, requireManagedPod } from './managed-pod.ts';
+import type { ManagedObjects } from './managed/managed-objects.ts';
+import { podPath, requireManagedPod } from './managed/managed-pod.ts';
 import { statusOf } from './refusal.ts';
 import type { RequestContext } from './requests.ts';
 

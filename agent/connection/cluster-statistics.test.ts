@@ -1,8 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { createLogger } from '../lib/ops/index.ts';
-import { type ClusterInfo, encodeClusterInfo } from '../lib/redis/index.ts';
-import type { WireEvent } from '../lib/wire/index.ts';
-import { ClusterStatistics } from './cluster-info.ts';
+import { createLogger } from '../../lib/ops/index.ts';
+import { type ClusterInfo, encodeClusterInfo } from '../../lib/redis/index.ts';
+import type { WireEvent } from '../../lib/wire/index.ts';
+import { ClusterStatistics } from './cluster-statistics.ts';
 
 const stops: AbortController[] = [];
 afterEach(() => {

@@ -1,11 +1,11 @@
-import type { KubeClient } from '../../lib/kube/index.ts';
-import { type TerminalRequest, terminalRequest } from '../../lib/live/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
-import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
-import type { ManagedObjects } from './managed.ts';
-import { podPath, requireManagedPod } from './managed-pod.ts';
-import { Refusal, statusOf } from './refusal.ts';
-import type { RequestContext } from './requests.ts';
+import type { KubeClient } from '../../../lib/kube/index.ts';
+import { type TerminalRequest, terminalRequest } from '../../../lib/live/index.ts';
+import type { Logger } from '../../../lib/ops/index.ts';
+import { dataOf, type WireEvent } from '../../../lib/wire/index.ts';
+import type { ManagedObjects } from '../managed/managed-objects.ts';
+import { podPath, requireManagedPod } from '../managed/managed-pod.ts';
+import { Refusal, statusOf } from '../refusal.ts';
+import type { RequestContext } from '../requests.ts';
 import { TerminalSession } from './terminal-session.ts';
 
 /** What {@link Terminals} works with. */

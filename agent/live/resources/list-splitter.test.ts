@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { fieldsLookedAt } from '../managed/managed-objects.ts';
 import { JsonScan } from './json-scan.ts';
 import { ListSplitter } from './list-splitter.ts';
-import { fieldsLookedAt } from './managed.ts';
 import { readObject, readRow } from './object-digest.ts';
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));

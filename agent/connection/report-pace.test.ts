@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Message } from '../lib/argocd/index.ts';
-import { ReportPace } from './pace.ts';
+import type { Message } from '../../lib/argocd/index.ts';
+import { ReportPace } from './report-pace.ts';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });

@@ -7,9 +7,9 @@ import {
   stdinClosed,
   successStatus,
   type TerminalSize,
-} from '../../lib/live/index.ts';
-import { formatDuration } from '../../lib/ops/index.ts';
-import { type ClientLiveStream, type LiveCalls, TerminalStreamData } from '../../lib/wire/index.ts';
+} from '../../../lib/live/index.ts';
+import { formatDuration } from '../../../lib/ops/index.ts';
+import { type ClientLiveStream, type LiveCalls, TerminalStreamData } from '../../../lib/wire/index.ts';
 
 /** Frames are no longer than this, so that other streams of the connection get their turn. */
 const frameBytes = 64 * 1024;

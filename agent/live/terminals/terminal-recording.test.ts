@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { WebSocket } from 'ws';
-import { bytesOf, hasRecordings, recordedLines } from '../../e2e/interop/recordings.ts';
-import { readInput } from '../../lib/live/index.ts';
-import { type ClientLiveStream, type LiveStreamHandlers, TerminalStreamData } from '../../lib/wire/index.ts';
+import { bytesOf, hasRecordings, recordedLines } from '../../../e2e/interop/recordings.ts';
+import { readInput } from '../../../lib/live/index.ts';
+import { type ClientLiveStream, type LiveStreamHandlers, TerminalStreamData } from '../../../lib/wire/index.ts';
 import { TerminalSession } from './terminal-session.ts';
 
 // Needs a terminal recorded between the Go originals, in ../shared/vectors beside the checkout; skipped where it is not.

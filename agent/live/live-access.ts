@@ -3,11 +3,11 @@ import { cancelRequest, cancelType, statusText, trackingOf } from '../../lib/liv
 import type { Logger } from '../../lib/ops/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Logs } from './logs.ts';
-import { ManagedObjects, type OwningApplication } from './managed.ts';
+import { ManagedObjects, type OwningApplication } from './managed/managed-objects.ts';
 import { RedisRequests, type RedisRequestsOptions } from './redis.ts';
 import { LiveRequests, type RequestContext } from './requests.ts';
-import { Resources } from './resources.ts';
-import { type TerminalMetrics, Terminals } from './terminal.ts';
+import { Resources } from './resources/resources.ts';
+import { type TerminalMetrics, Terminals } from './terminals/terminals.ts';
 
 const settingsName = 'argocd-cm';
 const statefulSets = resourceType<

@@ -1,4 +1,4 @@
-import { type HttpResponse, isNotFound, type KubeClient, type KubeObject } from '../../lib/kube/index.ts';
+import { type HttpResponse, isNotFound, type KubeClient, type KubeObject } from '../../../lib/kube/index.ts';
 import {
   asksToWatch,
   BufferSweep,
@@ -8,14 +8,14 @@ import {
   requirementOf,
   resourcePathOf,
   resourceRequest,
-} from '../../lib/live/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
-import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
-import { BodyWriter, ReaderGoneError } from './body-writer.ts';
+} from '../../../lib/live/index.ts';
+import type { Logger } from '../../../lib/ops/index.ts';
+import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../../lib/wire/index.ts';
+import { BodyWriter, ReaderGoneError } from '../body-writer.ts';
+import type { ManagedObjects } from '../managed/managed-objects.ts';
+import { Refusal, statusOf } from '../refusal.ts';
+import type { RequestContext } from '../requests.ts';
 import { linesOf, type RowObjects, type Shows, shownLine, shownList } from './items.ts';
-import type { ManagedObjects } from './managed.ts';
-import { Refusal, statusOf } from './refusal.ts';
-import type { RequestContext } from './requests.ts';
 
 /** What {@link Resources} works with. */
 export interface ResourcesOptions {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { ApiError, type KubeObject } from '../../lib/kube/index.ts';
-import { defaultTracking, type Tracking } from '../../lib/live/index.ts';
-import { ManagedObjects, type ManagedObjectsOptions, type OwningApplication } from './managed.ts';
+import { ApiError, type KubeObject } from '../../../lib/kube/index.ts';
+import { defaultTracking, type Tracking } from '../../../lib/live/index.ts';
+import { ManagedObjects, type ManagedObjectsOptions, type OwningApplication } from './managed-objects.ts';
 
 type Handler = Parameters<ManagedObjectsOptions['applications']['subscribe']>[0];
 

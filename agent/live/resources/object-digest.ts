@@ -1,5 +1,5 @@
+import { fieldsLookedAt } from '../managed/managed-objects.ts';
 import { incomplete, type JsonScan, type Member } from './json-scan.ts';
-import { fieldsLookedAt } from './managed.ts';
 
 /** What an object, or a row of a Table, says of itself. */
 export interface Digest {

@@ -1,7 +1,7 @@
-import type { KubeClient, KubeObject } from '../../lib/kube/index.ts';
-import { resourcePathOf } from '../../lib/live/index.ts';
-import type { ManagedObjects } from './managed.ts';
-import { Refusal } from './refusal.ts';
+import type { KubeClient, KubeObject } from '../../../lib/kube/index.ts';
+import { resourcePathOf } from '../../../lib/live/index.ts';
+import { Refusal } from '../refusal.ts';
+import type { ManagedObjects } from './managed-objects.ts';
 
 /** A pod that a log or a terminal is asked of. */
 export interface PodName {

@@ -1,4 +1,4 @@
-import type { KubeObject } from '../../lib/kube/index.ts';
+import type { KubeObject } from '../../../lib/kube/index.ts';
 import { type ListItem, ListSplitter, noList } from './list-splitter.ts';
 import { readObject, readRow } from './object-digest.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../lib/ops/index.ts';
-import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../lib/redis/index.ts';
-import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../lib/wire/index.ts';
+import type { Logger } from '../../lib/ops/index.ts';
+import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../../lib/redis/index.ts';
+import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 
 /** What Argo CD calls the cluster that it runs on. */
 const server = 'https://kubernetes.default.svc';

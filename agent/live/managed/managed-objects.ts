@@ -1,5 +1,5 @@
-import { isForbidden, isNotFound, type KubeObject, type OwnerReference } from '../../lib/kube/index.ts';
-import { instanceOf, type Tracking } from '../../lib/live/index.ts';
+import { isForbidden, isNotFound, type KubeObject, type OwnerReference } from '../../../lib/kube/index.ts';
+import { instanceOf, type Tracking } from '../../../lib/live/index.ts';
 
 /** An Application of this cluster, as far as it says what belongs to it. */
 export interface OwningApplication extends KubeObject {

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { ApiError, type KubeClient } from '../../lib/kube/index.ts';
-import { channelMessage, exitStatus, readInput } from '../../lib/live/index.ts';
-import { createLogger } from '../../lib/ops/index.ts';
+import { ApiError, type KubeClient } from '../../../lib/kube/index.ts';
+import { channelMessage, exitStatus, readInput } from '../../../lib/live/index.ts';
+import { createLogger } from '../../../lib/ops/index.ts';
 import {
   type ClientLiveStream,
   eventTypes,
@@ -13,8 +13,8 @@ import {
   messageEvent,
   TerminalStreamData,
   targets,
-} from '../../lib/wire/index.ts';
-import { Terminals } from './terminal.ts';
+} from '../../../lib/wire/index.ts';
+import { Terminals } from './terminals.ts';
 
 const clean: (() => unknown)[] = [];
 afterEach(async () => {

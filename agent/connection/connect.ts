@@ -1,7 +1,7 @@
-import type { AgentParts, Message } from '../lib/argocd/index.ts';
-import { EventTimer, EventTracer, peerOnStream, refusalOf, resourceTypeOf, Unserved } from '../lib/bridge/index.ts';
-import { type Detail, detailOf, FatalError, type Logger, versionInfo } from '../lib/ops/index.ts';
-import type { Tracer } from '../lib/tracing/index.ts';
+import type { AgentParts, Message } from '../../lib/argocd/index.ts';
+import { EventTimer, EventTracer, peerOnStream, refusalOf, resourceTypeOf, Unserved } from '../../lib/bridge/index.ts';
+import { type Detail, detailOf, FatalError, type Logger, versionInfo } from '../../lib/ops/index.ts';
+import type { Tracer } from '../../lib/tracing/index.ts';
 import {
   agentSource,
   type ClientTls,
@@ -13,13 +13,13 @@ import {
   type SessionHandlers,
   targets,
   type WireEvent,
-} from '../lib/wire/index.ts';
-import type { ClusterStatistics } from './cluster-info.ts';
-import type { AgentCredentials } from './credentials.ts';
-import type { LiveRequests } from './live/requests.ts';
-import type { AgentMetrics } from './metrics.ts';
-import type { AgentOptions } from './options.ts';
-import { ReportPace } from './pace.ts';
+} from '../../lib/wire/index.ts';
+import type { AgentCredentials } from '../credentials.ts';
+import type { LiveRequests } from '../live/requests.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import type { AgentOptions } from '../options.ts';
+import type { ClusterStatistics } from './cluster-statistics.ts';
+import { ReportPace } from './report-pace.ts';
 
 /** What the agent's connection works with. */
 export interface ConnectionContext {
