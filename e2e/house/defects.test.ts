@@ -399,7 +399,7 @@ const defects: Readonly<Record<number, Defect>> = {
   54: {
     what: 'all agents share one CloudEvents source',
     forced: 'Go principals and tools know agents by this source; who sends is told by the token, never by the source',
-    tests: [['lib/wire/codec.test.ts', 'an acknowledgement by an agent']],
+    tests: [['lib/wire/events/codec.test.ts', 'an acknowledgement by an agent']],
   },
 };
 

@@ -152,7 +152,7 @@ const ofController: readonly Defect[] = [
     tests: [
       ['principal/sessions/admission.it.test.ts', 'a new principal certificate is served without a restart'],
       [
-        'lib/wire/certificate-watch.test.ts',
+        'lib/wire/client/certificate-watch.test.ts',
         'a renewed certificate is taken up near the end of the one in use, not before',
       ],
     ],
@@ -257,7 +257,7 @@ const ofAddOnAgent: readonly Defect[] = [
     tests: [
       [rotation, 'an operator asks for another authority: nothing changes over before all clusters trust it'],
       [
-        'lib/wire/certificate-watch.test.ts',
+        'lib/wire/client/certificate-watch.test.ts',
         'a renewed certificate is taken up near the end of the one in use, not before',
       ],
     ],

@@ -22,7 +22,6 @@ import {
 import { type Event, EventStreamService, type PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { type VersionRequest, VersionResponse, VersionService } from '../../proto/gen/versionapi/version.ts';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import {
   agentSource,
   decodeEvent,
@@ -39,6 +38,7 @@ import {
   type WireEvent,
   type WireServer,
 } from './index.ts';
+import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
 
 // Our server against another gRPC implementation's client, our client against its server.
 

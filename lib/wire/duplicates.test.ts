@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import {
   acknowledgement,
   agentSource,
@@ -15,6 +14,7 @@ import {
   targets,
   type WireEvent,
 } from './index.ts';
+import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
 
 // Two connections of one agent at the same time, as when an old pod has not gone yet and the new one is there.
 

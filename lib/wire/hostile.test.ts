@@ -5,7 +5,6 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test, vi } from 'vitest';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { TokenAuthority } from '../auth/index.ts';
-import { createSigningKey } from './fixtures.ts';
 import {
   agentSource,
   encodeEvent,
@@ -15,6 +14,7 @@ import {
   type WireServer,
   type WireServerOptions,
 } from './index.ts';
+import { createSigningKey } from './testing/certificates.ts';
 
 const tokens = TokenAuthority.fromPem(createSigningKey());
 const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });

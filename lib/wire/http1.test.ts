@@ -6,7 +6,6 @@ import { AuthRequest, AuthResponse } from '../../proto/gen/authapi/auth.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../proto/gen/versionapi/version.ts';
 import { TokenAuthority } from '../auth/index.ts';
-import { createSigningKey } from './fixtures.ts';
 import {
   agentSource,
   decodeEvent,
@@ -20,6 +19,7 @@ import {
   type WireEvent,
   type WireServer,
 } from './index.ts';
+import { createSigningKey } from './testing/certificates.ts';
 
 // Peers that speak gRPC over HTTP/1.1 and WebSocket as argocd-agent's do, written by hand from what is known about those.
 

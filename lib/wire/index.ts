@@ -1,6 +1,7 @@
-export type { PrincipalInfo, WireClientOptions } from './client-options.ts';
-export { type CloudEvent, decodeEvent, encodeEvent } from './codec.ts';
+export type { PrincipalInfo, WireClientOptions } from './client/client-options.ts';
+export { runWireClient } from './client/run-client.ts';
 export { WireError, type WireErrorCode } from './errors.ts';
+export { type CloudEvent, decodeEvent, encodeEvent } from './events/codec.ts';
 export {
   agentSource,
   dataOf,
@@ -10,11 +11,23 @@ export {
   type Target,
   targets,
   type WireEvent,
-} from './event.ts';
-export type { ConnectionLimits } from './grpc/admission.ts';
+} from './events/event.ts';
+export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './events/ids.ts';
+export {
+  acknowledgement,
+  type EventObject,
+  heartbeatEvent,
+  messageEvent,
+  type ObjectTarget,
+  type Origin,
+  objectEvent,
+} from './events/make.ts';
+export type { ConnectionLimits } from './grpc/server/connection-rate.ts';
+export { secureContextOptions } from './grpc/server/tls-options.ts';
 export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
-export { secureContextOptions } from './grpc/tls-options.ts';
-export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './ids.ts';
+export type { ObservedCall } from './observe.ts';
+export { serveWire } from './server/serve.ts';
+export type { Refusal, Session, WireServer, WireServerOptions } from './server/server-options.ts';
 export {
   type ClientLiveStream,
   type LiveCalls,
@@ -25,21 +38,8 @@ export {
   LogStreamResponse,
   type ServerLiveStream,
   TerminalStreamData,
-} from './live-streams.ts';
-export {
-  acknowledgement,
-  type EventObject,
-  heartbeatEvent,
-  messageEvent,
-  type ObjectTarget,
-  type Origin,
-  objectEvent,
-} from './make.ts';
-export type { ObservedCall } from './observe.ts';
-export { runWireClient } from './run-client.ts';
-export { serveWire } from './serve.ts';
-export type { Refusal, Session, WireServer, WireServerOptions } from './server-options.ts';
-export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './stream.ts';
+} from './streams/live-streams.ts';
+export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './streams/stream.ts';
 export type { ClientTls, ServerTls } from './tls.ts';
 export {
   asksForCipherSuites,

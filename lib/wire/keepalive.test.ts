@@ -2,14 +2,14 @@ import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TokenAuthority } from '../auth/index.ts';
-import { clientKeepalive, factorAfter } from './client-keepalive.ts';
-import { createSigningKey } from './fixtures.ts';
-import { connectGrpc } from './grpc/client.ts';
-import { callUnary } from './grpc/client-call.ts';
+import { clientKeepalive, factorAfter } from './client/client-keepalive.ts';
+import { connectGrpc } from './grpc/client/client.ts';
+import { callUnary } from './grpc/client/client-call.ts';
+import { webSocketTransport } from './grpc/client/websocket-client.ts';
 import type { GrpcError } from './grpc/status.ts';
-import { webSocketTransport } from './grpc/websocket-client.ts';
 import { runWireClient, serveWire, type WireError, type WireServer } from './index.ts';
-import { paths } from './services.ts';
+import { paths } from './methods.ts';
+import { createSigningKey } from './testing/certificates.ts';
 
 // A network that goes silent without telling anybody.
 

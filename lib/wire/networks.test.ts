@@ -4,7 +4,6 @@ import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority, userpassMethod } from '../auth/index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import {
   agentSource,
   type EventStream,
@@ -20,6 +19,7 @@ import {
   type WireEvent,
   type WireServerOptions,
 } from './index.ts';
+import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
 
 // Between agent and principal: proxies of both kinds, and readers that are slow.
 

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { TokenAuthority } from '../auth/index.ts';
-import { createSigningKey } from './fixtures.ts';
 import { acknowledgement, agentSource, heartbeatEvent, type ObservedCall, runWireClient, serveWire } from './index.ts';
+import { createSigningKey } from './testing/certificates.ts';
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const stops: (() => unknown)[] = [];

@@ -1,6 +1,6 @@
 import type { CallObserver } from './grpc/call-observer.ts';
 import { type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
-import { paths } from './services.ts';
+import { paths } from './methods.ts';
 
 /** A call of a known method that has begun, passed a message, or ended with a gRPC status as Go names it. */
 export interface ObservedCall {

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Http2Session } from 'node:http2';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { clientKeepalive } from './client-keepalive.ts';
+import { clientKeepalive } from './client/client-keepalive.ts';
 import { type KeepaliveTiming, watchSession } from './grpc/keepalive.ts';
 
 // How soon a silent connection is noticed, on a clock of its own.

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import { expect, test } from 'vitest';
-import { createTestCa } from './fixtures.ts';
-import { secureContextOptions } from './grpc/tls-options.ts';
+import { secureContextOptions } from './grpc/server/tls-options.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue, parseTlsSettings } from './index.ts';
+import { createTestCa } from './testing/certificates.ts';
 
 const parse = (minVersion: string, maxVersion = '', ...cipherSuites: string[]) =>
   parseTlsSettings({ minVersion, maxVersion, cipherSuites });

@@ -1,6 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { AuthError, type AuthRequest, type PeerInfo, TokenAuthority } from '../auth/index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './fixtures.ts';
 import {
   acknowledgement,
   agentSource,
@@ -21,6 +20,7 @@ import {
   type WireServer,
   type WireServerOptions,
 } from './index.ts';
+import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
 
 type Entry = { level: string; message: string } & Record<string, unknown>;
 

@@ -1,0 +1,58 @@
+import { X509Certificate } from 'node:crypto';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createTestCa, type Material } from '../testing/certificates.ts';
+import { CertificateWatch } from './certificate-watch.ts';
+
+let used: Material;
+let renewed: Material;
+/** When the last tenth of the certificate's life begins. */
+let lastTenth: number;
+
+beforeEach(async () => {
+  const ca = await createTestCa();
+  [used, renewed] = await Promise.all([ca.issue({ subject: 'CN=one' }), ca.issue({ subject: 'CN=one' })]);
+  const { validFromDate, validToDate } = new X509Certificate(used.cert);
+  lastTenth = validToDate.getTime() - (validToDate.getTime() - validFromDate.getTime()) / 10;
+  vi.useFakeTimers();
+});
+afterEach(() => vi.useRealTimers());
+
+function watch(current: () => Material | 'plaintext', own: Material | 'plaintext' = used) {
+  const calls: number[] = [];
+  const watched = new CertificateWatch(own, current, () => calls.push(Date.now()));
+  return { calls, watched };
+}
+
+test('a renewed certificate is taken up near the end of the one in use, not before', () => {
+  vi.setSystemTime(lastTenth - 10 * 60_000);
+  let current = used;
+  const { calls, watched } = watch(() => current);
+  current = renewed;
+  vi.advanceTimersByTime(9 * 60_000);
+  expect(calls).toEqual([]);
+  vi.advanceTimersByTime(2 * 60_000);
+  expect(calls.length).toBeGreaterThan(0);
+  watched.stop();
+});
+
+test('as long as there is no other one, nothing happens', () => {
+  vi.setSystemTime(lastTenth + 60_000);
+  let current = used;
+  const { calls, watched } = watch(() => current);
+  vi.advanceTimersByTime(60 * 60_000);
+  expect(calls).toEqual([]);
+  current = renewed;
+  vi.advanceTimersByTime(60_000);
+  expect(calls).toHaveLength(1);
+  watched.stop();
+  vi.advanceTimersByTime(10 * 60_000);
+  expect(calls).toHaveLength(1);
+});
+
+test('without a certificate there is nothing to watch', () => {
+  vi.setSystemTime(lastTenth + 60_000);
+  const { calls } = watch(() => renewed, 'plaintext');
+  vi.advanceTimersByTime(60 * 60_000);
+  expect(calls).toEqual([]);
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,50 @@
+import type { AgentMode } from '../../auth/index.ts';
+import type { WireError } from '../errors.ts';
+import type { ObservedCall } from '../observe.ts';
+import type { LiveCalls } from '../streams/live-streams.ts';
+import type { EventStream, SessionHandlers, WireLogger } from '../streams/stream.ts';
+import type { ClientTls } from '../tls.ts';
+
+/** What an agent's connection needs to know. */
+export interface WireClientOptions {
+  /** `host:port` of the principal. */
+  readonly server: string;
+  /** Asked for before every connection, so renewed certificates are taken up by themselves. */
+  tls(): ClientTls | 'plaintext';
+  /** Asked for before every login. */
+  credentials(): { readonly method: string; readonly credentials: Readonly<Record<string, string>> };
+  readonly mode: AgentMode;
+  /** Our version. A principal that insists on its own version is told that one (see `runWireClient`). */
+  readonly version: string;
+  readonly agentNamespace: string;
+  /** The stream is open. Called once per connection; the handlers' `closed` ends it. */
+  onConnected(stream: EventStream, peer: PrincipalInfo, live: LiveCalls): SessionHandlers;
+  /** An attempt failed, or a stream ended; the next attempt follows in `retryInMs`. Already logged. */
+  onDisconnected?(error: WireError, retryInMs: number): void;
+  /** Hears of each gRPC call when it begins, passes a message and has ended; for metrics. */
+  called?(call: ObservedCall): void;
+  readonly signal: AbortSignal;
+  /** Default 200 ms to 10 s. Each wait is random between half and the whole of the current value, which doubles. */
+  readonly backoff?: { readonly initialMs: number; readonly maxMs: number };
+  /** Interval of HTTP/2 pings, at least 10 s (`--keep-alive-ping-interval`). Default: pings only on suspicion. */
+  readonly keepalivePingIntervalMs?: number;
+  /** gzip for everything that is sent (`--enable-compression`). */
+  readonly compression?: boolean;
+  /** Default 200 MiB; 64 MiB over WebSocket. */
+  readonly maxMessageBytes?: number;
+  /** `websocket` for networks that let only HTTP/1.1 through (`--enable-websocket`). Default `grpc`. */
+  readonly transport?: 'grpc' | 'websocket';
+  /** The variables that may name a proxy (`HTTPS_PROXY`, `NO_PROXY`). Default: those of the process. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly logger: WireLogger;
+}
+
+/** What the principal said about itself. */
+export interface PrincipalInfo {
+  /** Empty if it did not say. */
+  readonly principalNamespace: string;
+  /** Bare version string, empty if it did not say. */
+  readonly version: string;
+  /** Who we are to the principal. */
+  readonly agent: string;
+}

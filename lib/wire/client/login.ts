@@ -1,0 +1,139 @@
+import { decodeJwt } from 'jose';
+import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../../proto/gen/authapi/auth.ts';
+import { VersionRequest, VersionResponse } from '../../../proto/gen/versionapi/version.ts';
+import { WireError } from '../errors.ts';
+import type { GrpcTransport } from '../grpc/client/client.ts';
+import { type ClientCall, callUnary } from '../grpc/client/client-call.ts';
+import { GrpcError, grpcStatus } from '../grpc/status.ts';
+import { paths } from '../methods.ts';
+import type { WireClientOptions } from './client-options.ts';
+
+/** A token with less than this left is renewed before it is used, as argocd-agent's agent does. */
+const renewBelowSeconds = 30;
+const versionPrefix = /^argocd-agent-/;
+
+/** A connection on which we have logged in. */
+export class LoggedIn {
+  readonly agent: string;
+  readonly principalNamespace: string;
+  readonly version: string;
+  readonly #transport: GrpcTransport;
+  readonly #signal: AbortSignal;
+  readonly #authenticate: () => Promise<AuthResponse>;
+  #accessToken: string;
+  #refreshToken: string;
+
+  /** @param authenticate logs in as it was done for `response` */
+  constructor(
+    transport: GrpcTransport,
+    signal: AbortSignal,
+    response: AuthResponse,
+    authenticate: () => Promise<AuthResponse>,
+  ) {
+    this.#transport = transport;
+    this.#signal = signal;
+    this.#authenticate = authenticate;
+    this.#accessToken = response.accessToken;
+    this.#refreshToken = response.refreshToken;
+    this.agent = agentOf(response.accessToken);
+    this.principalNamespace = response.principalNamespace;
+    this.version = response.version;
+  }
+
+  /** Starts a call that carries the access token, renewed first when it is about to end. */
+  async call(path: string): Promise<ClientCall> {
+    if (secondsLeft(this.#accessToken) <= renewBelowSeconds) {
+      await this.#renew();
+    }
+    return this.#transport.call(path, { authorization: this.#accessToken });
+  }
+
+  /**
+   * A stream may stand for longer than the token for renewal is good: then we log in anew. That neither works is no failure
+   * yet: the token at hand may still do, and the principal says so if not.
+   */
+  async #renew(): Promise<void> {
+    const response = (await answered(() => this.#refresh())) ?? (await answered(this.#authenticate));
+    if (response === undefined) {
+      return;
+    }
+    this.#accessToken = response.accessToken;
+    if (response.refreshToken !== '') {
+      this.#refreshToken = response.refreshToken;
+    }
+  }
+
+  async #refresh(): Promise<AuthResponse> {
+    const request = RefreshTokenRequest.encode({ refreshToken: this.#refreshToken }).finish();
+    return AuthResponse.decode(await callUnary(this.#transport.call(paths.refreshToken), request, this.#signal));
+  }
+}
+
+/** Undefined when the principal refuses. */
+async function answered(ask: () => Promise<AuthResponse>): Promise<AuthResponse | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof GrpcError) {
+      return undefined;
+    }
+    throw error;
+  }
+}
+
+/**
+ * Logs in. An original principal takes only agents that name its own version: when it refuses ours, it is asked for its
+ * version and told that one. `versions` remembers it for the next time.
+ *
+ * @throws GrpcError as the principal answered, WireError `protocol` for an unusable answer
+ */
+export async function logIn(
+  transport: GrpcTransport,
+  options: WireClientOptions,
+  versions: { adopted?: string },
+): Promise<LoggedIn> {
+  const { signal } = options;
+  const authenticate = async (version: string): Promise<AuthResponse> => {
+    const { method, credentials } = options.credentials();
+    const { mode, agentNamespace } = options;
+    const request = AuthRequest.encode({ method, credentials: { ...credentials }, mode, version, agentNamespace });
+    return AuthResponse.decode(await callUnary(transport.call(paths.authenticate), request.finish(), signal));
+  };
+  let response: AuthResponse;
+  try {
+    response = await authenticate(versions.adopted ?? options.version);
+  } catch (error) {
+    if (!(error instanceof GrpcError) || error.code !== grpcStatus.failedPrecondition) {
+      throw error;
+    }
+    const version = await askVersion(transport, signal);
+    options.logger.info({ principal: version, ours: options.version }, 'The principal insists on its own version');
+    response = await authenticate(version);
+    versions.adopted = version;
+  }
+  return new LoggedIn(transport, signal, response, () => authenticate(versions.adopted ?? options.version));
+}
+
+async function askVersion(transport: GrpcTransport, signal: AbortSignal): Promise<string> {
+  const request = VersionRequest.encode({}).finish();
+  const bytes = await callUnary(transport.call(paths.version), request, signal);
+  return VersionResponse.decode(bytes).version.replace(versionPrefix, '');
+}
+
+function agentOf(token: string): string {
+  try {
+    const { sub } = decodeJwt(token);
+    const subject: unknown = JSON.parse(sub ?? '');
+    if (typeof subject === 'object' && subject !== null && 'clientID' in subject) {
+      return String(subject.clientID);
+    }
+  } catch (cause) {
+    throw new WireError('protocol', 'The principal gave us a token that cannot be read', { cause });
+  }
+  throw new WireError('protocol', 'The principal gave us a token that names no agent');
+}
+
+function secondsLeft(token: string): number {
+  const { exp } = decodeJwt(token);
+  return exp === undefined ? Number.POSITIVE_INFINITY : exp - Date.now() / 1000;
+}

@@ -1,0 +1,343 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Backoff } from '../backoff.ts';
+import { WireError } from '../errors.ts';
+import { connectGrpc, type GrpcTransport } from '../grpc/client/client.ts';
+import type { ClientCall } from '../grpc/client/client-call.ts';
+import { proxyFromEnvironment } from '../grpc/client/proxy.ts';
+import { webSocketTransport } from '../grpc/client/websocket-client.ts';
+import { GrpcError } from '../grpc/status.ts';
+import { paths } from '../methods.ts';
+import { type ObservedCall, observeCall } from '../observe.ts';
+import { CallEventStream } from '../streams/event-stream.ts';
+import { type LiveCalls, LogStreamResponse, openLiveStream, TerminalStreamData } from '../streams/live-streams.ts';
+import { logStreamData } from '../streams/log-stream-data.ts';
+import { defaultMaxMessageBytes } from '../streams/stream.ts';
+import type { ClientTls } from '../tls.ts';
+import { CertificateWatch } from './certificate-watch.ts';
+import { clientKeepalive, factorAfter } from './client-keepalive.ts';
+import type { PrincipalInfo, WireClientOptions } from './client-options.ts';
+import { Patience } from './connect-timeout.ts';
+import { explainFailure } from './failures.ts';
+import { type LoggedIn, logIn } from './login.ts';
+
+/** A principal that has not refused the event stream by then has taken it; originals say nothing before their first event. */
+const acceptedAfterMs = 250;
+/** The longest wait is what a fleet needs at most to be back after a long absence of the principal. */
+const defaultBackoff = { initialMs: 200, maxMs: 10_000 };
+/** A stream that lasted this long was a good one: the next attempt starts with the shortest wait again. */
+const goodAfterMs = 5000;
+/** How long the reason of a broken connection may come after the failure that it caused. */
+const reasonDelayMs = 250;
+
+/**
+ * Keeps an agent connected until `signal` aborts: connects, logs in, opens the event stream, and starts over whenever
+ * that ends, after a wait that doubles with each failure. Every failure is logged in words that say what to do.
+ *
+ * The principal's version string is taken over when it insists on it, as originals do.
+ */
+export async function runWireClient(options: WireClientOptions): Promise<void> {
+  const { signal, logger, server } = options;
+  const backoff = new Backoff(options.backoff ?? defaultBackoff);
+  const learned: Learned = { pingFactor: 1, patience: new Patience() };
+  let successor: LogIn | undefined;
+  while (!signal.aborted) {
+    const began = performance.now();
+    const ended = await runConnection(options, learned, successor);
+    if (signal.aborted) {
+      break;
+    }
+    if ('transport' in ended) {
+      successor = ended;
+      continue;
+    }
+    successor = undefined;
+    const error = ended;
+    if (performance.now() - began >= goodAfterMs) {
+      backoff.reset();
+    }
+    const retryInMs = backoff.next();
+    const hint = error.hint === undefined ? undefined : { hint: error.hint };
+    logger.warn({ server, code: error.code, ...hint, retryInMs }, error.message);
+    options.onDisconnected?.(error, retryInMs);
+    await sleep(retryInMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** A connection on which we have logged in, and whose event stream is still to be opened. */
+interface LogIn {
+  readonly transport: GrpcTransport;
+  readonly tls: ClientTls | 'plaintext';
+  readonly login: LoggedIn;
+}
+
+/** What former connections have taught about the principal. */
+interface Learned {
+  /** The version that it insists on. */
+  adopted?: string;
+  /** How much rarer than configured our pings have to be. */
+  pingFactor: number;
+  /** How long it takes. */
+  readonly patience: Patience;
+}
+
+/**
+ * One connection, from start to end, or from the login on when that was done before. Never throws: how it ended is the
+ * result, or the connection that takes its place.
+ */
+async function runConnection(
+  options: WireClientOptions,
+  learned: Learned,
+  begun: LogIn | undefined,
+): Promise<WireError | LogIn> {
+  const { server } = options;
+  const began = performance.now();
+  let transport = begun?.transport;
+  try {
+    const tls = begun?.tls ?? options.tls();
+    transport ??= await connect(options, tls, learned);
+    const opened = await openStream(transport, options, learned, begun?.login);
+    learned.patience.rewarded();
+    return await followStream(opened, { transport, tls }, options, learned);
+  } catch (error) {
+    learned.patience.failedAfter(performance.now() - began);
+    return await explain(error, transport, server);
+  } finally {
+    learned.pingFactor = factorAfter(transport?.failure, learned.pingFactor);
+    transport?.destroy();
+  }
+}
+
+/** An event stream that was asked for; the principal may still refuse it. */
+interface OpenedStream {
+  readonly call: ClientCall;
+  readonly principal: PrincipalInfo;
+  readonly live: LiveCalls;
+}
+
+/** Asks for the event stream, after logging in unless that is done. */
+async function openStream(
+  transport: GrpcTransport,
+  options: WireClientOptions,
+  learned: Learned,
+  done: LoggedIn | undefined,
+): Promise<OpenedStream> {
+  return inTimeForLogin(transport, options, learned, async () => {
+    const login = done ?? (await logIn(transport, options, learned));
+    const { agent, principalNamespace, version } = login;
+    const principal = { agent, principalNamespace, version };
+    return { call: await login.call(paths.subscribe), principal, live: liveCalls(login) };
+  });
+}
+
+/** Breaks the connection when the principal takes longer for what is done than for a login. */
+async function inTimeForLogin<T>(
+  transport: GrpcTransport,
+  options: WireClientOptions,
+  { patience: { loginMs } }: Learned,
+  what: () => Promise<T>,
+): Promise<T> {
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    transport.destroy();
+  }, loginMs);
+  try {
+    return await what();
+  } catch (error) {
+    if (!isLate) {
+      throw error;
+    }
+    const message = `The principal at ${options.server} did not answer the login within ${loginMs / 1000} s`;
+    throw new WireError('unreachable', message, { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Connects and logs in with our renewed certificate, beside the connection that still stands.
+ * @returns undefined when that does not work now; why is logged
+ */
+async function prepareSuccessor(options: WireClientOptions, learned: Learned): Promise<LogIn | undefined> {
+  const { server, logger } = options;
+  let transport: GrpcTransport | undefined;
+  try {
+    const tls = options.tls();
+    const connected = await connect(options, tls, learned);
+    transport = connected;
+    const login = await inTimeForLogin(connected, options, learned, () => logIn(connected, options, learned));
+    return { transport, tls, login };
+  } catch (error) {
+    const { code, message } = await explain(error, transport, server);
+    transport?.destroy();
+    if (!options.signal.aborted) {
+      logger.warn({ server, code }, `No connection with our renewed client certificate yet: ${message}`);
+    }
+    return undefined;
+  }
+}
+
+function liveCalls(login: LoggedIn): LiveCalls {
+  return {
+    logs: async (handlers) =>
+      openLiveStream(
+        await login.call(paths.streamLogs),
+        { incoming: LogStreamResponse, outgoing: logStreamData },
+        handlers,
+      ),
+    terminal: async (handlers) =>
+      openLiveStream(
+        await login.call(paths.streamTerminal),
+        { incoming: TerminalStreamData, outgoing: TerminalStreamData },
+        handlers,
+      ),
+  };
+}
+
+/**
+ * Hands the stream to the user once the principal has taken it; resolves with how it ended. When our certificate was
+ * renewed, the next connection is made first, and this one ended when we are logged in there: all that is lost is the time
+ * that it takes to open a stream.
+ */
+function followStream(
+  { call, principal, live }: OpenedStream,
+  { transport, tls }: Omit<LogIn, 'login'>,
+  options: WireClientOptions,
+  learned: Learned,
+): Promise<WireError | LogIn> {
+  const { signal, logger, server } = options;
+  const maxMessageBytes = Math.min(options.maxMessageBytes ?? defaultMaxMessageBytes, call.maxMessageBytes);
+  return new Promise<WireError | LogIn>((resolve, reject) => {
+    const stream = new CallEventStream(call, {
+      maxMessageBytes,
+      logger,
+      about: { server },
+      end: () => call.cancel(),
+    });
+    let isTaken = false;
+    const taken = () => {
+      if (isTaken || call.isOver) {
+        return;
+      }
+      isTaken = true;
+      logger.info({ server, ...principal }, 'Connected to the principal');
+      try {
+        stream.attach(options.onConnected(stream, principal, live));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    let timer: NodeJS.Timeout | undefined;
+    let successor: LogIn | undefined;
+    let isPreparing = false;
+    const changeOver = async () => {
+      isPreparing = true;
+      const prepared = await prepareSuccessor(options, learned);
+      isPreparing = false;
+      if (prepared === undefined) {
+        return;
+      }
+      if (call.isOver) {
+        prepared.transport.destroy();
+        return;
+      }
+      successor = prepared;
+      logger.info({ server }, 'Our client certificate was renewed: a new connection takes the place of this one');
+      stream.close();
+    };
+    const certificate = new CertificateWatch(tls, options.tls, () => {
+      if (!isPreparing && successor === undefined) {
+        void changeOver();
+      }
+    });
+    const onAbort = () => stream.close();
+    signal.addEventListener('abort', onAbort, { once: true });
+    call.listen({
+      opened: () => {
+        timer = setTimeout(taken, acceptedAfterMs);
+      },
+      accepted: taken,
+      message: (bytes) => stream.received(bytes),
+      end: (status) => {
+        clearTimeout(timer);
+        certificate.stop();
+        signal.removeEventListener('abort', onAbort);
+        if (successor !== undefined) {
+          stream.finished(undefined);
+          resolve(successor);
+          return;
+        }
+        void endOf(status, transport, server).then((error) => {
+          stream.finished(status === undefined || signal.aborted ? undefined : error);
+          resolve(error);
+        });
+      },
+    });
+  });
+}
+
+async function connect(
+  options: WireClientOptions,
+  tls: ClientTls | 'plaintext',
+  learned: Learned,
+): Promise<GrpcTransport> {
+  const { host, port } = parseServer(options.server);
+  const { transport: kind = 'grpc' } = options;
+  // grpc-go asks for the proxy of https whatever it speaks, Go's HTTP client for that of the scheme.
+  const scheme = kind === 'websocket' && tls === 'plaintext' ? 'http' : 'https';
+  const transport = {
+    host,
+    port,
+    tls,
+    proxy: proxyFromEnvironment(options.environment ?? process.env, { scheme, host, port }),
+    timeoutMs: learned.patience.connectMs,
+    maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
+    compression: options.compression ?? false,
+    keepalive: clientKeepalive(kind, {
+      intervalMs: options.keepalivePingIntervalMs ?? 0,
+      factor: learned.pingFactor,
+    }),
+    signal: options.signal,
+  };
+  const connected = kind === 'websocket' ? webSocketTransport(transport) : await connectGrpc(transport);
+  return options.called === undefined ? connected : observed(connected, (call) => options.called?.(call));
+}
+
+/** Tells of all calls of a transport. */
+function observed(transport: GrpcTransport, called: (call: ObservedCall) => void): GrpcTransport {
+  return {
+    call(path, headers) {
+      const call = transport.call(path, headers);
+      observeCall(call, path, called);
+      return call;
+    },
+    get failure() {
+      return transport.failure;
+    },
+    closed: transport.closed,
+    destroy: () => transport.destroy(),
+  };
+}
+
+function parseServer(server: string): { host: string; port: number } {
+  const [, host = '', port = ''] = /^\[?([^[\]]+)\]?:(\d{1,5})$/.exec(server) ?? [];
+  if (host === '' || Number(port) > 65535) {
+    throw new WireError('unreachable', `"${server}" is no address of the form host:port`);
+  }
+  return { host, port: Number(port) };
+}
+
+async function endOf(status: GrpcError | undefined, transport: GrpcTransport | undefined, server: string) {
+  if (status === undefined) {
+    return new WireError('closed', `The principal at ${server} ended the stream`);
+  }
+  return explain(status, transport, server);
+}
+
+async function explain(error: unknown, transport: GrpcTransport | undefined, server: string): Promise<WireError> {
+  const isLost = error instanceof GrpcError && error.isConnectionLoss;
+  if (isLost && transport !== undefined && transport.failure === undefined) {
+    await Promise.race([transport.closed, sleep(reasonDelayMs)]);
+  }
+  return explainFailure(error, server, transport?.failure);
+}

@@ -1,0 +1,149 @@
+import type { ZodType } from 'zod';
+import { WireError } from '../errors.ts';
+
+const prefix = 'io.argoproj.argocd-agent.event';
+
+/** The type strings of argocd-agent's events. Requests for live resources and logs carry a bare HTTP method instead. */
+export const eventTypes = {
+  ping: `${prefix}.ping`,
+  pong: `${prefix}.pong`,
+  create: `${prefix}.create`,
+  delete: `${prefix}.delete`,
+  specUpdate: `${prefix}.spec-update`,
+  statusUpdate: `${prefix}.status-update`,
+  setOperation: `${prefix}.set-operation`,
+  terminateOperation: `${prefix}.terminate-operation`,
+  processed: `${prefix}.processed`,
+  get: `${prefix}.get`,
+  response: `${prefix}.response`,
+  redisRequest: `${prefix}.redis-request`,
+  redisResponse: `${prefix}.redis-response`,
+  requestSyncedResourceList: `${prefix}.request-synced-resource-list`,
+  responseSyncedResource: `${prefix}.response-synced-resource`,
+  requestUpdate: `${prefix}.request-update`,
+  requestResourceResync: `${prefix}.request-resource-resync`,
+  clusterCacheInfoUpdate: `${prefix}.cluster-cache-info-update`,
+  terminalRequest: `${prefix}.terminal-request`,
+  error: `${prefix}.error`,
+} as const;
+
+/** What an event is about: the CloudEvent's `dataschema`, case-sensitive. */
+export const targets = {
+  application: 'application',
+  appProject: 'appproject',
+  eventProcessed: 'eventProcessed',
+  resource: 'resource',
+  redis: 'redis',
+  resourceResync: 'resourceResync',
+  clusterCacheInfoUpdate: 'clusterCacheInfoUpdate',
+  repository: 'repository',
+  gpgKey: 'gpgkey',
+  containerLog: 'containerlog',
+  heartbeat: 'heartbeat',
+  terminal: 'terminal',
+  applicationSet: 'applicationset',
+} as const;
+
+/** One of the known targets. */
+export type Target = (typeof targets)[keyof typeof targets];
+
+/**
+ * An event of the protocol, decoded.
+ *
+ * `target` is any string here, because an original principal acknowledges events with a target that it does not know:
+ * what to do with one is the receiver's decision.
+ */
+export interface WireEvent {
+  /** Full type string, one of `eventTypes` or an HTTP method. */
+  readonly type: string;
+  readonly target: string;
+  /** `agent://agent-managed` from agents, empty from principals. For logs only. */
+  readonly source: string;
+  /** `<namespace>/<name>` on events about objects. For logs only. */
+  readonly subject?: string;
+  /** Names the resource: events with the same id are delivered in order, one at a time. */
+  readonly resourceId: string;
+  /** Names the event: an acknowledgement is matched by `resourceId` and `eventId`. */
+  readonly eventId: string;
+  /** Every extension attribute that is a string, including `resourceid` and `eventid`. */
+  readonly extensions: Readonly<Record<string, string>>;
+  /** The media type of `data`, absent without data. */
+  readonly contentType?: string;
+  /** Mostly JSON; empty for acknowledgements and heartbeats. */
+  readonly data: Uint8Array;
+}
+
+/** The `source` that every agent writes, whatever its mode (argocd-agent's agent does so). */
+export const agentSource = 'agent://agent-managed';
+
+/** The `source` that a principal writes (argocd-agent's principal leaves it empty). */
+export const principalSource = '';
+
+/**
+ * Whether an event acknowledges another one. Everything else must be acknowledged, heartbeats included: its sender keeps
+ * sending it until then.
+ */
+export function isAcknowledgement(event: WireEvent): boolean {
+  return event.target === targets.eventProcessed;
+}
+
+/** How deep a payload may be nested. Functions that walk through values recursively bear several times as much. */
+const maxDepth = 1_000;
+/** How much of what a payload says goes into an error. */
+const quotedCharacters = 200;
+
+/**
+ * The payload, checked against a schema. Empty data reads as the empty object, as it does for Go peers.
+ *
+ * @throws WireError `invalid-data`, naming the event and what does not fit. It quotes keys, never values: those may be secret
+ */
+export function dataOf<T>(event: WireEvent, schema: ZodType<T>): T {
+  const what = `${event.target} event ${event.type} ${event.eventId}`;
+  const bytes = Buffer.from(event.data.buffer, event.data.byteOffset, event.data.byteLength);
+  if (depthOf(bytes) > maxDepth) {
+    throw new WireError('invalid-data', `The payload of ${what} is nested more than ${maxDepth} deep`);
+  }
+  let value: unknown;
+  try {
+    value = bytes.length === 0 ? {} : JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw new WireError('invalid-data', `The payload of ${what} is not JSON`);
+  }
+  const result = schema.safeParse(value);
+  if (result.success) {
+    return result.data;
+  }
+  const [issue] = result.error.issues;
+  const where = issue === undefined ? '' : `: ${issue.path.join('.') || '(root)'}: ${issue.message}`;
+  const quoted = where.length > quotedCharacters ? `${where.slice(0, quotedCharacters)}…` : where;
+  throw new WireError('invalid-data', `The payload of ${what} does not have the expected form${quoted}`);
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** How deep the objects and lists of a JSON text are nested; any answer for what is no JSON. */
+function depthOf(json: Uint8Array): number {
+  let depth = 0;
+  let deepest = 0;
+  let isText = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (isText) {
+      if (byte === backslash) {
+        at++;
+      } else if (byte === quote) {
+        isText = false;
+      }
+    } else if (byte === quote) {
+      isText = true;
+    }
+    // { and [ are 0x7b and 0x5b, } and ] are 0x7d and 0x5d.
+    else if (byte === 0x7b || byte === 0x5b) {
+      deepest = Math.max(deepest, ++depth);
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth--;
+    }
+  }
+  return deepest;
+}

@@ -1,0 +1,211 @@
+import type { CallObserver } from '../call-observer.ts';
+import { FrameReader, frameMessage, type MessageBytes } from '../frames.ts';
+import { unpack } from '../gunzip.ts';
+import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus, statusOfHttp } from '../status.ts';
+import type { ChannelEnd, ClientChannel } from './client-channel.ts';
+
+/** What the user of a call listens to. */
+export interface ClientCallListener {
+  /** The request is under way, which takes time where every call opens a connection. Called at most once, first. */
+  opened?(): void;
+  /** The server took the call. Some servers say so only with their first message. Called at most once. */
+  accepted?(): void;
+  message(bytes: Uint8Array): void;
+  /** The call is over: undefined when it ended with OK. Called once, nothing follows. */
+  end(error: GrpcError | undefined): void;
+}
+
+/** One gRPC call, on the client's side. */
+export class ClientCall {
+  /** The largest message that the transport can carry, or `Infinity`. */
+  readonly maxMessageBytes: number;
+  readonly #channel: ClientChannel;
+  readonly #gzip: boolean;
+  readonly #maxMessageBytes: number;
+  #reader: FrameReader;
+  #listener: ClientCallListener | undefined;
+  #drained: (() => void) | undefined;
+  #observer: CallObserver | undefined;
+  #status: { readonly code: GrpcStatusCode; readonly details: string } | undefined;
+  #error: Error | undefined;
+  #end: ChannelEnd | undefined;
+  #opened = false;
+  #accepted = false;
+
+  constructor(channel: ClientChannel, options: { readonly gzip: boolean; readonly maxMessageBytes: number }) {
+    this.maxMessageBytes = channel.maxMessageBytes;
+    this.#channel = channel;
+    this.#gzip = options.gzip;
+    this.#maxMessageBytes = options.maxMessageBytes;
+    this.#reader = this.#newReader(false);
+    channel.attach({
+      opened: () => {
+        this.#opened = true;
+        this.#listener?.opened?.();
+      },
+      headers: (status, headers) => this.#respond(status, headers),
+      trailers: (trailers) => this.#takeStatus(trailers),
+      data: (chunk) => this.#receive(chunk),
+      drain: () => this.#drained?.(),
+      closed: (end) => this.#closed(end),
+    });
+  }
+
+  /** Whether the call has ended. */
+  get isOver(): boolean {
+    return this.#end !== undefined;
+  }
+
+  /** Sets the one observer. */
+  observe(observer: CallObserver): void {
+    this.#observer = observer;
+  }
+
+  /** Starts delivering what the server sends. */
+  listen(listener: ClientCallListener): void {
+    this.#listener = listener;
+    this.#channel.read();
+    if (this.#opened) {
+      listener.opened?.();
+    }
+    if (this.#accepted) {
+      listener.accepted?.();
+    }
+    if (this.#end !== undefined) {
+      listener.end(this.#result(this.#end));
+    }
+  }
+
+  /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
+  send(message: MessageBytes): boolean {
+    if (this.isOver || this.#channel.isGone) {
+      return false;
+    }
+    this.#observer?.sent();
+    return this.#channel.write(frameMessage(message, this.#gzip));
+  }
+
+  /** Sets the one listener for "can take more". */
+  onDrain(listener: () => void): void {
+    this.#drained = listener;
+  }
+
+  /** Stops and starts the delivery of messages; the server is slowed down by flow control. */
+  pause(): void {
+    this.#channel.pause();
+  }
+
+  /** See `pause`. */
+  resume(): void {
+    this.#channel.resume();
+  }
+
+  /** Says that nothing more will be sent. */
+  halfClose(): void {
+    this.#channel.halfClose();
+  }
+
+  /** Gives the call up; it ends with `canceled`. */
+  cancel(): void {
+    if (this.isOver) {
+      return;
+    }
+    this.#status ??= { code: grpcStatus.canceled, details: 'the call was given up' };
+    this.#channel.cancel();
+  }
+
+  #newReader(gzip: boolean): FrameReader {
+    return new FrameReader({ maxBytes: this.#maxMessageBytes, gzip });
+  }
+
+  #respond(status: number, headers: Readonly<Record<string, unknown>>): void {
+    if (headers['grpc-encoding'] === 'gzip') {
+      this.#reader = this.#newReader(true);
+    }
+    if (headers['grpc-status'] !== undefined) {
+      this.#takeStatus(headers);
+    } else if (status !== 200) {
+      this.#status ??= { code: statusOfHttp(status), details: `the server answered with HTTP status ${status}` };
+    } else {
+      this.#accepted = true;
+      this.#listener?.accepted?.();
+    }
+  }
+
+  #takeStatus(headers: Readonly<Record<string, unknown>>): void {
+    const code = headers['grpc-status'];
+    const message = headers['grpc-message'];
+    if (typeof code !== 'string') {
+      return;
+    }
+    this.#status ??= { code: parseStatus(code), details: typeof message === 'string' ? decodeMessage(message) : '' };
+  }
+
+  #receive(chunk: Buffer): void {
+    if (this.isOver || this.#status?.code === grpcStatus.canceled) {
+      return;
+    }
+    try {
+      for (const { payload, isCompressed } of this.#reader.push(chunk)) {
+        this.#observer?.received();
+        this.#listener?.message(isCompressed ? unpack(payload, this.#maxMessageBytes) : payload);
+      }
+    } catch (error) {
+      const { code, details } =
+        error instanceof GrpcError ? error : new GrpcError(grpcStatus.internal, 'receiving a message failed');
+      this.#status = { code, details };
+      this.#error = error instanceof Error ? error : undefined;
+      this.#channel.cancel();
+    }
+  }
+
+  #closed(end: ChannelEnd): void {
+    if (this.#end !== undefined) {
+      return;
+    }
+    this.#end = end;
+    const result = this.#result(end);
+    this.#observer?.over(result?.code ?? grpcStatus.ok);
+    this.#listener?.end(result);
+  }
+
+  #result(end: ChannelEnd): GrpcError | undefined {
+    const cause = this.#error ?? end.cause;
+    if (this.#status === undefined) {
+      return new GrpcError(end.code, end.details, { cause, isConnectionLoss: end.code === grpcStatus.unavailable });
+    }
+    if (this.#status.code === grpcStatus.ok) {
+      return undefined;
+    }
+    return new GrpcError(this.#status.code, this.#status.details, { cause });
+  }
+}
+
+/** Runs a unary call to its end. @throws GrpcError */
+export function callUnary(call: ClientCall, request: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    let response: Uint8Array | undefined;
+    const onAbort = () => call.cancel();
+    signal.addEventListener('abort', onAbort, { once: true });
+    call.listen({
+      message(bytes) {
+        response ??= bytes;
+      },
+      end(error) {
+        signal.removeEventListener('abort', onAbort);
+        if (error !== undefined) {
+          reject(error);
+        } else if (response === undefined) {
+          reject(new GrpcError(grpcStatus.internal, 'the server sent no answer'));
+        } else {
+          resolve(response);
+        }
+      },
+    });
+    call.send(request);
+    call.halfClose();
+    if (signal.aborted) {
+      onAbort();
+    }
+  });
+}

@@ -1,0 +1,106 @@
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import type { ClientTls } from '../../tls.ts';
+import { connectThroughProxy } from './proxy.ts';
+
+/** When the kernel starts probing an idle TCP connection; ten lost probes, one a second, end it. */
+const tcpKeepaliveMs = 10_000;
+
+/** Where to, how, and for how long to try. */
+export interface SocketOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly tls: ClientTls | 'plaintext';
+  /** What to agree on with the server (ALPN); refused when the server speaks nothing of it. */
+  readonly protocol: 'h2' | 'http/1.1';
+  /** The HTTP proxy to go through. */
+  readonly proxy: URL | undefined;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Opens a connection, through a proxy and with TLS if asked for.
+ * @throws the error of the TCP connection, the proxy (code `ERR_PROXY`) or the TLS handshake
+ */
+export async function openSocket(options: SocketOptions): Promise<Socket> {
+  const { host, port, tls, proxy, signal, timeoutMs, protocol } = options;
+  signal.throwIfAborted();
+  const abort = new AbortController();
+  const onAbort = () => abort.abort(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  const timer = setTimeout(() => abort.abort(timeout(host, port, timeoutMs)), timeoutMs);
+  try {
+    const target = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepaliveMs };
+    const tcp =
+      proxy === undefined
+        ? await settled(connectTcp(target), 'connect', abort.signal)
+        : await connectThroughProxy(proxy, { host, port }, abort.signal);
+    tcp.setNoDelay(true).setKeepAlive(true, tcpKeepaliveMs);
+    if (tls === 'plaintext') {
+      return tcp;
+    }
+    const socket = await settled(startTls(tcp, host, tls, protocol), 'secureConnect', abort.signal);
+    if (protocol === 'h2' && socket.alpnProtocol !== 'h2') {
+      socket.destroy();
+      throw Object.assign(new Error('the server does not speak HTTP/2 (ALPN h2)'), { code: 'ERR_ALPN' });
+    }
+    return socket;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+function startTls(socket: Socket, host: string, tls: ClientTls, protocol: string): TLSSocket {
+  return connectTls({
+    socket,
+    host,
+    ALPNProtocols: [protocol],
+    ...(isIP(host) === 0 ? { servername: host } : undefined),
+    ...(tls.ca === undefined ? undefined : { ca: tls.ca }),
+    ...(tls.cert === undefined ? undefined : { cert: tls.cert }),
+    ...(tls.key === undefined ? undefined : { key: tls.key }),
+    rejectUnauthorized: tls.insecure !== true,
+    minVersion: tls.minVersion ?? 'TLSv1.2',
+    ...(tls.maxVersion === undefined ? undefined : { maxVersion: tls.maxVersion }),
+    ...(tls.ciphers === undefined ? undefined : { ciphers: tls.ciphers }),
+  });
+}
+
+/** Waits for `event`; a socket that fails, or is not ready when `signal` aborts, is destroyed. */
+async function settled<S extends Socket>(
+  socket: S,
+  event: 'connect' | 'secureConnect',
+  signal: AbortSignal,
+): Promise<S> {
+  await new Promise<void>((resolve, reject) => {
+    const give = (error?: Error) => {
+      signal.removeEventListener('abort', onAbort);
+      socket.off('error', give);
+      socket.off('close', onClose);
+      // Errors from now on are those of whoever gets the socket; none may go unheard.
+      socket.on('error', () => undefined);
+      if (error === undefined) {
+        resolve();
+      } else {
+        socket.destroy();
+        reject(error);
+      }
+    };
+    const onAbort = () => give(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
+    const onClose = () => give(Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' }));
+    signal.addEventListener('abort', onAbort, { once: true });
+    socket.once('error', give);
+    socket.once('close', onClose);
+    socket.once(event, () => give());
+    if (signal.aborted) {
+      onAbort();
+    }
+  });
+  return socket;
+}
+
+function timeout(host: string, port: number, timeoutMs: number): Error {
+  return Object.assign(new Error(`no connection to ${host}:${port} within ${timeoutMs} ms`), { code: 'ETIMEDOUT' });
+}

@@ -1,0 +1,87 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { metadataFrame } from '../websocket-frames.ts';
+import type { ChannelListener, ServerChannel } from './server-channel.ts';
+
+/** How long a client may go on sending after its call has ended. */
+const lingerMs = 1000;
+
+/**
+ * A call over a request of HTTP/1.1: the frames are the bodies, the status comes in trailers after a chunked response. As
+ * gRPC-Web, for clients that cannot read trailers, the status is a last frame of the body.
+ */
+export class Http1ServerChannel implements ServerChannel {
+  readonly path: string;
+  readonly maxMessageBytes = Number.POSITIVE_INFINITY;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #isWeb: boolean;
+
+  constructor(request: IncomingMessage, response: ServerResponse, options: { readonly isWeb: boolean }) {
+    this.path = (request.url ?? '').replace(/\?.*/, '');
+    this.#request = request;
+    this.#response = response;
+    this.#isWeb = options.isWeb;
+    request.on('error', () => undefined);
+    response.on('error', () => undefined);
+  }
+
+  get isGone(): boolean {
+    return this.#response.destroyed || this.#response.writableEnded;
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.headersDistinct[name]?.[0];
+  }
+
+  onGone(listener: () => void): void {
+    this.#request.on('aborted', listener);
+    this.#response.on('close', listener);
+  }
+
+  read(listener: ChannelListener): void {
+    this.#response.on('drain', () => listener.drain());
+    this.#request.on('data', (chunk: Buffer) => listener.data(chunk));
+    this.#request.on('end', () => listener.end());
+  }
+
+  pause(): void {
+    this.#request.pause();
+  }
+
+  resume(): void {
+    this.#request.resume();
+  }
+
+  respond(headers: Readonly<Record<string, string>>): void {
+    this.#response.writeHead(200, {
+      ...headers,
+      ...(this.#isWeb ? { 'content-type': 'application/grpc-web+proto' } : { trailer: 'Grpc-Status, Grpc-Message' }),
+      // A request without an end cannot be followed by another one.
+      ...(this.#request.complete ? undefined : { connection: 'close' }),
+    });
+    this.#response.flushHeaders();
+  }
+
+  write(frame: Buffer): boolean {
+    return this.#response.write(frame);
+  }
+
+  finish(trailers: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> | undefined): void {
+    if (headers !== undefined) {
+      this.respond(headers);
+    }
+    if (this.#isWeb) {
+      this.#response.end(metadataFrame(trailers));
+    } else {
+      this.#response.addTrailers(trailers);
+      this.#response.end();
+    }
+    const { socket } = this.#request;
+    this.#request.resume();
+    if (this.#request.complete) {
+      return;
+    }
+    const linger = setTimeout(() => socket.destroy(), lingerMs).unref();
+    this.#request.once('close', () => clearTimeout(linger));
+  }
+}

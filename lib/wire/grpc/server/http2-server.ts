@@ -1,0 +1,204 @@
+import {
+  constants,
+  type IncomingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { Socket } from 'node:net';
+import type { WireLogger } from '../../streams/stream.ts';
+import { type KeepaliveTiming, watchSession } from '../keepalive.ts';
+import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from '../windows.ts';
+import { describePeer, Idleness, type ServerConnection } from './connection.ts';
+import { watchPings } from './ping-policy.ts';
+import type { Reception } from './receive-budget.ts';
+import { ServerCall } from './server-call.ts';
+import type { ChannelListener, ServerChannel } from './server-channel.ts';
+
+/** Calls that a client may have open at once: its events, its renewals, and live logs and terminals of many users. */
+const maxConcurrentStreams = 1_000;
+/** The same before anybody has proved who it is: enough to log in. Every call may cost as much memory as its headers. */
+const maxConcurrentStreamsOfStrangers = 8;
+/** Headers of a request: a token and what proxies add. */
+const maxHeaderListBytes = 32 * 1024;
+/** How long a connection that is asked to end may take. */
+const shutdownGraceMs = 1000;
+/** How long a client may go on sending after its call has ended. */
+const lingerMs = 1000;
+
+/** A connection that speaks HTTP/2. */
+export interface Http2Connection {
+  /** Ends it when its calls have ended. */
+  close(): void;
+}
+
+/** Serves the calls of one connection; `serve` is told of every one. */
+export function serveHttp2(
+  socket: Socket,
+  options: {
+    readonly keepalive: KeepaliveTiming;
+    /** Shortest allowed time between pings of the client (`--keepalive-min-interval`); undefined for our own default. */
+    readonly minPingIntervalMs: number | undefined;
+    readonly idleMs: number;
+    readonly reception: Reception;
+    readonly logger: WireLogger;
+    /** A call has come in. */
+    called(): void;
+    /** Somebody who may be here uses the connection. */
+    trusted(): void;
+    serve(call: ServerCall, connection: ServerConnection): void;
+  },
+): Http2Connection {
+  const { logger } = options;
+  const session = performServerHandshake(socket, {
+    settings: {
+      initialWindowSize: streamWindowBytes,
+      maxConcurrentStreams: maxConcurrentStreamsOfStrangers,
+      maxHeaderListSize: maxHeaderListBytes,
+    },
+    maxSessionMemory: sessionMemoryMegabytes,
+  });
+  let isTrusted = false;
+  const connection: ServerConnection = {
+    ...describePeer(socket),
+    isShared: true,
+    trust() {
+      if (isTrusted || session.destroyed) {
+        return;
+      }
+      isTrusted = true;
+      // What strangers may send ahead stays at the small default of HTTP/2.
+      session.setLocalWindowSize(connectionWindowBytes);
+      session.settings({ maxConcurrentStreams });
+      options.trusted();
+    },
+  };
+  const about = { peer: connection.address };
+  const stopWatching = watchSession(session, options.keepalive, () =>
+    logger.warn(about, 'A connection does not answer any more and is cut off'),
+  );
+  const pings = watchPings(session, options.minPingIntervalMs, () =>
+    logger.warn(
+      { ...about, hint: "Raise the agent's --keep-alive-ping-interval, or lower --keepalive-min-interval." },
+      'A client pings too often and is cut off',
+    ),
+  );
+  const idleness = new Idleness(options.idleMs, () => closeInTime(session));
+  session.on('error', (error) => logger.debug({ ...about, err: error }, 'A connection broke'));
+  session.on('close', () => {
+    stopWatching();
+    idleness.stop();
+  });
+  session.on('stream', (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => {
+    options.called();
+    idleness.callBegan();
+    stream.once('close', () => idleness.callEnded());
+    const channel = new Http2ServerChannel(stream, headers, pings.written);
+    if (isGrpc(headers)) {
+      options.serve(new ServerCall(channel, options.reception), connection);
+    } else {
+      channel.refuseContent();
+    }
+  });
+  return { close: () => session.close() };
+}
+
+function closeInTime(session: ServerHttp2Session): void {
+  session.close();
+  // A client that does not even finish the greeting of HTTP/2 does not take part in an orderly end either.
+  setTimeout(() => session.destroy(), shutdownGraceMs).unref();
+}
+
+function isGrpc(headers: IncomingHttpHeaders): boolean {
+  const type = headers['content-type'];
+  return headers[':method'] === 'POST' && /^application\/grpc(\+proto)?($|;)/.test(type ?? '');
+}
+
+/** A call over a stream of HTTP/2. */
+class Http2ServerChannel implements ServerChannel {
+  readonly path: string;
+  readonly maxMessageBytes = Number.POSITIVE_INFINITY;
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #written: () => void;
+
+  /** @param written is told whenever something is sent */
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, written: () => void) {
+    this.path = headers[':path'] ?? '';
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#written = written;
+    // Until somebody listens: a stream may be reset at any moment.
+    stream.on('error', () => undefined);
+  }
+
+  /** Whether the stream cannot be written to any more; Node throws then. A stream is closed before it is destroyed. */
+  get isGone(): boolean {
+    return this.#stream.closed || this.#stream.destroyed;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#headers[name];
+    return Array.isArray(value) ? value[0] : value;
+  }
+
+  onGone(listener: () => void): void {
+    // A reset by the peer arrives as one or more of these.
+    for (const event of ['aborted', 'error', 'close']) {
+      this.#stream.on(event, listener);
+    }
+  }
+
+  read(listener: ChannelListener): void {
+    this.#stream.on('drain', () => listener.drain());
+    this.#stream.on('data', (chunk: Buffer) => listener.data(chunk));
+    this.#stream.on('end', () => listener.end());
+    // Node tells of the end of an empty request at once, before anybody listens.
+    if (this.#stream.readableEnded) {
+      queueMicrotask(() => listener.end());
+    }
+  }
+
+  pause(): void {
+    this.#stream.pause();
+  }
+
+  resume(): void {
+    this.#stream.resume();
+  }
+
+  respond(headers: Readonly<Record<string, string>>): void {
+    this.#written();
+    this.#stream.respond({ ':status': 200, ...headers }, { waitForTrailers: true });
+  }
+
+  write(frame: Buffer): boolean {
+    this.#written();
+    return this.#stream.write(frame);
+  }
+
+  finish(trailers: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> | undefined): void {
+    this.#written();
+    const stream = this.#stream;
+    if (headers === undefined) {
+      stream.once('wantTrailers', () => {
+        if (!this.isGone) {
+          stream.sendTrailers(trailers);
+        }
+      });
+      stream.end();
+    } else {
+      stream.respond({ ':status': 200, ...headers, ...trailers }, { endStream: true });
+    }
+    stream.resume();
+    const linger = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs).unref();
+    stream.once('close', () => clearTimeout(linger));
+  }
+
+  /** Answers a request that is not for gRPC, with the HTTP status that gRPC asks for. */
+  refuseContent(): void {
+    if (!this.isGone) {
+      this.#stream.respond({ ':status': 415 }, { endStream: true });
+    }
+  }
+}

@@ -1,0 +1,194 @@
+import type { CallObserver } from '../call-observer.ts';
+import { frameMessage } from '../frames.ts';
+import { encodeMessage, GrpcError, type GrpcStatusCode, grpcStatus } from '../status.ts';
+import { MessageReader } from './message-reader.ts';
+import type { Reception } from './receive-budget.ts';
+import type { ServerChannel } from './server-channel.ts';
+
+const contentType = 'application/grpc';
+const acceptedEncodings = 'identity,gzip';
+
+/** What the implementation of a method listens to. All are called synchronously while bytes arrive. */
+export interface CallListener {
+  message(bytes: Uint8Array): void;
+  /** The client sent what is no gRPC message, or a message over the limit. The listener ends the call, as fits its method. */
+  unreadable(error: GrpcError): void;
+  /** The client will send nothing more. */
+  halfClose(): void;
+  /** The call is over for whatever reason, ours included. Called once, nothing follows. */
+  end(): void;
+}
+
+/** One gRPC call, on the server's side. */
+export class ServerCall {
+  /** Full method path, for example `/eventstreamapi.EventStream/Subscribe`. */
+  readonly path: string;
+  /** The largest message that the transport can carry, or `Infinity`. */
+  readonly maxMessageBytes: number;
+  readonly #channel: ServerChannel;
+  readonly #reception: Reception;
+  readonly #gzip: boolean;
+  #reader: MessageReader | undefined;
+  #isPaused = false;
+  #listener: CallListener | undefined;
+  #drained: (() => void) | undefined;
+  #responded = false;
+  #finished = false;
+  #ended = false;
+  #code: GrpcStatusCode = grpcStatus.canceled;
+  #observer: CallObserver | undefined;
+
+  constructor(channel: ServerChannel, reception: Reception) {
+    this.path = channel.path;
+    this.maxMessageBytes = channel.maxMessageBytes;
+    this.#channel = channel;
+    this.#reception = reception;
+    this.#gzip = channel.header('grpc-encoding') === 'gzip';
+    // A paused channel does not close before it is read to its end.
+    channel.onGone(() => this.#over());
+  }
+
+  /** The first value of a request header. */
+  header(name: string): string | undefined {
+    return this.#channel.header(name.toLowerCase());
+  }
+
+  /** Whether the call has ended, or its status is on the way. */
+  get isOver(): boolean {
+    return this.#finished || this.#ended;
+  }
+
+  /** Starts delivering what the client sends. At most `maxMessageBytes` of it, and a little, are kept in memory. */
+  listen(listener: CallListener, options: { readonly maxMessageBytes: number }): void {
+    this.#listener = listener;
+    if (this.#ended) {
+      listener.end();
+      return;
+    }
+    const reader = new MessageReader(
+      {
+        message: (bytes) => {
+          this.#observer?.received();
+          listener.message(bytes);
+        },
+        unreadable: (error) => {
+          if (error instanceof GrpcError) {
+            listener.unreadable(error);
+          } else {
+            this.fail(error);
+          }
+        },
+        halfClose: () => listener.halfClose(),
+        flow: () => this.#flow(),
+        isOver: () => this.isOver,
+      },
+      { maxBytes: options.maxMessageBytes, gzip: this.#gzip, reception: this.#reception },
+    );
+    this.#reader = reader;
+    this.#channel.read(
+      {
+        data: (chunk) => reader.push(chunk),
+        end: () => reader.end(),
+        unreadable: (error) => reader.refuse(error),
+        partial: (bytes) => reader.partial(bytes),
+        drain: () => this.#drained?.(),
+      },
+      options.maxMessageBytes,
+    );
+  }
+
+  /** Answers with headers now, so that the client knows that the call was accepted. */
+  accept(): void {
+    if (this.#responded || this.isOver || this.#channel.isGone) {
+      return;
+    }
+    this.#responded = true;
+    this.#channel.respond(this.#headers());
+  }
+
+  /** Sends one message; false when the connection is full, or the call over (then nothing is sent). */
+  send(message: Uint8Array): boolean {
+    if (this.isOver || this.#channel.isGone) {
+      return false;
+    }
+    this.accept();
+    this.#observer?.sent();
+    return this.#channel.write(frameMessage(message, this.#gzip));
+  }
+
+  /** Sets the one listener for "can take more". */
+  onDrain(listener: () => void): void {
+    this.#drained = listener;
+  }
+
+  /** Sets the one observer. */
+  observe(observer: CallObserver): void {
+    this.#observer = observer;
+  }
+
+  /** Stops and starts the delivery of messages; the client is slowed down by flow control. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#flow();
+  }
+
+  /** See `pause`. */
+  resume(): void {
+    this.#isPaused = false;
+    this.#flow();
+  }
+
+  /** Ends the call with a status. Repeating it does nothing. */
+  finish(code: GrpcStatusCode = grpcStatus.ok, details = ''): void {
+    if (this.isOver) {
+      return;
+    }
+    this.#finished = true;
+    this.#code = code;
+    if (!this.#channel.isGone) {
+      const trailers = {
+        'grpc-status': String(code),
+        ...(details === '' ? undefined : { 'grpc-message': encodeMessage(details) }),
+      };
+      this.#channel.finish(trailers, this.#responded ? undefined : { 'content-type': contentType });
+    }
+    this.#over();
+  }
+
+  /** Ends the call with the status of an error; one that is no GrpcError becomes `internal` without its text. */
+  fail(error: unknown): void {
+    if (error instanceof GrpcError) {
+      this.finish(error.code, error.details);
+    } else {
+      this.finish(grpcStatus.internal, 'internal server error');
+    }
+  }
+
+  #headers(): Record<string, string> {
+    return {
+      'content-type': contentType,
+      'grpc-accept-encoding': acceptedEncodings,
+      ...(this.#gzip ? { 'grpc-encoding': 'gzip' } : undefined),
+    };
+  }
+
+  #flow(): void {
+    if (this.#isPaused || this.#reader?.isBusy) {
+      this.#channel.pause();
+    } else {
+      this.#channel.resume();
+    }
+  }
+
+  #over(): void {
+    if (this.#ended) {
+      return;
+    }
+    this.#ended = true;
+    this.#reader?.close();
+    // A paused channel would keep what it holds for ever.
+    this.#channel.resume();
+    this.#listener?.end();
+    this.#observer?.over(this.#code);
+  }
+}

@@ -1,0 +1,108 @@
+import type { WireLogger } from '../../streams/stream.ts';
+import type { ServerTls } from '../../tls.ts';
+import type { KeepaliveTiming } from '../keepalive.ts';
+import { grpcStatus } from '../status.ts';
+import type { ServerConnection } from './connection.ts';
+import type { ConnectionLimits } from './connection-rate.ts';
+import { createHttp1Server } from './http1-server.ts';
+import { type Http2Connection, serveHttp2 } from './http2-server.ts';
+import { type DoorRefusal, openDoor } from './listener.ts';
+import { Reception } from './receive-budget.ts';
+import type { ServerCall } from './server-call.ts';
+
+export type { ServerConnection } from './connection.ts';
+
+const shutdownGraceMs = 1000;
+
+/** A listening gRPC server. */
+export interface GrpcListener {
+  readonly port: number;
+  /** Handshakes from now on use the new material, connections stay. Throws when it is unusable. */
+  setTls(tls: ServerTls): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves gRPC over HTTP/2, with TLS or in plaintext with prior knowledge (h2c); on the same port, if asked for, also over
+ * HTTP/1.1 and WebSocket. The connection of a client whose certificate does not hold is marked with `certificateProblem`,
+ * so that `serve` can answer with the reason.
+ */
+export async function listenGrpc(options: {
+  readonly address?: string;
+  readonly port: number;
+  readonly tls: ServerTls | 'plaintext';
+  /** Whether HTTP/1.1 and WebSocket are served too. */
+  readonly http1: boolean;
+  readonly keepalive: KeepaliveTiming;
+  /** Shortest allowed time between pings of a client; undefined for our own default. */
+  readonly minPingIntervalMs: number | undefined;
+  /** How long a connection may stay open without a call. */
+  readonly idleMs: number;
+  readonly limits: ConnectionLimits;
+  /** What of messages that have not all come may be in memory, on all connections together. */
+  readonly maxReceivingBytes: number;
+  readonly logger: WireLogger;
+  /** A connection was not taken. */
+  refused(reason: DoorRefusal, peer: { readonly address: string }): void;
+  /** Called for every call; nothing of its request is read before `ServerCall.listen`. */
+  serve(call: ServerCall, connection: ServerConnection): void;
+}): Promise<GrpcListener> {
+  const { keepalive, idleMs, logger } = options;
+  const serve = (call: ServerCall, connection: ServerConnection) => {
+    const encoding = call.header('grpc-encoding') ?? 'identity';
+    if (encoding === 'identity' || encoding === 'gzip') {
+      options.serve(call, connection);
+    } else {
+      call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
+    }
+  };
+  const reception = new Reception(options.maxReceivingBytes);
+  const http2Connections = new Set<Http2Connection>();
+  let isClosing = false;
+  const http1Server = createHttp1Server({
+    keepalive,
+    idleMs,
+    reception,
+    logger,
+    called: (socket) => door.called(socket),
+    trusted: (socket) => door.trusted(socket),
+    serve,
+  });
+  const door = await openDoor({
+    ...options,
+    enter(socket, version) {
+      if (isClosing) {
+        socket.destroy();
+        return;
+      }
+      if (version === 'http/1.1') {
+        http1Server.take(socket);
+        return;
+      }
+      const connection = serveHttp2(socket, {
+        ...options,
+        reception,
+        called: () => door.called(socket),
+        trusted: () => door.trusted(socket),
+        serve,
+      });
+      http2Connections.add(connection);
+      socket.once('close', () => http2Connections.delete(connection));
+    },
+  });
+  return {
+    port: door.port,
+    setTls: (tls) => door.setTls(tls),
+    async close() {
+      isClosing = true;
+      const closed = door.close();
+      for (const connection of http2Connections) {
+        connection.close();
+      }
+      http1Server.closeIdle();
+      const force = setTimeout(() => door.destroyAll(), shutdownGraceMs);
+      await closed;
+      clearTimeout(force);
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import type { CallListener, ServerCall } from './grpc/server/server-call.ts';
+import { GrpcError, grpcStatus } from './grpc/status.ts';
+
+/** The method paths that a principal serves to agents. */
+export const paths = {
+  authenticate: '/authapi.Authentication/Authenticate',
+  refreshToken: '/authapi.Authentication/RefreshToken',
+  version: '/versionapi.Version/Version',
+  subscribe: '/eventstreamapi.EventStream/Subscribe',
+  push: '/eventstreamapi.EventStream/Push',
+  ping: '/eventstreamapi.EventStream/Ping',
+  streamLogs: '/principal.apis.logstreamapi.LogStreamService/StreamLogs',
+  streamTerminal: '/terminalstreamapi.TerminalStreamService/StreamTerminal',
+} as const;
+
+/** Runs a unary method: one request of bounded size and within a bounded time, one answer or error. */
+export function collectUnary(
+  call: ServerCall,
+  limits: { readonly maxBytes: number; readonly timeoutMs: number },
+  answer: (request: Uint8Array) => Promise<Uint8Array>,
+): void {
+  let request: Uint8Array | undefined;
+  const timer = setTimeout(() => {
+    call.finish(grpcStatus.deadlineExceeded, `the request did not come within ${limits.timeoutMs} ms`);
+  }, limits.timeoutMs).unref();
+  const listener: CallListener = {
+    message(bytes) {
+      if (request !== undefined) {
+        call.finish(grpcStatus.internal, 'the request has more than one message');
+      } else {
+        request = bytes;
+      }
+    },
+    unreadable: (error) => call.fail(error),
+    halfClose() {
+      clearTimeout(timer);
+      if (request === undefined) {
+        call.finish(grpcStatus.internal, 'the request has no message');
+      } else {
+        runUnary(call, request, answer);
+      }
+    },
+    end: () => clearTimeout(timer),
+  };
+  call.listen(listener, { maxMessageBytes: limits.maxBytes });
+}
+
+function runUnary(call: ServerCall, request: Uint8Array, answer: (request: Uint8Array) => Promise<Uint8Array>): void {
+  answer(request).then(
+    (response) => {
+      call.send(response);
+      call.finish();
+    },
+    (error: unknown) => {
+      // What protobuf says about a broken request is for its sender.
+      call.fail(error instanceof GrpcError ? error : new GrpcError(grpcStatus.internal, 'the request cannot be read'));
+    },
+  );
+}

@@ -1,0 +1,141 @@
+import {
+  AuthRequest as AuthRequestMessage,
+  AuthResponse,
+  RefreshTokenRequest,
+} from '../../../proto/gen/authapi/auth.ts';
+import {
+  type AgentIdentity,
+  AuthError,
+  type AuthRequest,
+  commonNameOf,
+  isAgentMode,
+  type PeerInfo,
+} from '../../auth/index.ts';
+import type { ServerCall } from '../grpc/server/server-call.ts';
+import { GrpcError, grpcStatus } from '../grpc/status.ts';
+import { paths } from '../methods.ts';
+import type { WireServerOptions } from './server-options.ts';
+
+/** What strangers call and name, as far as it goes into the log. */
+const loggedCharacters = 100;
+
+/** Texts that argocd-agent's principal answers with; agents and people know them. */
+const answers = {
+  authenticationFailed: 'authentication failed',
+  invalidAuthenticationData: 'invalid authentication data',
+  versionRequired: 'agent version is required',
+  tooManyLogins: 'too many logins at once',
+} as const;
+
+/** Decides who may come in: logins, renewals of tokens, and calls that carry one. */
+export class Gatekeeper {
+  readonly #options: WireServerOptions;
+
+  constructor(options: WireServerOptions) {
+    this.#options = options;
+  }
+
+  /** Answers a login (protobuf in, protobuf out). @throws GrpcError */
+  async authenticate(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
+    const { logger, tokens, version, principalNamespace } = this.#options;
+    const message = AuthRequestMessage.decode(bytes);
+    const { mode } = message;
+    if (!isAgentMode(mode)) {
+      throw new GrpcError(grpcStatus.unknown, `unknown agent mode: ${mode.slice(0, 64)}`);
+    }
+    const request: AuthRequest = { ...message, mode };
+    const about = { peer: peer.address, method: shortened(message.method), mode, version: shortened(message.version) };
+    let agent: string;
+    try {
+      agent = await this.#options.authenticate(request, peer);
+    } catch (error) {
+      throw this.#refusal(error, peer, about, answers.authenticationFailed);
+    }
+    if (message.version === '') {
+      throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
+    }
+    const identity: AgentIdentity = { agent, mode };
+    try {
+      await this.#options.authorize?.(identity, peer);
+      await this.#options.authenticated?.(identity, request, peer);
+    } catch (error) {
+      throw this.#refusal(error, peer, { ...about, agent }, answers.authenticationFailed);
+    }
+    const pair = await tokens.issue(identity);
+    logger.info({ ...about, agent }, 'An agent has logged in');
+    return AuthResponse.encode({ ...pair, version, principalNamespace }).finish();
+  }
+
+  /** Answers a renewal of an access token. @throws GrpcError */
+  async refreshToken(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
+    const { tokens } = this.#options;
+    const { refreshToken } = RefreshTokenRequest.decode(bytes);
+    try {
+      const pair = await tokens.refresh(refreshToken, (identity) => this.#options.authorize?.(identity, peer));
+      return AuthResponse.encode(
+        AuthResponse.fromPartial({ accessToken: pair.accessToken, refreshToken: pair.refreshToken ?? '' }),
+      ).finish();
+    } catch (error) {
+      throw this.#refusal(error, peer, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
+    }
+  }
+
+  /** Who makes a call: the checks that argocd-agent's principal makes, in its order. @throws GrpcError */
+  async identify(call: ServerCall, peer: PeerInfo): Promise<AgentIdentity> {
+    const { tokens, principalNamespace, matchCertificateSubject } = this.#options;
+    try {
+      const token = call.header('authorization');
+      if (!token) {
+        throw new AuthError('bad-token', 'The call carries no token');
+      }
+      const identity = await tokens.verifyAccess(token);
+      const { agent } = identity;
+      if (agent === principalNamespace) {
+        throw new AuthError('bad-name', `The agent is named like the principal's namespace, ${agent}`, { agent });
+      }
+      if (matchCertificateSubject && peer.encrypted) {
+        const name = peer.certificate === undefined ? undefined : commonNameOf(peer.certificate);
+        if (name !== agent) {
+          throw new AuthError(
+            'wrong-certificate',
+            `The token is of agent ${agent}, the client certificate of ${name === undefined ? 'nobody' : `"${name}"`}`,
+            { agent },
+          );
+        }
+      }
+      await this.#options.authorize?.(identity, peer);
+      return identity;
+    } catch (error) {
+      throw this.#refusal(error, peer, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
+    }
+  }
+
+  /** Tells the log why, and the agent only that. */
+  #refusal(error: unknown, peer: PeerInfo, about: object, answer: string): GrpcError {
+    if (error instanceof AuthError) {
+      const { agent, code, hint } = error;
+      const known = {
+        ...(agent === undefined ? undefined : { agent }),
+        code,
+        ...(hint === undefined ? undefined : { hint }),
+      };
+      this.#options.logger.warn({ ...about, ...known }, `An agent is refused: ${error.message}`);
+      this.#options.refused?.(code, peer);
+      if (code === 'too-many-logins') {
+        return new GrpcError(grpcStatus.unavailable, answers.tooManyLogins);
+      }
+      const reason = error.answer === undefined ? '' : `: ${error.answer}`;
+      return new GrpcError(grpcStatus.unauthenticated, `${answer}${reason}`);
+    }
+    if (error instanceof GrpcError) {
+      return error;
+    }
+    this.#options.logger.error({ ...about, err: error }, 'Checking an agent failed');
+    return new GrpcError(grpcStatus.unavailable, 'the principal cannot check credentials now');
+  }
+}
+
+/** A text of a stranger's, short enough for the log. */
+export function shortened(text: string): string {
+  return text.length <= loggedCharacters ? text : `${text.slice(0, loggedCharacters)}…`;
+}

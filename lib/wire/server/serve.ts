@@ -1,0 +1,340 @@
+import type { X509Certificate } from 'node:crypto';
+import { PushSummary } from '../../../proto/gen/eventstreamapi/eventstream.ts';
+import { VersionResponse } from '../../../proto/gen/versionapi/version.ts';
+import type { AgentIdentity, PeerInfo } from '../../auth/index.ts';
+import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
+import { listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
+import type { ServerCall } from '../grpc/server/server-call.ts';
+import { GrpcError, grpcStatus } from '../grpc/status.ts';
+import { collectUnary, paths } from '../methods.ts';
+import { observeCall } from '../observe.ts';
+import { CallEventStream } from '../streams/event-stream.ts';
+import { LogStreamResponse, serveLiveStream, TerminalStreamData } from '../streams/live-streams.ts';
+import { logStreamData } from '../streams/log-stream-data.ts';
+import { defaultMaxMessageBytes } from '../streams/stream.ts';
+import { Gatekeeper, shortened } from './auth-calls.ts';
+import type { Session, WireServer, WireServerOptions } from './server-options.ts';
+
+const defaultKeepalive = { intervalMs: 15_000, timeoutMs: 10_000 };
+const defaultPatience = { requestMs: 15_000, idleMs: 60_000 };
+/** Requests of unary calls are small: credentials and tokens. */
+const maxCredentialsBytes = 64 * 1024;
+
+const certificateHint =
+  "It needs a certificate that is in force and of a CA in the principal's bundle (--tls-ca-secret-name, --root-ca-path).";
+
+/**
+ * Serves agents: login, version, event streams, over HTTP/2 and, if asked for, over HTTP/1.1 and WebSocket.
+ *
+ * The checks and answers are those of argocd-agent's principal, with these differences, which its agents do not notice:
+ * agents of any version are taken; a bad client certificate is answered with a reason; a newer stream of an agent ends
+ * the older one; a message that is no event is left out instead of ending the stream.
+ *
+ * A stream may outlive the client certificate that its connection was opened with, as with argocd-agent's principal, whose
+ * agents do not look for a new one; no further call is taken over such a connection. A certificate that must not count any
+ * more at once belongs on the blocklist.
+ *
+ * @throws when the port cannot be taken or the TLS material is unusable
+ */
+export async function serveWire(options: WireServerOptions): Promise<WireServer> {
+  const server = new Principal(options);
+  const listener = await listenGrpc({
+    ...(options.address === undefined ? undefined : { address: options.address }),
+    port: options.port,
+    tls: options.tls,
+    http1: options.webSocket ?? false,
+    keepalive: options.keepalive ?? defaultKeepalive,
+    minPingIntervalMs: options.minPingIntervalMs,
+    limits: { ...defaultConnectionLimits, ...options.limits },
+    maxReceivingBytes: options.maxReceivingBytes ?? 2 * (options.maxMessageBytes ?? defaultMaxMessageBytes),
+    idleMs: (options.patience ?? defaultPatience).idleMs,
+    logger: options.logger,
+    refused: (reason, peer) => options.refused?.(reason, peer),
+    serve: (call, connection) => server.serve(call, connection),
+  });
+  return {
+    port: listener.port,
+    setTls: (tls) => listener.setTls(tls),
+    connectedAgents: () => server.connectedAgents(),
+    disconnect: (agent, reason) => server.disconnect(agent, reason),
+    renewLogins: (withinMs) => server.renewLogins(withinMs),
+    async close() {
+      server.endAll('the principal is shutting down');
+      await listener.close();
+    },
+  };
+}
+
+/** The newest stream of an agent. */
+interface OpenStream {
+  readonly stream: CallEventStream;
+  readonly connection: ServerConnection;
+  /** A one-way stream beside it. */
+  push: ServerCall | undefined;
+}
+
+class Principal {
+  readonly #options: WireServerOptions;
+  readonly #gatekeeper: Gatekeeper;
+  readonly #sessions = new Map<string, OpenStream>();
+
+  constructor(options: WireServerOptions) {
+    this.#options = options;
+    this.#gatekeeper = new Gatekeeper(options);
+  }
+
+  connectedAgents(): string[] {
+    return [...this.#sessions.keys()];
+  }
+
+  disconnect(agent: string, reason: string): boolean {
+    const session = this.#sessions.get(agent);
+    session?.stream.close(reason);
+    return session !== undefined;
+  }
+
+  renewLogins(withinMs: number): void {
+    for (const { stream } of this.#sessions.values()) {
+      setTimeout(() => stream.close('the principal wants you to log in anew'), Math.random() * withinMs).unref();
+    }
+  }
+
+  endAll(reason: string): void {
+    for (const session of [...this.#sessions.values()]) {
+      session.stream.close(reason);
+    }
+  }
+
+  serve(call: ServerCall, connection: ServerConnection): void {
+    if (this.#options.called !== undefined) {
+      observeCall(call, call.path, this.#options.called);
+    }
+    const peer = peerOf(call, connection);
+    const problem = this.#certificateProblem(connection);
+    if (problem !== undefined) {
+      const about = { peer: connection.address, call: shortened(call.path), hint: certificateHint };
+      this.#options.logger.warn(about, `An agent is turned away: ${problem}`);
+      this.#options.refused?.('certificate', peer);
+      call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
+      return;
+    }
+    const { requestMs } = this.#options.patience ?? defaultPatience;
+    const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs };
+    switch (call.path) {
+      case paths.authenticate:
+        collectUnary(call, limits, async (bytes) => {
+          const answer = await this.#gatekeeper.authenticate(bytes, peer);
+          connection.trust();
+          return answer;
+        });
+        break;
+      case paths.refreshToken:
+        collectUnary(call, limits, (bytes) => this.#gatekeeper.refreshToken(bytes, peer));
+        break;
+      case paths.version:
+        collectUnary(call, limits, async () => this.#version());
+        break;
+      case paths.subscribe:
+        this.#withIdentity(call, peer, connection, (identity) => this.#subscribe(call, identity, peer, connection));
+        break;
+      case paths.push:
+        this.#withIdentity(call, peer, connection, (identity) => this.#push(call, identity, connection));
+        break;
+      case paths.ping:
+        this.#withIdentity(call, peer, connection, () => {
+          call.finish(grpcStatus.unimplemented, 'method Ping not implemented');
+        });
+        break;
+      case paths.streamLogs:
+      case paths.streamTerminal:
+        this.#withIdentity(call, peer, connection, ({ agent }) => this.#serveLive(call, agent));
+        break;
+      default:
+        call.finish(grpcStatus.unimplemented, unknownPath(call.path));
+    }
+  }
+
+  #version(): Uint8Array {
+    return VersionResponse.encode({ version: `argocd-agent-${this.#options.version}` }).finish();
+  }
+
+  #certificateProblem(connection: ServerConnection): string | undefined {
+    const { tls } = this.#options;
+    if (tls === 'plaintext' || !tls.requireClientCertificate) {
+      return undefined;
+    }
+    return connection.certificateProblem ?? expiry(connection.certificate);
+  }
+
+  #withIdentity(
+    call: ServerCall,
+    peer: PeerInfo,
+    connection: ServerConnection,
+    accepted: (identity: AgentIdentity) => void,
+  ): void {
+    this.#gatekeeper
+      .identify(call, peer)
+      .then((identity) => {
+        connection.trust();
+        if (!call.isOver) {
+          accepted(identity);
+        }
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof GrpcError)) {
+          this.#options.logger.error({ peer: peer.address, call: call.path, err: error }, 'Serving a call failed');
+        }
+        // Agents of the original hang on a stream that ends with `internal`.
+        call.fail(error instanceof GrpcError ? error : new GrpcError(grpcStatus.unavailable, 'internal server error'));
+      });
+  }
+
+  #subscribe(call: ServerCall, identity: AgentIdentity, peer: PeerInfo, connection: ServerConnection): void {
+    const { logger } = this.#options;
+    const maxMessageBytes = this.#maxMessageBytes(call);
+    const { agent, mode } = identity;
+    const refusal = this.#options.refuse?.(identity);
+    if (refusal !== undefined) {
+      logger.warn({ agent, mode, peer: peer.address }, `An agent is refused: ${refusal}`);
+      call.finish(grpcStatus.unavailable, refusal);
+      return;
+    }
+    this.#sessions.get(agent)?.stream.close('replaced by a newer connection of this agent');
+
+    const about = { agent, mode, peer: peer.address };
+    const stream = new CallEventStream(call, {
+      maxMessageBytes,
+      logger,
+      about: { agent },
+      // Agents of the original keep reading from a stream that ends with another code than these few.
+      end: (reason) => call.finish(grpcStatus.unavailable, reason ?? 'the principal ended the stream'),
+    });
+    const entry: OpenStream = { stream, connection, push: undefined };
+    this.#sessions.set(agent, entry);
+    const session: Session = { agent, mode, peer, stream };
+    logger.info(about, 'An agent is connected');
+    call.accept();
+    try {
+      stream.attach(this.#options.subscribe(session));
+    } catch (error) {
+      logger.error({ ...about, err: error }, 'Taking an agent failed');
+      this.#sessions.delete(agent);
+      call.finish(grpcStatus.unavailable, 'the principal cannot take this agent now');
+      return;
+    }
+    call.listen(
+      {
+        message: (bytes) => stream.received(bytes),
+        unreadable: (error) => this.#refuseMessage(call, agent, error),
+        halfClose: () => call.finish(),
+        end: () => {
+          if (this.#sessions.get(agent) === entry) {
+            this.#sessions.delete(agent);
+          }
+          entry.push?.finish(grpcStatus.unavailable, 'the event stream has ended');
+          logger.info(about, 'An agent is disconnected');
+          stream.finished(undefined);
+        },
+      },
+      { maxMessageBytes },
+    );
+  }
+
+  /**
+   * Events of a second, one-way stream; they are received as if they had come over the agent's event stream, which must be
+   * open on the same connection (or, where each call has one of its own, be the same client's). A newer one ends the older one.
+   */
+  #push(call: ServerCall, { agent }: AgentIdentity, connection: ServerConnection): void {
+    const maxMessageBytes = this.#maxMessageBytes(call);
+    const session = this.#sessions.get(agent);
+    if (session === undefined || !isSameClient(session.connection, connection)) {
+      call.finish(grpcStatus.unavailable, 'there is no event stream on this connection');
+      return;
+    }
+    session.push?.finish(grpcStatus.unavailable, 'replaced by a newer one-way stream');
+    session.push = call;
+    let received = 0;
+    call.listen(
+      {
+        message: (bytes) => {
+          received++;
+          session.stream.received(bytes);
+        },
+        unreadable: (error) => this.#refuseMessage(call, agent, error),
+        halfClose: () => {
+          call.send(PushSummary.encode(PushSummary.fromPartial({ received })).finish());
+          call.finish();
+        },
+        end: () => {
+          if (session.push === call) {
+            session.push = undefined;
+          }
+        },
+      },
+      { maxMessageBytes },
+    );
+  }
+
+  #serveLive(call: ServerCall, agent: string): void {
+    const { live, logger, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    if (live === undefined) {
+      // Nothing is asked of agents that would make them call these; one that does is told, and goes on.
+      logger.info({ agent, call: call.path }, 'An agent offers live data that nobody asked for');
+      call.finish(grpcStatus.unimplemented, 'live logs and terminals are not served here');
+      return;
+    }
+    const limits = { maxMessageBytes, logger };
+    if (call.path === paths.streamLogs) {
+      const codecs = { incoming: logStreamData, outgoing: LogStreamResponse };
+      serveLiveStream(call, agent, codecs, limits, (stream) => live.logs(stream));
+    } else {
+      const codecs = { incoming: TerminalStreamData, outgoing: TerminalStreamData };
+      serveLiveStream(call, agent, codecs, limits, (stream) => live.terminal(stream));
+    }
+  }
+
+  #maxMessageBytes(call: ServerCall): number {
+    return Math.min(this.#options.maxMessageBytes ?? defaultMaxMessageBytes, call.maxMessageBytes);
+  }
+
+  /** Ends a stream of events after a message that cannot be read, with a status that agents of the original come back from. */
+  #refuseMessage(call: ServerCall, agent: string, error: GrpcError): void {
+    const hint =
+      error.code === grpcStatus.resourceExhausted
+        ? { hint: 'Raise --grpc-max-message-size on both sides.' }
+        : undefined;
+    this.#options.logger.warn({ agent, ...hint }, `The stream of an agent ends: ${error.details}`);
+    call.finish(grpcStatus.unavailable, error.details);
+  }
+}
+
+function isSameClient(one: ServerConnection, other: ServerConnection): boolean {
+  if (one.isShared || other.isShared) {
+    return one === other;
+  }
+  return one.certificate?.fingerprint256 === other.certificate?.fingerprint256;
+}
+
+/** A connection may outlive the certificate that opened it. */
+function expiry(certificate: X509Certificate | undefined): string | undefined {
+  if (certificate === undefined || certificate.validToDate.getTime() > Date.now()) {
+    return undefined;
+  }
+  return `the certificate expired on ${certificate.validTo}`;
+}
+
+function peerOf(call: ServerCall, connection: ServerConnection): PeerInfo {
+  return {
+    address: connection.address,
+    encrypted: connection.encrypted,
+    ...(connection.certificate === undefined ? undefined : { certificate: connection.certificate }),
+    header: (name) => call.header(name),
+    isGone: () => call.isOver,
+  };
+}
+
+function unknownPath(path: string): string {
+  const [, service = '', method = ''] = /^\/([^/]*)\/(.*)$/.exec(path) ?? [];
+  const isKnownService = Object.values(paths).some((known) => known.startsWith(`/${service}/`));
+  return isKnownService ? `unknown method ${method} for service ${service}` : `unknown service ${service}`;
+}

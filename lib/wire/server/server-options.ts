@@ -1,0 +1,101 @@
+import type {
+  AgentIdentity,
+  AgentMode,
+  AuthErrorCode,
+  AuthRequest,
+  PeerInfo,
+  TokenAuthority,
+} from '../../auth/index.ts';
+import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
+import type { DoorRefusal } from '../grpc/server/listener.ts';
+import type { ObservedCall } from '../observe.ts';
+import type { LiveStreamService } from '../streams/live-streams.ts';
+import type { EventStream, SessionHandlers, WireLogger } from '../streams/stream.ts';
+import type { ServerTls } from '../tls.ts';
+
+/** An agent on a stream of its own. */
+export interface Session {
+  readonly agent: string;
+  readonly mode: AgentMode;
+  readonly peer: PeerInfo;
+  readonly stream: EventStream;
+}
+
+/**
+ * Why somebody was not let in: the code of an AuthError, `certificate` for an unusable client certificate, or that there are
+ * too many connections.
+ */
+export type Refusal = AuthErrorCode | 'certificate' | DoorRefusal;
+
+/** What the principal is told and asked about agents. */
+export interface WireServerOptions {
+  /** Address to listen on. Default: all. */
+  readonly address?: string;
+  /** 0 takes a free port. */
+  readonly port: number;
+  readonly tls: ServerTls | 'plaintext';
+  /** The principal's version: bare in the answer to `Authenticate`, as `argocd-agent-<version>` from `Version`. */
+  readonly version: string;
+  readonly principalNamespace: string;
+  readonly tokens: TokenAuthority;
+  /** The agent's name. Throws AuthError to refuse; agents are told only that authentication failed. */
+  authenticate(request: AuthRequest, peer: PeerInfo): Promise<string>;
+  /** Called after an agent was given tokens, with what it said about itself. */
+  authenticated?(identity: AgentIdentity, request: AuthRequest, peer: PeerInfo): void | Promise<void>;
+  /** A last look at every call with a good token and at every token refresh (blocklist, removed agent). Throws AuthError. */
+  authorize?(identity: AgentIdentity, peer: PeerInfo): void | Promise<void>;
+  /** Hears why somebody was not let in. */
+  refused?(reason: Refusal, peer: Pick<PeerInfo, 'address'>): void;
+  /** Hears of each call when it begins and when it has ended; for metrics. */
+  called?(call: ObservedCall): void;
+  /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
+  readonly matchCertificateSubject?: boolean;
+  /** Why no agent may connect now, undefined if they may. Agents see `Unavailable` and try again. */
+  refuse?(identity: AgentIdentity): string | undefined;
+  /** A stream was opened; an older one of the same agent has been closed just before. */
+  subscribe(session: Session): SessionHandlers;
+  /** Takes the live streams that agents open. Default: they are refused. */
+  readonly live?: LiveStreamService;
+  /** Default 200 MiB. */
+  readonly maxMessageBytes?: number;
+  /**
+   * What of messages that have not all come may be in memory, on all connections together; above it, the call that holds most
+   * is ended. Default: two messages of the greatest size.
+   */
+  readonly maxReceivingBytes?: number;
+  /** After how much silence a connection is probed. Default 15 s; a peer from which nothing comes for another 10 s is cut off. */
+  readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
+  /**
+   * What strangers may make the server wait for: `requestMs` for the request of a login or renewal (default 15 s), `idleMs`
+   * for the next call on a connection that has none (default 60 s).
+   */
+  readonly patience?: { readonly requestMs: number; readonly idleMs: number };
+  /** Whether HTTP/1.1 and WebSocket are served on the same port (`--enable-websocket`). */
+  readonly webSocket?: boolean;
+  /**
+   * Shortest allowed time between HTTP/2 pings of an agent (`--keepalive-min-interval`): the third ping that comes earlier
+   * without anything sent in between ends its connection. Default: only floods are stopped (above one a second).
+   */
+  readonly minPingIntervalMs?: number;
+  /** How many connections are taken. Defaults: see `ConnectionLimits`. */
+  readonly limits?: Partial<ConnectionLimits>;
+  readonly logger: WireLogger;
+}
+
+/** A running server. */
+export interface WireServer {
+  readonly port: number;
+  /** New connections use this material from now on; open ones stay. Throws when it is unusable, and keeps the old. */
+  setTls(tls: ServerTls): void;
+  /** The agents that have a stream now. */
+  connectedAgents(): string[];
+  /** Closes the stream of one agent, which will come back if it may. Returns whether there was one. */
+  disconnect(agent: string, reason: string): boolean;
+  /**
+   * Makes all agents that are connected now log in anew, spread over `withinMs`: for a new token key (`TokenAuthority.rotate`).
+   * They reconnect at once and miss nothing.
+   */
+  renewLogins(withinMs: number): void;
+  /** Ends all streams in order (agents come back to whoever serves next), then all connections. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,188 @@
+import { Event } from '../../../proto/gen/eventstreamapi/eventstream.ts';
+import { WireError } from '../errors.ts';
+import { decodeEvent, encodeEvent } from '../events/codec.ts';
+import { targets, type WireEvent } from '../events/event.ts';
+import { sentAt } from '../events/ids.ts';
+import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
+
+/** A call in either role, as an event stream needs it. */
+export interface MessageChannel {
+  send(message: Uint8Array): boolean;
+  onDrain(listener: () => void): void;
+  pause(): void;
+  resume(): void;
+  readonly isOver: boolean;
+}
+
+/** Share of the message limit from which a sent message is worth a warning. */
+const warnFromShare = 0.8;
+
+/** Events that are sent once and forgotten carry no time of sending. */
+const untimed: ReadonlySet<string> = new Set([targets.eventProcessed, targets.heartbeat]);
+
+/**
+ * The event stream on top of a call: turns events into messages and back, stamps the time of sending, and tells the
+ * handlers what happens, each thing once.
+ *
+ * A message that is no event is logged and left out: the sender will not get an acknowledgement, all others go on.
+ */
+export class CallEventStream implements EventStream {
+  readonly #channel: MessageChannel;
+  readonly #maxMessageBytes: number;
+  readonly #logger: WireLogger;
+  readonly #about: object;
+  readonly #end: (reason: string | undefined) => void;
+  #handlers: SessionHandlers | undefined;
+  #waiting: WireEvent[] = [];
+  #ended = false;
+  #endError: Error | undefined;
+
+  /** @param end ends the call when this side wants to; `closed` follows when it has ended */
+  constructor(
+    channel: MessageChannel,
+    options: {
+      readonly maxMessageBytes: number;
+      readonly logger: WireLogger;
+      /** Fields that tell in the log whose stream it is. */
+      readonly about: object;
+      end(reason: string | undefined): void;
+    },
+  ) {
+    this.#channel = channel;
+    this.#maxMessageBytes = options.maxMessageBytes;
+    this.#logger = options.logger;
+    this.#about = options.about;
+    this.#end = options.end;
+  }
+
+  get ended(): boolean {
+    return this.#ended || this.#channel.isOver;
+  }
+
+  send(event: WireEvent): boolean {
+    if (this.ended) {
+      return false;
+    }
+    const message = encodeEvent(event);
+    if (!untimed.has(event.target) && event.extensions.sentat === undefined) {
+      message.attributes.sentat = { ceString: sentAt(new Date()) };
+    }
+    const bytes = Event.encode({ event: message }).finish();
+    const fields = {
+      ...this.#about,
+      target: event.target,
+      type: event.type,
+      subject: event.subject,
+      bytes: bytes.length,
+    };
+    if (bytes.length > this.#maxMessageBytes) {
+      throw new WireError(
+        'too-large',
+        `The ${event.target} event for ${event.subject ?? event.resourceId} has ${bytes.length} bytes; ` +
+          `the limit is ${this.#maxMessageBytes}`,
+        { hint: 'Make the resource smaller, or raise --grpc-max-message-size on both sides.' },
+      );
+    }
+    if (bytes.length > warnFromShare * this.#maxMessageBytes) {
+      this.#logger.warn(fields, 'An event is close to the limit of the message size');
+    }
+    return this.#channel.send(bytes);
+  }
+
+  onDrain(listener: () => void): void {
+    this.#channel.onDrain(listener);
+  }
+
+  pause(): void {
+    this.#channel.pause();
+  }
+
+  resume(): void {
+    this.#channel.resume();
+  }
+
+  close(reason?: string): void {
+    if (!this.ended) {
+      this.#end(reason);
+    }
+  }
+
+  /** Names the receiver of events; what arrived before goes to it first. */
+  attach(handlers: SessionHandlers): void {
+    this.#handlers = handlers;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const event of waiting) {
+      this.#deliver(handlers, event);
+    }
+    if (this.#ended) {
+      this.#tellClosed(handlers);
+    }
+  }
+
+  /** Takes a message from the call. */
+  received(bytes: Uint8Array): void {
+    if (this.#ended) {
+      return;
+    }
+    let event: WireEvent;
+    try {
+      event = decodeEvent(decodeMessage(bytes));
+    } catch (error) {
+      if (!(error instanceof WireError)) {
+        throw error;
+      }
+      this.#logger.warn(
+        { ...this.#about, code: error.code, bytes: bytes.length },
+        `A message was left out: ${error.message}`,
+      );
+      this.#handlers?.unreadable?.();
+      return;
+    }
+    if (this.#handlers === undefined) {
+      this.#waiting.push(event);
+    } else {
+      this.#deliver(this.#handlers, event);
+    }
+  }
+
+  /** The call has ended. */
+  finished(error: Error | undefined): void {
+    if (this.#ended) {
+      return;
+    }
+    this.#ended = true;
+    this.#endError = error;
+    if (this.#handlers !== undefined) {
+      this.#tellClosed(this.#handlers);
+    }
+  }
+
+  #deliver(handlers: SessionHandlers, event: WireEvent): void {
+    try {
+      handlers.event(event);
+    } catch (err) {
+      this.#logger.error(
+        { ...this.#about, err, target: event.target, type: event.type },
+        'Receiving an event failed, the stream ends',
+      );
+      this.close('receiving an event failed');
+    }
+  }
+
+  #tellClosed(handlers: SessionHandlers): void {
+    try {
+      handlers.closed(this.#endError);
+    } catch (err) {
+      this.#logger.error({ ...this.#about, err }, 'Cleaning up after a stream failed');
+    }
+  }
+}
+
+function decodeMessage(bytes: Uint8Array) {
+  try {
+    return Event.decode(bytes).event;
+  } catch (cause) {
+    throw new WireError('invalid-event', 'The message is no protobuf Event', { cause });
+  }
+}

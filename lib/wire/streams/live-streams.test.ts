@@ -1,0 +1,192 @@
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { TokenAuthority } from '../../auth/index.ts';
+import {
+  type GrpcError,
+  grpcStatus,
+  type LiveCalls,
+  type LiveStreamService,
+  LogStreamData,
+  LogStreamResponse,
+  runWireClient,
+  serveWire,
+  TerminalStreamData,
+} from '../index.ts';
+import { createSigningKey, createTestCa, type Material, type TestCa } from '../testing/certificates.ts';
+
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const tokens = TokenAuthority.fromPem(createSigningKey());
+const clean: (() => Promise<unknown>)[] = [];
+const wait = { timeout: 20_000, interval: 5 };
+
+let ca: TestCa;
+let material: Material;
+beforeAll(async () => {
+  ca = await createTestCa();
+  material = await ca.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
+});
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) {
+    await step();
+  }
+});
+
+/** An agent connected to a principal that serves live streams so. */
+async function connect(live: LiveStreamService | undefined, transport: 'grpc' | 'websocket' = 'grpc') {
+  const server = await serveWire({
+    address: '127.0.0.1',
+    port: 0,
+    tls: material,
+    webSocket: transport === 'websocket',
+    version: '1',
+    principalNamespace: 'argocd',
+    tokens,
+    authenticate: async () => 'one',
+    subscribe: () => ({ event: () => undefined, closed: () => undefined }),
+    ...(live === undefined ? {} : { live }),
+    logger: silent,
+  });
+  const stop = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<LiveCalls>();
+  const done = runWireClient({
+    server: `127.0.0.1:${server.port}`,
+    tls: () => ({ ca: ca.cert }),
+    credentials: () => ({ method: '', credentials: {} }),
+    mode: 'managed',
+    version: '1',
+    agentNamespace: '',
+    transport,
+    environment: {},
+    onConnected: (_stream, _principal, calls) => {
+      resolve(calls);
+      return { event: () => undefined, closed: () => undefined };
+    },
+    signal: stop.signal,
+    logger: silent,
+  });
+  clean.push(async () => {
+    stop.abort();
+    await done;
+    await server.close();
+  });
+  return promise;
+}
+
+const noTerminal: LiveStreamService['terminal'] = (stream) => {
+  stream.finish(grpcStatus.unimplemented, 'none');
+  return { message: () => undefined, closed: () => undefined };
+};
+const noLogs: LiveStreamService['logs'] = noTerminal as unknown as LiveStreamService['logs'];
+
+test.each(['grpc', 'websocket'] as const)(
+  'logs go to the principal, and it answers at the end, over %s',
+  async (via) => {
+    const received: string[] = [];
+    const calls = await connect(
+      {
+        terminal: noTerminal,
+        logs: (stream) => ({
+          message: ({ data, eof }) => {
+            received.push(`${stream.agent}: ${data}`);
+            if (!eof) {
+              return;
+            }
+            stream.send(LogStreamResponse.fromPartial({ status: 200 }));
+            stream.finish();
+          },
+          closed: () => received.push('closed'),
+        }),
+      },
+      via,
+    );
+    const heard: unknown[] = [];
+    const stream = await calls.logs({
+      message: ({ status }) => heard.push(status),
+      closed: (error) => heard.push(error),
+    });
+    stream.send(LogStreamData.fromPartial({ requestUuid: 'u', data: Buffer.from('a line\n') }));
+    stream.send(LogStreamData.fromPartial({ requestUuid: 'u', eof: true }));
+    stream.halfClose();
+    await vi.waitUntil(() => heard.length === 2 && received.length === 3, wait);
+    expect(heard).toEqual([200, undefined]);
+    expect(received).toEqual(['one: a line\n', 'one: ', 'closed']);
+  },
+);
+
+test('a terminal speaks both ways; the principal ends it with a status, the agent by giving it up', async () => {
+  const ends: string[] = [];
+  const calls = await connect({
+    logs: noLogs,
+    terminal: (stream) => ({
+      message: ({ data }) => {
+        if (String(data) === 'exit') {
+          stream.finish(grpcStatus.canceled, 'the browser has left');
+        } else {
+          stream.send(TerminalStreamData.fromPartial({ data: Buffer.from(`you said ${data}`) }));
+        }
+      },
+      closed: () => ends.push(stream.agent),
+    }),
+  });
+  const said: string[] = [];
+  let end: GrpcError | undefined;
+  const handlers = {
+    message: ({ data }: TerminalStreamData) => void said.push(String(data)),
+    closed: (error?: GrpcError) => {
+      end = error;
+    },
+  };
+  const first = await calls.terminal(handlers);
+  first.send(TerminalStreamData.fromPartial({ data: Buffer.from('ls') }));
+  await vi.waitUntil(() => said.length === 1, wait);
+  first.send(TerminalStreamData.fromPartial({ data: Buffer.from('exit') }));
+  await vi.waitUntil(() => end !== undefined, wait);
+  expect(said).toEqual(['you said ls']);
+  expect([end?.code, end?.details]).toEqual([grpcStatus.canceled, 'the browser has left']);
+  const second = await calls.terminal(handlers);
+  second.send(TerminalStreamData.fromPartial({ data: Buffer.from('ls') }));
+  await vi.waitUntil(() => said.length === 2, wait);
+  second.cancel();
+  await vi.waitUntil(() => ends.length === 2, wait);
+});
+
+test('a principal that does not read makes the agent wait, in bounded memory', async () => {
+  let resume: (() => void) | undefined;
+  let bytes = 0;
+  const calls = await connect({
+    terminal: noTerminal,
+    logs: (stream) => {
+      stream.pause();
+      resume = () => stream.resume();
+      return {
+        message: ({ data }) => {
+          bytes += data.length;
+        },
+        closed: () => undefined,
+      };
+    },
+  });
+  const stream = await calls.logs({ message: () => undefined, closed: () => undefined });
+  const chunk = LogStreamData.fromPartial({ data: Buffer.alloc(64 * 1024) });
+  let sent = 0;
+  const fill = () => {
+    do {
+      sent++;
+    } while (stream.send(chunk) && sent < 10_000);
+  };
+  stream.onDrain(fill);
+  fill();
+  // What fits into the windows of both sides, and no more.
+  await vi.waitUntil(() => resume !== undefined, wait);
+  expect(sent).toBeLessThan(1_000);
+  expect(bytes).toBe(0);
+  stream.onDrain(() => undefined);
+  resume?.();
+  await vi.waitUntil(() => bytes === sent * chunk.data.length, wait);
+});
+
+test('a principal that serves nothing live says so', async () => {
+  const calls = await connect(undefined);
+  const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
+  await calls.logs({ message: () => undefined, closed: resolve });
+  expect((await promise)?.code).toBe(grpcStatus.unimplemented);
+});

@@ -1,0 +1,49 @@
+import type { WireEvent } from '../events/event.ts';
+
+/** An open event stream, seen from either side. */
+export interface EventStream {
+  /**
+   * Hands an event to the connection; it leaves at once, no timer is involved. Nothing is kept for later: an event sent
+   * on a stream that ends may be lost, and the caller sends what was not acknowledged again on the next stream.
+   *
+   * @returns false when the connection cannot take more now: the event itself is taken, further ones should wait for
+   *   `onDrain`. Also false, and the event is dropped, once the stream has ended.
+   * @throws WireError `too-large` for an event over the message limit: nothing was sent, and sending it again would
+   *   fail again
+   */
+  send(event: WireEvent): boolean;
+  /** Sets the one listener that is called when a stream that was full can take more. */
+  onDrain(listener: () => void): void;
+  /**
+   * Stops reading, which makes the peer wait (flow control) before it fills our memory. What has arrived already is still
+   * delivered. The end of the stream is noticed all the same.
+   */
+  pause(): void;
+  /** Goes on reading. */
+  resume(): void;
+  /** Ends the stream. The handlers' `closed` is called once, after this. Repeating it does nothing. */
+  close(reason?: string): void;
+  /** Whether the stream has ended. */
+  readonly ended: boolean;
+}
+
+/** What a user of a stream is told. Handlers must not throw; an error that they throw is logged and ends the stream. */
+export interface SessionHandlers {
+  /** An event from the peer, in the order of arrival, acknowledgements included. Called synchronously: keep it short. */
+  event(event: WireEvent): void;
+  /** A message that is no event came and was left out. */
+  unreadable?(): void;
+  /** The stream has ended; nothing follows. `error` is absent when it ended in order. Called exactly once. */
+  closed(error?: Error): void;
+}
+
+/** Where this package writes what an operator must know. A pino logger is one. */
+export interface WireLogger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** The largest message that either side sends or accepts unless told otherwise: 200 MiB, as argocd-agent does. */
+export const defaultMaxMessageBytes = 200 * 1024 * 1024;
