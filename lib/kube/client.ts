@@ -1,9 +1,10 @@
 import type { WebSocket } from 'ws';
 import { ConnectionPool, type HttpRequest, type HttpResponse } from './connection.ts';
-import { Credentials, kubeConfigFromEnvironment, kubeConfigFromFile, kubeConfigInCluster } from './credentials.ts';
+import { Credentials } from './credentials.ts';
 import { Discovery } from './discovery.ts';
 import { isNotFound } from './errors.ts';
 import { type Exchange, exchange, type Send } from './exchange.ts';
+import { contextFromEnvironment, contextFromFile, contextInCluster } from './kubeconfig.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { Pacer, type RateLimit } from './rate.ts';
 import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
@@ -143,17 +144,17 @@ export class KubeClient {
 
   /** A client for a kubeconfig file, and a context of it other than the current one. */
   static fromKubeconfig(path: string, context?: string, options?: ClientOptions): KubeClient {
-    return new KubeClient(new Credentials(() => kubeConfigFromFile(path, context), options?.server), options);
+    return new KubeClient(new Credentials(() => contextFromFile(path, context), options?.server), options);
   }
 
   /** A client with the pod's own service account. Throws outside of a pod. */
   static inCluster(options?: ClientOptions): KubeClient {
-    return new KubeClient(new Credentials(kubeConfigInCluster, options?.server), options);
+    return new KubeClient(new Credentials(contextInCluster, options?.server), options);
   }
 
   /** The given kubeconfig, else KUBECONFIG, else the pod's service account, else ~/.kube/config. */
   static load(options: { kubeconfig?: string; context?: string } & ClientOptions = {}): KubeClient {
-    return new KubeClient(new Credentials(kubeConfigFromEnvironment(options), options.server), options);
+    return new KubeClient(new Credentials(contextFromEnvironment(options), options.server), options);
   }
 
   /** URL of the API server. */

@@ -1,17 +1,14 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
-import { homedir } from 'node:os';
-import path from 'node:path';
-import { KubeConfig, type User } from '@kubernetes/client-node';
-import { parse } from 'yaml';
+import type { KubeConfig } from '@kubernetes/client-node';
+import type { KubeContext, KubeconfigUser } from './kubeconfig.ts';
 
 /** What a TLS connection to the API server needs. */
 export interface TlsMaterial {
   ca?: string | Buffer | undefined;
   cert?: string | Buffer | undefined;
   key?: string | Buffer | undefined;
-  passphrase?: string | undefined;
   servername?: string | undefined;
   rejectUnauthorized?: boolean | undefined;
 }
@@ -26,35 +23,32 @@ export interface Identity {
 }
 
 const refreshAfterMs = 10_000;
-const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /**
  * Credentials of one kubeconfig context. Files (certificates, tokens) are read again every ten seconds and exec plugins
  * asked when their answer expires, so that rotation needs no restart.
  */
 export class Credentials {
+  /** URL of the API server. */
   readonly server: string;
   readonly proxyUrl: string | undefined;
   /** The namespace of the context, or of the pod's service account. */
   readonly namespace: string | undefined;
-  readonly #load: () => KubeConfig;
-  #config: KubeConfig;
+  readonly #load: () => KubeContext;
+  #context: KubeContext;
+  #plugin: KubeConfig | undefined;
   #identity: Identity | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<Identity> | undefined;
 
   /** `load` reads the configuration anew each time it is called; `server` overrides the address in it. */
-  constructor(load: () => KubeConfig, server?: string) {
+  constructor(load: () => KubeContext, server?: string) {
     this.#load = load;
-    this.#config = load();
-    const cluster = this.#config.getCurrentCluster();
-    if (!cluster) {
-      const context = this.#config.getCurrentContext();
-      throw new Error(`kubeconfig: the current context ${JSON.stringify(context ?? '')} names no cluster`);
-    }
+    this.#context = load();
+    const { cluster, namespace } = this.#context;
     this.server = (server ?? cluster.server).replace(/\/+$/, '');
-    this.proxyUrl = cluster.proxyUrl;
-    this.namespace = this.#config.getContextObject(this.#config.getCurrentContext())?.namespace;
+    this.proxyUrl = cluster['proxy-url'] || undefined;
+    this.namespace = namespace || undefined;
   }
 
   /** The identity to use for a request that starts now. */
@@ -70,145 +64,104 @@ export class Credentials {
 
   /** Forgets everything cached; for when the server answered 401. */
   invalidate(): void {
-    this.#config = this.#load();
+    this.#context = this.#load();
+    this.#plugin = undefined;
     this.#identity = undefined;
   }
 
   async #read(): Promise<Identity> {
-    const options: RequestOptions = { headers: {} };
     // A bearer token or certificate must not travel over an unencrypted connection.
-    if (this.server.startsWith('https:')) {
-      await this.#config.applyToHTTPSOptions(options);
-    }
-    const headers: Record<string, string> = {};
-    for (const [name, value] of Object.entries(options.headers ?? {})) {
-      if (value !== undefined) {
+    const isEncrypted = this.server.startsWith('https:');
+    const [headers, tls] = isEncrypted ? await Promise.all([this.#headers(), this.#tls()]) : [{}, {}];
+    if (isEncrypted && needsPlugin(this.#context.user)) {
+      const options = await this.#askPlugin();
+      for (const [name, value] of Object.entries(options.headers ?? {})) {
         headers[name.toLowerCase()] = String(value).trim();
       }
-    }
-    if (options.auth) {
-      headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
-    }
-    const tls: TlsMaterial = {};
-    if (options.ca) {
-      tls.ca = options.ca as Buffer;
-    }
-    if (options.cert) {
-      tls.cert = options.cert as Buffer;
-    }
-    if (options.key) {
-      tls.key = options.key as Buffer;
-    }
-    if (options.passphrase) {
-      tls.passphrase = options.passphrase;
-    }
-    if (options.servername) {
-      tls.servername = options.servername;
-    }
-    if (options.rejectUnauthorized !== undefined) {
-      tls.rejectUnauthorized = options.rejectUnauthorized;
+      tls.cert = (options.cert as Buffer | undefined) ?? tls.cert;
+      tls.key = (options.key as Buffer | undefined) ?? tls.key;
     }
     this.#identity = { headers, tls, tlsFingerprint: fingerprint(tls) };
     this.#readAt = performance.now();
     return this.#identity;
   }
+
+  async #headers(): Promise<Record<string, string>> {
+    const { user } = this.#context;
+    const headers: Record<string, string> = {};
+    // The file wins, as in client-go.
+    const token = user.tokenFile ? await readFile(user.tokenFile, 'utf8') : user.token;
+    if (token) {
+      headers.authorization = `Bearer ${token.trim()}`;
+    } else if (user.username) {
+      headers.authorization = `Basic ${Buffer.from(`${user.username}:${user.password ?? ''}`).toString('base64')}`;
+    }
+    if (user.as) {
+      headers['impersonate-user'] = user.as;
+    }
+    return headers;
+  }
+
+  async #tls(): Promise<TlsMaterial> {
+    const { cluster, user } = this.#context;
+    const [ca, cert, key] = await Promise.all([
+      fileOrData(cluster['certificate-authority'], cluster['certificate-authority-data']),
+      fileOrData(user['client-certificate'], user['client-certificate-data']),
+      fileOrData(user['client-key'], user['client-key-data']),
+    ]);
+    return {
+      ...(ca && { ca }),
+      ...(cert && { cert }),
+      ...(key && { key }),
+      ...(cluster['tls-server-name'] && { servername: cluster['tls-server-name'] }),
+      ...(cluster['insecure-skip-tls-verify'] && { rejectUnauthorized: false }),
+    };
+  }
+
+  /**
+   * What the user's exec plug-in or auth provider answers: headers, and perhaps a certificate. @kubernetes/client-node
+   * runs them. It is loaded for such users alone: it takes 40 MB and as much time as the rest of a program's start.
+   */
+  async #askPlugin(): Promise<RequestOptions> {
+    if (this.#plugin === undefined) {
+      const { KubeConfig } = await import('@kubernetes/client-node');
+      const plugin = new KubeConfig();
+      const [name, namespace] = ['context', this.namespace];
+      plugin.loadFromString(
+        JSON.stringify({
+          clusters: [{ name, cluster: { server: this.server } }],
+          users: [{ name, user: this.#context.user }],
+          contexts: [{ name, context: { cluster: name, user: name, namespace } }],
+          'current-context': name,
+        }),
+      );
+      this.#plugin = plugin;
+    }
+    const options: RequestOptions = { headers: {} };
+    await this.#plugin.applyToHTTPSOptions(options);
+    return options;
+  }
+}
+
+function needsPlugin(user: KubeconfigUser): boolean {
+  return Boolean(user.exec || user['auth-provider']);
+}
+
+async function fileOrData(
+  file: string | null | undefined,
+  base64: string | null | undefined,
+): Promise<Buffer | undefined> {
+  if (file) {
+    return await readFile(file);
+  }
+  return base64 ? Buffer.from(base64, 'base64') : undefined;
 }
 
 function fingerprint(tls: TlsMaterial): string {
   const hash = createHash('sha256');
-  for (const part of [tls.ca, tls.cert, tls.key, tls.passphrase, tls.servername, tls.rejectUnauthorized]) {
+  for (const part of [tls.ca, tls.cert, tls.key, tls.servername, tls.rejectUnauthorized]) {
     const bytes = part === undefined ? '' : typeof part === 'boolean' ? String(part) : part;
     hash.update(`${Buffer.byteLength(bytes)}:`).update(bytes);
   }
   return hash.digest('base64');
-}
-
-/** Reads a kubeconfig file; `context` overrides its current context. Throws when either does not exist. */
-export function kubeConfigFromFile(file: string, context?: string): KubeConfig {
-  const config = new KubeConfig();
-  config.loadFromFile(file);
-  addTokenFiles(config, file);
-  if (context !== undefined) {
-    if (!config.getContextObject(context)) {
-      throw new Error(`kubeconfig ${file}: there is no context "${context}"`);
-    }
-    config.setCurrentContext(context);
-  }
-  return config;
-}
-
-/** The configuration that a pod gets from its service account. Throws outside of a pod. */
-export function kubeConfigInCluster(): KubeConfig {
-  if (!isInCluster()) {
-    throw new Error(
-      'not running in a cluster: KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT or the service account token is missing',
-    );
-  }
-  const config = new KubeConfig();
-  config.loadFromCluster();
-  return config;
-}
-
-/** The search order of all our programs: the given file, KUBECONFIG, the pod's service account, ~/.kube/config. */
-export function kubeConfigFromEnvironment(options: { kubeconfig?: string; context?: string } = {}): () => KubeConfig {
-  const { kubeconfig, context } = options;
-  if (kubeconfig) {
-    return () => kubeConfigFromFile(kubeconfig, context);
-  }
-  const files = (process.env.KUBECONFIG ?? '').split(path.delimiter).filter((file) => file !== '');
-  if (files.length > 0) {
-    return () => mergedKubeConfig(files, context);
-  }
-  if (isInCluster()) {
-    return kubeConfigInCluster;
-  }
-  const home = path.join(homedir(), '.kube', 'config');
-  if (existsSync(home)) {
-    return () => kubeConfigFromFile(home, context);
-  }
-  throw new Error('no Kubernetes configuration: give --kubeconfig or KUBECONFIG, or run in a cluster');
-}
-
-function isInCluster(): boolean {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
-  return Boolean(host && port && existsSync(path.join(serviceAccountFolder, 'token')));
-}
-
-/** Merges files as kubectl does: the first one that defines a name wins. */
-function mergedKubeConfig(files: string[], context?: string): KubeConfig {
-  const merged = new KubeConfig();
-  merged.loadFromOptions({ clusters: [], users: [], contexts: [], currentContext: '' });
-  for (const file of files) {
-    if (!existsSync(file) && files.length > 1) {
-      continue;
-    }
-    const config = kubeConfigFromFile(file);
-    const isNew = (known: { name: string }[]) => (entry: { name: string }) => !known.some((k) => k.name === entry.name);
-    merged.clusters = [...merged.clusters, ...config.clusters.filter(isNew(merged.clusters))];
-    merged.users = [...merged.users, ...config.users.filter(isNew(merged.users))];
-    merged.contexts = [...merged.contexts, ...config.contexts.filter(isNew(merged.contexts))];
-    merged.currentContext ||= config.currentContext;
-  }
-  if (context !== undefined) {
-    if (!merged.getContextObject(context)) {
-      throw new Error(`kubeconfig ${files.join(path.delimiter)}: there is no context "${context}"`);
-    }
-    merged.setCurrentContext(context);
-  }
-  return merged;
-}
-
-/** client-node ignores `tokenFile` of kubeconfig users; kubectl and client-go follow it, so we do. */
-function addTokenFiles(config: KubeConfig, file: string): void {
-  const document = parse(readFileSync(file, 'utf8')) as { users?: { name: string; user?: { tokenFile?: string } }[] };
-  for (const { name, user } of document?.users ?? []) {
-    if (!user?.tokenFile) {
-      continue;
-    }
-    const tokenFile = path.resolve(path.dirname(file), user.tokenFile);
-    config.users = config.users.map(
-      (entry): User =>
-        entry.name === name ? { ...entry, authProvider: { name: 'tokenFile', config: { tokenFile } } } : entry,
-    );
-  }
 }

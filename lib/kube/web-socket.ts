@@ -58,14 +58,13 @@ function open(server: string, identity: Identity, request: WebSocketRequest): Pr
   const { path, protocols, signal, timeoutMs } = request;
   const what = `WebSocket ${server}${path.replace(/\?.*/, '')}`;
   return new Promise((resolve, reject) => {
-    const { ca, cert, key, passphrase, servername, rejectUnauthorized } = identity.tls;
+    const { ca, cert, key, servername, rejectUnauthorized } = identity.tls;
     const webSocket = new WebSocket(new URL(server).origin.replace(/^http/, 'ws') + path, [...protocols], {
       ...limits,
       headers: { ...request.headers, ...identity.headers },
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
       ...(key === undefined ? {} : { key }),
-      ...(passphrase === undefined ? {} : { passphrase }),
       ...(servername ? { servername } : {}),
       ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
       minVersion: 'TLSv1.2',
