@@ -10,12 +10,13 @@ const bin = join(here, '..', 'node_modules', '.bin');
 
 /**
  * How ts-proto writes the code: erasable TypeScript for ES modules, presence by `undefined`, `oneof` as optional
- * fields (cheapest to encode), 64-bit numbers as bigint, grpc-js service definitions.
+ * fields (cheapest to encode), 64-bit numbers as bigint. No service stubs: they would load @grpc/grpc-js into every
+ * program, and lib/wire names its methods itself.
  */
 const pluginOptions = [
   'esModuleInterop=true',
   'importSuffix=.ts',
-  'outputServices=grpc-js',
+  'outputServices=none',
   'env=node',
   'forceLong=bigint',
   'useOptionals=none',
@@ -27,7 +28,10 @@ const pluginOptions = [
   'oneof=optional',
 ];
 
-/** Generates TypeScript for every .proto file of this folder into `target`, which is emptied first. */
+/** Services of the protocol that no program offers or calls yet: their .proto files are kept, code is not generated. */
+const unused = ['haadminapi', 'replicationapi'];
+
+/** Generates TypeScript for the .proto files of this folder into `target`, which is emptied first. */
 export async function generate(target: string): Promise<void> {
   await rm(target, { recursive: true, force: true });
   await mkdir(target, { recursive: true });
@@ -37,7 +41,9 @@ export async function generate(target: string): Promise<void> {
   };
   // Node comes first on the PATH: the plugin must run on the Node that runs this script.
   const environment = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}` };
-  await run(join(bin, 'buf'), ['generate', '--template', JSON.stringify(template)], { cwd: here, env: environment });
+  const excluded = unused.flatMap((folder) => ['--exclude-path', folder]);
+  const args = ['generate', '--template', JSON.stringify(template), ...excluded];
+  await run(join(bin, 'buf'), args, { cwd: here, env: environment });
 }
 
 /** The generated files under `folder`, as sorted relative paths. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test }
 import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
-import { EventStreamService } from '../../proto/gen/eventstreamapi/eventstream.ts';
+import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import {
   application,
   applications,
@@ -166,10 +166,11 @@ async function subscribe(certificate: KeyCertificate, token: string): Promise<Pi
   const client = connect(certificate);
   const metadata = new Metadata();
   metadata.set('authorization', token);
-  const { path, requestSerialize, responseDeserialize } = EventStreamService.subscribe;
+  const path = '/eventstreamapi.EventStream/Subscribe';
+  const serialize = (event: Event) => Buffer.from(Event.encode(event).finish());
   try {
     return await new Promise((resolve) => {
-      const stream = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata, {
+      const stream = client.makeBidiStreamRequest(path, serialize, Event.decode, metadata, {
         deadline: Date.now() + 60_000,
       });
       stream.on('data', () => undefined);

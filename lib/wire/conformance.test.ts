@@ -6,21 +6,17 @@ import {
   credentials,
   type handleUnaryCall,
   Metadata,
+  type MethodDefinition,
   Server,
   ServerCredentials,
+  type ServerDuplexStream,
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import {
-  type AuthenticationServer,
-  AuthenticationService,
-  AuthRequest,
-  AuthResponse,
-  RefreshTokenRequest,
-} from '../../proto/gen/authapi/auth.ts';
-import { type Event, EventStreamService, type PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
-import { type VersionRequest, VersionResponse, VersionService } from '../../proto/gen/versionapi/version.ts';
+import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
+import { Event, PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
+import { VersionRequest, VersionResponse } from '../../proto/gen/versionapi/version.ts';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
 import {
   agentSource,
@@ -47,6 +43,41 @@ const signingKey = createSigningKey();
 const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 const identity = <T>(value: T) => value;
 const heartbeat = heartbeatEvent({ source: agentSource });
+
+/** How a generated message is written and read. */
+interface Codec<T> {
+  encode(message: T): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): T;
+}
+
+/** The definition of a method for grpc-js. The programs' generated code has none: they do without that library. */
+function method<I, O>(
+  path: string,
+  request: Codec<I>,
+  response: Codec<O>,
+  streams: { requestStream?: boolean; responseStream?: boolean } = {},
+): MethodDefinition<I, O> {
+  return {
+    path,
+    requestStream: streams.requestStream ?? false,
+    responseStream: streams.responseStream ?? false,
+    requestSerialize: (message) => Buffer.from(request.encode(message).finish()),
+    requestDeserialize: (bytes) => request.decode(bytes),
+    responseSerialize: (message) => Buffer.from(response.encode(message).finish()),
+    responseDeserialize: (bytes) => response.decode(bytes),
+  };
+}
+
+const authenticationService = {
+  authenticate: method('/authapi.Authentication/Authenticate', AuthRequest, AuthResponse),
+  refreshToken: method('/authapi.Authentication/RefreshToken', RefreshTokenRequest, AuthResponse),
+};
+const versionService = { version: method('/versionapi.Version/Version', VersionRequest, VersionResponse) };
+const subscribeMethod = method('/eventstreamapi.EventStream/Subscribe', Event, Event, {
+  requestStream: true,
+  responseStream: true,
+});
+const pushMethod = method('/eventstreamapi.EventStream/Push', Event, PushSummary, { requestStream: true });
 
 let ca: TestCa;
 let serverTls: Material;
@@ -153,7 +184,7 @@ describe('our server and a foreign client', () => {
     if (token !== undefined) {
       metadata.set('authorization', token);
     }
-    const { path, requestSerialize, responseDeserialize } = EventStreamService.subscribe;
+    const { path, requestSerialize, responseDeserialize } = subscribeMethod;
     const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata);
     const events: WireEvent[] = [];
     const ends: Pick<ServiceError, 'code' | 'details'>[] = [];
@@ -259,7 +290,7 @@ describe('our server and a foreign client', () => {
     metadata.set('authorization', accessToken);
     subscribe(client, accessToken);
     await until(() => expect(sessions).toHaveLength(1));
-    const { path, requestSerialize, responseDeserialize } = EventStreamService.push;
+    const { path, requestSerialize, responseDeserialize } = pushMethod;
     const summary = new Promise<PushSummary | undefined>((resolve, reject) => {
       const call = client.makeClientStreamRequest(
         path,
@@ -368,7 +399,7 @@ describe('our client and a foreign server', () => {
         callback(null, { ...pair, version, principalNamespace: 'argocd' });
       }
     };
-    const refreshToken: AuthenticationServer['refreshToken'] = async (call, callback) => {
+    const refreshToken: handleUnaryCall<RefreshTokenRequest, AuthResponse> = async (call, callback) => {
       seen.refreshes++;
       if (!renews) {
         return callback({ code: status.UNAUTHENTICATED, details: 'authentication failed' });
@@ -376,20 +407,23 @@ describe('our client and a foreign server', () => {
       const pair = await TokenAuthority.fromPem(signingKey).refresh(call.request.refreshToken);
       callback(null, { accessToken: pair.accessToken, refreshToken: '', version: '', principalNamespace: '' });
     };
-    server.addService(AuthenticationService, { authenticate, refreshToken });
+    server.addService(authenticationService, { authenticate, refreshToken });
     const answerVersion: handleUnaryCall<VersionRequest, VersionResponse> = (_, callback) =>
       callback(null, { version: `argocd-agent-${version}` });
-    server.addService(VersionService, { version: answerVersion });
-    server.addService(EventStreamService, {
-      subscribe(call: import('@grpc/grpc-js').ServerDuplexStream<Event, Event>) {
-        seen.tokens.push(call.metadata.get('authorization')[0]);
-        call.on('data', (message: Event) => {
-          seen.events.push(decodeEvent(message.event));
-          call.write(message);
-        });
-        call.on('end', () => call.end());
+    server.addService(versionService, { version: answerVersion });
+    server.addService(
+      { subscribe: subscribeMethod },
+      {
+        subscribe(call: ServerDuplexStream<Event, Event>) {
+          seen.tokens.push(call.metadata.get('authorization')[0]);
+          call.on('data', (message: Event) => {
+            seen.events.push(decodeEvent(message.event));
+            call.write(message);
+          });
+          call.on('end', () => call.end());
+        },
       },
-    });
+    );
     const port = await new Promise<number>((resolve, reject) => {
       const tls = ServerCredentials.createSsl(
         Buffer.from(ca.cert),

@@ -6,18 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 
 export const protobufPackage = "authapi";
 
@@ -374,82 +362,6 @@ export const RefreshTokenRequest: MessageFns<RefreshTokenRequest> = {
     message.refreshToken = object.refreshToken ?? "";
     return message;
   },
-};
-
-/** The handshake of an agent with a principal. */
-export type AuthenticationService = typeof AuthenticationService;
-export const AuthenticationService = {
-  /** Exchanges credentials for tokens. Needs no token. */
-  authenticate: {
-    path: "/authapi.Authentication/Authenticate" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: AuthRequest): Buffer => Buffer.from(AuthRequest.encode(value).finish()),
-    requestDeserialize: (value: Buffer): AuthRequest => AuthRequest.decode(value),
-    responseSerialize: (value: AuthResponse): Buffer => Buffer.from(AuthResponse.encode(value).finish()),
-    responseDeserialize: (value: Buffer): AuthResponse => AuthResponse.decode(value),
-  },
-  /** Exchanges a refresh token for a new access token. Needs no access token. */
-  refreshToken: {
-    path: "/authapi.Authentication/RefreshToken" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: RefreshTokenRequest): Buffer => Buffer.from(RefreshTokenRequest.encode(value).finish()),
-    requestDeserialize: (value: Buffer): RefreshTokenRequest => RefreshTokenRequest.decode(value),
-    responseSerialize: (value: AuthResponse): Buffer => Buffer.from(AuthResponse.encode(value).finish()),
-    responseDeserialize: (value: Buffer): AuthResponse => AuthResponse.decode(value),
-  },
-} as const;
-
-export interface AuthenticationServer extends UntypedServiceImplementation {
-  /** Exchanges credentials for tokens. Needs no token. */
-  authenticate: handleUnaryCall<AuthRequest, AuthResponse>;
-  /** Exchanges a refresh token for a new access token. Needs no access token. */
-  refreshToken: handleUnaryCall<RefreshTokenRequest, AuthResponse>;
-}
-
-export interface AuthenticationClient extends Client {
-  /** Exchanges credentials for tokens. Needs no token. */
-  authenticate(
-    request: AuthRequest,
-    callback: (error: ServiceError | null, response: AuthResponse) => void,
-  ): ClientUnaryCall;
-  authenticate(
-    request: AuthRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: AuthResponse) => void,
-  ): ClientUnaryCall;
-  authenticate(
-    request: AuthRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: AuthResponse) => void,
-  ): ClientUnaryCall;
-  /** Exchanges a refresh token for a new access token. Needs no access token. */
-  refreshToken(
-    request: RefreshTokenRequest,
-    callback: (error: ServiceError | null, response: AuthResponse) => void,
-  ): ClientUnaryCall;
-  refreshToken(
-    request: RefreshTokenRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: AuthResponse) => void,
-  ): ClientUnaryCall;
-  refreshToken(
-    request: RefreshTokenRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: AuthResponse) => void,
-  ): ClientUnaryCall;
-}
-
-export const AuthenticationClient = makeGenericClientConstructor(
-  AuthenticationService,
-  "authapi.Authentication",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): AuthenticationClient;
-  service: typeof AuthenticationService;
-  serviceName: string;
 };
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;

@@ -6,22 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientDuplexStream,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type ClientWritableStream,
-  type handleBidiStreamingCall,
-  type handleClientStreamingCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 import { CloudEvent } from "../cloudevents/cloudevent.ts";
 
 export const protobufPackage = "eventstreamapi";
@@ -264,90 +248,6 @@ export const PongReply: MessageFns<PongReply> = {
     const message = createBasePongReply();
     return message;
   },
-};
-
-export type EventStreamService = typeof EventStreamService;
-export const EventStreamService = {
-  /** Events in both directions, for as long as an agent is connected. */
-  subscribe: {
-    path: "/eventstreamapi.EventStream/Subscribe" as const,
-    requestStream: true as const,
-    responseStream: true as const,
-    requestSerialize: (value: Event): Buffer => Buffer.from(Event.encode(value).finish()),
-    requestDeserialize: (value: Buffer): Event => Event.decode(value),
-    responseSerialize: (value: Event): Buffer => Buffer.from(Event.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Event => Event.decode(value),
-  },
-  /** Events from an agent only. */
-  push: {
-    path: "/eventstreamapi.EventStream/Push" as const,
-    requestStream: true as const,
-    responseStream: false as const,
-    requestSerialize: (value: Event): Buffer => Buffer.from(Event.encode(value).finish()),
-    requestDeserialize: (value: Buffer): Event => Event.decode(value),
-    responseSerialize: (value: PushSummary): Buffer => Buffer.from(PushSummary.encode(value).finish()),
-    responseDeserialize: (value: Buffer): PushSummary => PushSummary.decode(value),
-  },
-  ping: {
-    path: "/eventstreamapi.EventStream/Ping" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: PingRequest): Buffer => Buffer.from(PingRequest.encode(value).finish()),
-    requestDeserialize: (value: Buffer): PingRequest => PingRequest.decode(value),
-    responseSerialize: (value: PongReply): Buffer => Buffer.from(PongReply.encode(value).finish()),
-    responseDeserialize: (value: Buffer): PongReply => PongReply.decode(value),
-  },
-} as const;
-
-export interface EventStreamServer extends UntypedServiceImplementation {
-  /** Events in both directions, for as long as an agent is connected. */
-  subscribe: handleBidiStreamingCall<Event, Event>;
-  /** Events from an agent only. */
-  push: handleClientStreamingCall<Event, PushSummary>;
-  ping: handleUnaryCall<PingRequest, PongReply>;
-}
-
-export interface EventStreamClient extends Client {
-  /** Events in both directions, for as long as an agent is connected. */
-  subscribe(): ClientDuplexStream<Event, Event>;
-  subscribe(options: Partial<CallOptions>): ClientDuplexStream<Event, Event>;
-  subscribe(metadata: Metadata, options?: Partial<CallOptions>): ClientDuplexStream<Event, Event>;
-  /** Events from an agent only. */
-  push(callback: (error: ServiceError | null, response: PushSummary) => void): ClientWritableStream<Event>;
-  push(
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: PushSummary) => void,
-  ): ClientWritableStream<Event>;
-  push(
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: PushSummary) => void,
-  ): ClientWritableStream<Event>;
-  push(
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: PushSummary) => void,
-  ): ClientWritableStream<Event>;
-  ping(request: PingRequest, callback: (error: ServiceError | null, response: PongReply) => void): ClientUnaryCall;
-  ping(
-    request: PingRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: PongReply) => void,
-  ): ClientUnaryCall;
-  ping(
-    request: PingRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: PongReply) => void,
-  ): ClientUnaryCall;
-}
-
-export const EventStreamClient = makeGenericClientConstructor(
-  EventStreamService,
-  "eventstreamapi.EventStream",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): EventStreamClient;
-  service: typeof EventStreamService;
-  serviceName: string;
 };
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;

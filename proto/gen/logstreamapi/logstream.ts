@@ -6,18 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientWritableStream,
-  type handleClientStreamingCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 
 export const protobufPackage = "principal.apis.logstreamapi";
 
@@ -218,54 +206,6 @@ export const LogStreamResponse: MessageFns<LogStreamResponse> = {
     message.linesReceived = object.linesReceived ?? 0;
     return message;
   },
-};
-
-export type LogStreamServiceService = typeof LogStreamServiceService;
-export const LogStreamServiceService = {
-  /** An agent delivers the container logs that it was asked for. */
-  streamLogs: {
-    path: "/principal.apis.logstreamapi.LogStreamService/StreamLogs" as const,
-    requestStream: true as const,
-    responseStream: false as const,
-    requestSerialize: (value: LogStreamData): Buffer => Buffer.from(LogStreamData.encode(value).finish()),
-    requestDeserialize: (value: Buffer): LogStreamData => LogStreamData.decode(value),
-    responseSerialize: (value: LogStreamResponse): Buffer => Buffer.from(LogStreamResponse.encode(value).finish()),
-    responseDeserialize: (value: Buffer): LogStreamResponse => LogStreamResponse.decode(value),
-  },
-} as const;
-
-export interface LogStreamServiceServer extends UntypedServiceImplementation {
-  /** An agent delivers the container logs that it was asked for. */
-  streamLogs: handleClientStreamingCall<LogStreamData, LogStreamResponse>;
-}
-
-export interface LogStreamServiceClient extends Client {
-  /** An agent delivers the container logs that it was asked for. */
-  streamLogs(
-    callback: (error: ServiceError | null, response: LogStreamResponse) => void,
-  ): ClientWritableStream<LogStreamData>;
-  streamLogs(
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: LogStreamResponse) => void,
-  ): ClientWritableStream<LogStreamData>;
-  streamLogs(
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: LogStreamResponse) => void,
-  ): ClientWritableStream<LogStreamData>;
-  streamLogs(
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: LogStreamResponse) => void,
-  ): ClientWritableStream<LogStreamData>;
-}
-
-export const LogStreamServiceClient = makeGenericClientConstructor(
-  LogStreamServiceService,
-  "principal.apis.logstreamapi.LogStreamService",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): LogStreamServiceClient;
-  service: typeof LogStreamServiceService;
-  serviceName: string;
 };
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;

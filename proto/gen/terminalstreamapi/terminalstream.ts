@@ -6,17 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientDuplexStream,
-  type ClientOptions,
-  type handleBidiStreamingCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 
 export const protobufPackage = "terminalstreamapi";
 
@@ -179,44 +168,6 @@ export const TerminalStreamData: MessageFns<TerminalStreamData> = {
     message.error = object.error ?? "";
     return message;
   },
-};
-
-export type TerminalStreamServiceService = typeof TerminalStreamServiceService;
-export const TerminalStreamServiceService = {
-  /** One web terminal session. */
-  streamTerminal: {
-    path: "/terminalstreamapi.TerminalStreamService/StreamTerminal" as const,
-    requestStream: true as const,
-    responseStream: true as const,
-    requestSerialize: (value: TerminalStreamData): Buffer => Buffer.from(TerminalStreamData.encode(value).finish()),
-    requestDeserialize: (value: Buffer): TerminalStreamData => TerminalStreamData.decode(value),
-    responseSerialize: (value: TerminalStreamData): Buffer => Buffer.from(TerminalStreamData.encode(value).finish()),
-    responseDeserialize: (value: Buffer): TerminalStreamData => TerminalStreamData.decode(value),
-  },
-} as const;
-
-export interface TerminalStreamServiceServer extends UntypedServiceImplementation {
-  /** One web terminal session. */
-  streamTerminal: handleBidiStreamingCall<TerminalStreamData, TerminalStreamData>;
-}
-
-export interface TerminalStreamServiceClient extends Client {
-  /** One web terminal session. */
-  streamTerminal(): ClientDuplexStream<TerminalStreamData, TerminalStreamData>;
-  streamTerminal(options: Partial<CallOptions>): ClientDuplexStream<TerminalStreamData, TerminalStreamData>;
-  streamTerminal(
-    metadata: Metadata,
-    options?: Partial<CallOptions>,
-  ): ClientDuplexStream<TerminalStreamData, TerminalStreamData>;
-}
-
-export const TerminalStreamServiceClient = makeGenericClientConstructor(
-  TerminalStreamServiceService,
-  "terminalstreamapi.TerminalStreamService",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): TerminalStreamServiceClient;
-  service: typeof TerminalStreamServiceService;
-  serviceName: string;
 };
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;

@@ -6,18 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 
 export const protobufPackage = "versionapi";
 
@@ -127,47 +115,6 @@ export const VersionResponse: MessageFns<VersionResponse> = {
     message.version = object.version ?? "";
     return message;
   },
-};
-
-export type VersionService = typeof VersionService;
-export const VersionService = {
-  version: {
-    path: "/versionapi.Version/Version" as const,
-    requestStream: false as const,
-    responseStream: false as const,
-    requestSerialize: (value: VersionRequest): Buffer => Buffer.from(VersionRequest.encode(value).finish()),
-    requestDeserialize: (value: Buffer): VersionRequest => VersionRequest.decode(value),
-    responseSerialize: (value: VersionResponse): Buffer => Buffer.from(VersionResponse.encode(value).finish()),
-    responseDeserialize: (value: Buffer): VersionResponse => VersionResponse.decode(value),
-  },
-} as const;
-
-export interface VersionServer extends UntypedServiceImplementation {
-  version: handleUnaryCall<VersionRequest, VersionResponse>;
-}
-
-export interface VersionClient extends Client {
-  version(
-    request: VersionRequest,
-    callback: (error: ServiceError | null, response: VersionResponse) => void,
-  ): ClientUnaryCall;
-  version(
-    request: VersionRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: VersionResponse) => void,
-  ): ClientUnaryCall;
-  version(
-    request: VersionRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: VersionResponse) => void,
-  ): ClientUnaryCall;
-}
-
-export const VersionClient = makeGenericClientConstructor(VersionService, "versionapi.Version") as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): VersionClient;
-  service: typeof VersionService;
-  serviceName: string;
 };
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
