@@ -56,7 +56,7 @@ const defects: Readonly<Record<number, Defect>> = {
     what: 'a late deletion removes the re-created Application',
     tests: [
       [deletion, 'F.2 3: a deletion of an earlier incarnation, delivered late, does not touch the new one'],
-      ['lib/argocd/managed/plan.test.ts', 'a deletion is of one incarnation'],
+      ['lib/argocd/managed/cluster/copy-plan.test.ts', 'a deletion is of one incarnation'],
     ],
   },
   4: {

@@ -17,26 +17,38 @@ export {
 export {
   AutonomousApplications,
   type AutonomousApplicationsOptions,
-} from './autonomous/autonomous-applications.ts';
+} from './autonomous/cluster/cluster-applications.ts';
+export { Mirrors, type MirrorsOptions } from './autonomous/hub/application-mirrors.ts';
+export type { MirrorTrouble } from './autonomous/hub/mirror-failure.ts';
+export type { MirrorAdoptionPolicy } from './autonomous/hub/mirror-plan.ts';
 export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
-export type { MirrorAdoptionPolicy } from './autonomous/mirror-plan.ts';
-export type { MirrorTrouble } from './autonomous/mirror-trouble.ts';
-export { Mirrors, type MirrorsOptions } from './autonomous/mirrors.ts';
 export { canonicalJson, digestOf } from './canonical-json.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
 export { type ConfigMap, configMapSchema, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
 export type { SyncLog } from './log.ts';
-export { AgentSync, type AgentSyncOptions } from './managed/agent-sync.ts';
+export { AgentSync, type AgentSyncOptions } from './managed/cluster/application-copies.ts';
+export type { AdoptionPolicy, MismatchPolicy } from './managed/cluster/copy-plan.ts';
+export type { RecreatePolicy } from './managed/cluster/recreate.ts';
 export { managedCopyDigest } from './managed/copy.ts';
+export { PrincipalSync, type PrincipalSyncOptions } from './managed/hub/hub-applications.ts';
 export { type NamespaceMapping, oneNamespace, sameNamespaces } from './managed/mapping.ts';
-export type { AdoptionPolicy, MismatchPolicy } from './managed/plan.ts';
-export { PrincipalSync, type PrincipalSyncOptions } from './managed/principal-sync.ts';
-export type { RecreatePolicy } from './managed/recreate.ts';
 export { applyMergePatch, isEqual, mergePatchBetween } from './merge-patch.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
 export { namespaceName, type ObjectMeta, objectName, opaqueId } from './object.ts';
-export { AgentParts, type AgentPartsOptions } from './parts/agent-parts.ts';
+export { AgentParts, type AgentPartsOptions } from './peer/agent-sync.ts';
+export { PrincipalParts, type PrincipalPartsOptions } from './peer/hub-sync.ts';
+export type {
+  AgentKind,
+  AgentMode,
+  Copy,
+  Listed,
+  MirrorPart,
+  ObjectMessage,
+  PrincipalKind,
+  PrincipalPeerInfo,
+  SourcePart,
+} from './peer/kind-sync.ts';
 export type {
   ApplicationMessage,
   AppProjectMessage,
@@ -48,27 +60,15 @@ export type {
   RequestUpdate,
   ResyncKind,
   ResyncMessage,
-} from './parts/messages.ts';
-export type {
-  AgentKind,
-  AgentMode,
-  Copy,
-  Listed,
-  MirrorPart,
-  ObjectMessage,
-  PrincipalKind,
-  PrincipalPeerInfo,
-  SourcePart,
-} from './parts/part.ts';
-export { PrincipalParts, type PrincipalPartsOptions } from './parts/principal-parts.ts';
-export type { SyncStats } from './parts/stats.ts';
-export { Warnings } from './parts/warnings.ts';
+} from './peer/messages.ts';
+export type { SyncStats } from './peer/stats.ts';
+export { Warnings } from './peer/warnings.ts';
 export { type HubPublisherOptions, publishAppProjects, replicateAppProjects } from './replicas/app-projects.ts';
-export { type AutonomousProjectsOptions, publishOwnAppProjects } from './replicas/autonomous-projects.ts';
-export type { ClusterReplicaOptions } from './replicas/cluster-replica.ts';
+export type { ClusterReplicaOptions } from './replicas/cluster/cluster-replica.ts';
+export { type AutonomousProjectsOptions, publishOwnAppProjects } from './replicas/cluster/own-projects.ts';
 export { publishGpgKeys, replicateGpgKeys } from './replicas/gpg-keys.ts';
+export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/hub/project-mirrors.ts';
 export { ownerOfMirror, projectForHub, projectMirrorName } from './replicas/project-mirror.ts';
-export { ProjectMirrors, type ProjectMirrorsOptions } from './replicas/project-mirrors.ts';
 export { publishRepositories, type RepositoryReplicaOptions, replicateRepositories } from './replicas/repositories.ts';
 export { isRepository, projectOfRepository, type Secret, secretSchema } from './repository.ts';
 export { applicationRouter, isSkipped, type RoutingOptions, withoutMirrors } from './routing.ts';

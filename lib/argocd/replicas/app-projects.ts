@@ -1,8 +1,8 @@
 import { isProjectForAgent, isUntouchedDefault, type Mapping, projectForAgent } from '../app-project-rules.ts';
 import type { AppProject } from '../application.ts';
-import type { AgentKind, MirrorPart } from '../parts/part.ts';
+import type { AgentKind, MirrorPart } from '../peer/kind-sync.ts';
 import { isSkipped } from '../routing.ts';
-import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+import { type ClusterReplicaOptions, clusterReplica } from './cluster/cluster-replica.ts';
 import { copiedFrom } from './copy.ts';
 import { appProjectKind } from './kinds.ts';
 import { ownerOfMirror } from './project-mirror.ts';

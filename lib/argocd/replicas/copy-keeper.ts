@@ -2,10 +2,10 @@ import { type Clock, failureOf, type MergePatch, type ObjectRef, type Store, typ
 import { canonicalJson } from '../canonical-json.ts';
 import type { SyncLog } from '../log.ts';
 import { annotations } from '../names.ts';
-import type { RequestUpdate } from '../parts/messages.ts';
-import type { Copy } from '../parts/part.ts';
-import { Warnings } from '../parts/warnings.ts';
-import { Troubles } from '../writing/troubles.ts';
+import type { Copy } from '../peer/kind-sync.ts';
+import type { RequestUpdate } from '../peer/messages.ts';
+import { Warnings } from '../peer/warnings.ts';
+import { Troubles } from '../writing/failures.ts';
 import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 import { type ReplicaRules, Unacceptable } from './replica-rules.ts';

@@ -1,8 +1,8 @@
 import { type ConfigMap, gpgKeysName, isGpgKeys } from '../gpg-keys.ts';
-import type { AgentKind, MirrorPart } from '../parts/part.ts';
+import type { AgentKind, MirrorPart } from '../peer/kind-sync.ts';
 import { isSkipped } from '../routing.ts';
 import { type HubPublisherOptions, skipped } from './app-projects.ts';
-import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+import { type ClusterReplicaOptions, clusterReplica } from './cluster/cluster-replica.ts';
 import { copiedFrom } from './copy.ts';
 import { gpgKeysKind } from './kinds.ts';
 import { Publisher } from './publisher.ts';

@@ -2,8 +2,8 @@ import type { AppProject } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
 import type { ConfigMap } from '../gpg-keys.ts';
 import type { ObjectMeta } from '../object.ts';
-import type { ResyncKind } from '../parts/messages.ts';
-import type { ObjectMessage } from '../parts/part.ts';
+import type { ObjectMessage } from '../peer/kind-sync.ts';
+import type { ResyncKind } from '../peer/messages.ts';
 import type { Secret } from '../repository.ts';
 
 /** An object of a kind that goes one way. */

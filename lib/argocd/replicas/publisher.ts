@@ -13,8 +13,8 @@ import {
   View,
 } from '../../sync/index.ts';
 import type { SyncLog } from '../log.ts';
-import type { Message, PeerConnection, RequestUpdate } from '../parts/messages.ts';
-import type { Listed, PrincipalKind, PrincipalPeerInfo, SourcePart } from '../parts/part.ts';
+import type { Listed, PrincipalKind, PrincipalPeerInfo, SourcePart } from '../peer/kind-sync.ts';
+import type { Message, PeerConnection, RequestUpdate } from '../peer/messages.ts';
 import type { LabelTest } from '../selector.ts';
 import { forTransfer, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';

@@ -1,8 +1,8 @@
 import { type Clock, Inbox, type ObjectRef, type Store, type StoreChange, type View } from '../../sync/index.ts';
 import type { SyncLog } from '../log.ts';
-import type { PeerConnection, RequestUpdate } from '../parts/messages.ts';
-import type { Copy, MirrorPart, ObjectMessage } from '../parts/part.ts';
-import type { SyncStats } from '../parts/stats.ts';
+import type { Copy, MirrorPart, ObjectMessage } from '../peer/kind-sync.ts';
+import type { PeerConnection, RequestUpdate } from '../peer/messages.ts';
+import type { SyncStats } from '../peer/stats.ts';
 import { CopyKeeper } from './copy-keeper.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 import type { ReplicaRules } from './replica-rules.ts';

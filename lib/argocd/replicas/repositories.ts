@@ -1,11 +1,11 @@
 import { type Store, systemClock, View } from '../../sync/index.ts';
 import type { Mapping } from '../app-project-rules.ts';
 import type { AppProject } from '../application.ts';
-import type { AgentKind, MirrorPart, PrincipalKind, SourcePart } from '../parts/part.ts';
+import type { AgentKind, MirrorPart, PrincipalKind, SourcePart } from '../peer/kind-sync.ts';
 import { isRepository, isRepositoryForAgent, projectOfRepository, type Secret } from '../repository.ts';
 import { isSkipped } from '../routing.ts';
 import { type HubPublisherOptions, skipped } from './app-projects.ts';
-import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+import { type ClusterReplicaOptions, clusterReplica } from './cluster/cluster-replica.ts';
 import { copiedFrom } from './copy.ts';
 import { repositoryKind } from './kinds.ts';
 import { ownerOfMirror } from './project-mirror.ts';

@@ -1,10 +1,10 @@
 import { type Mutant, testMutants } from './mutant-testing.ts';
 
-const plan = 'argocd/autonomous/mirror-plan.ts';
-const keeper = 'argocd/autonomous/mirror-keeper.ts';
-const peer = 'argocd/autonomous/mirror-peer.ts';
-const requests = 'argocd/autonomous/requests.ts';
-const agent = 'argocd/autonomous/autonomous-applications.ts';
+const plan = 'argocd/autonomous/hub/mirror-plan.ts';
+const keeper = 'argocd/autonomous/hub/mirror-keeper.ts';
+const peer = 'argocd/autonomous/hub/agent-mirrors.ts';
+const requests = 'argocd/autonomous/hub/mirror-requests.ts';
+const agent = 'argocd/autonomous/cluster/cluster-applications.ts';
 
 // Of autonomous mode.
 const mutants: Mutant[] = [
@@ -72,11 +72,11 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'a second operation waits for the first',
-    file: 'argocd/autonomous/intent-plan.ts',
+    file: 'argocd/autonomous/request-plan.ts',
     from: "  if (local.operation !== undefined) {\n    return { action: 'later' };\n  }\n",
     to: '',
     also: {
-      file: 'argocd/autonomous/intent-plan.ts',
+      file: 'argocd/autonomous/request-plan.ts',
       from: '    ...withoutStaleState(local),\n',
       to: '',
     },

@@ -1,11 +1,15 @@
 import { type Mutant, testMutants } from './mutant-testing.ts';
 
 const strayed = {
-  file: 'argocd/managed/principal-sync.ts',
+  file: 'argocd/managed/hub/hub-applications.ts',
   from: 'this.#peers.get(agent)?.peerHolds(key, { uid });',
   to: '',
 };
-const reportAgain = { file: 'argocd/managed/agent-sync.ts', from: 'this.#reporter.repeatAll();', to: '' };
+const reportAgain = {
+  file: 'argocd/managed/cluster/application-copies.ts',
+  from: 'this.#reporter.repeatAll();',
+  to: '',
+};
 
 const mutants: Mutant[] = [
   {
@@ -71,7 +75,7 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'a local change is put back',
-    file: 'argocd/managed/agent-sync.ts',
+    file: 'argocd/managed/cluster/application-copies.ts',
     from: 'if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {',
     to: 'if (wanted !== undefined && now === undefined) {',
   },
@@ -83,31 +87,31 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'an operation that is asked for while another one runs is done after it',
-    file: 'argocd/managed/operation-plan.ts',
+    file: 'argocd/managed/cluster/operation-plan.ts',
     from: `  if (local.operation !== undefined) {
     return { action: 'later' };
   }
 `,
     to: '',
     also: {
-      file: 'argocd/managed/operation-plan.ts',
+      file: 'argocd/managed/cluster/operation-plan.ts',
       from: '...withoutStaleState(local) }',
       to: '}',
     },
   },
   {
     invariant: 'an agent whose Application goes to another one deletes it',
-    file: 'argocd/managed/principal-sync.ts',
+    file: 'argocd/managed/hub/hub-applications.ts',
     from: 'peer?.changed(key);',
     to: '',
   },
   {
     invariant: 'equal names in two namespaces are two Applications',
-    file: 'argocd/parts/source-resync.ts',
+    file: 'argocd/peer/source-resync.ts',
     from: 'this.#reported.add(across(update.kind, id))',
     to: "this.#reported.add(id.replace(/.*\\//, ''))",
     also: {
-      file: 'argocd/parts/source-resync.ts',
+      file: 'argocd/peer/source-resync.ts',
       from: 'this.#reported.has(across(kind, id))',
       to: "this.#reported.has(id.replace(/.*\\//, ''))",
     },
@@ -153,20 +157,20 @@ const mutants: Mutant[] = [
   },
   {
     invariant: "the hub's own project is not an agent's to change",
-    file: 'argocd/replicas/project-mirrors.ts',
+    file: 'argocd/replicas/hub/project-mirrors.ts',
     from: '        return owner === undefined\n',
     to: '        return undefined; return owner === undefined\n',
   },
   {
     invariant: 'a mirror that is deleted comes back whatever its finalizers',
-    file: 'argocd/replicas/project-mirrors.ts',
+    file: 'argocd/replicas/hub/project-mirrors.ts',
     from: 'dropsFinalizers: true',
     to: 'dropsFinalizers: false',
     seed: 275,
   },
   {
     invariant: 'a deletion that Argo CD does not get on with is brought to its notice',
-    file: 'argocd/managed/agent-sync.ts',
+    file: 'argocd/managed/cluster/application-copies.ts',
     from: 'this.#nudges.follow(ref, isManaged(now) ? now : undefined);',
     to: '',
   },

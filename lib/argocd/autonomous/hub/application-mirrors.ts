@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type Backoff,
+  type Clock,
+  type ObjectRef,
+  type Store,
+  type StoreChange,
+  systemClock,
+  View,
+} from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import type { SyncLog } from '../../log.ts';
+import type { MirrorPart, PrincipalKind } from '../../peer/kind-sync.ts';
+import { CopyWriter } from '../../writing/copy-writer.ts';
+import { MirrorPeer } from './agent-mirrors.ts';
+import type { MirrorTrouble } from './mirror-failure.ts';
+import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
+import { namespaceMaker } from './missing-namespace.ts';
+
+/** How {@link Mirrors} work. */
+export interface MirrorsOptions {
+  /** The hub's Applications, of all namespaces. */
+  readonly applications: Store<Application>;
+  /** The principal's persistent identity. */
+  readonly principalUid: string;
+  /**
+   * What the hub's Argo CD calls the agent's cluster; undefined while there is no such cluster, and then nothing is mirrored
+   * (tell of the change with {@link Mirrors.clusterChanged}). Default: the agent's name.
+   */
+  readonly clusterOf?: (agent: string) => string | undefined;
+  /** Makes a namespace that is missing. It rejects if that is not wanted: mirrors in it then wait until it is there. */
+  readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
+  /** Whether an Application that is nobody's mirror is taken over by an agent's of the same name. Default: never. */
+  readonly adoptionPolicy?: MirrorAdoptionPolicy;
+  /** Hears what cannot be mirrored and why, once per reason, for people to see. */
+  readonly onTrouble?: (trouble: MirrorTrouble) => void;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly newId?: () => string;
+  /** Wall-clock time, for the annotation that tells the last write. */
+  readonly today?: () => Date;
+  readonly maxInFlight?: number;
+  readonly concurrency?: number;
+  readonly resend?: Backoff;
+}
+
+/**
+ * The hub's side of autonomous mode, for all agents: shows every agent's Applications as mirrors in the namespace named
+ * after it, keeps them as the agent says, whatever users do to them, and passes on what users ask of Argo CD. An agent
+ * reaches nothing outside its namespace.
+ */
+export class Mirrors implements PrincipalKind<MirrorPart> {
+  readonly #options: MirrorsOptions;
+  readonly #clock: Clock;
+  readonly #view: View<Application>;
+  readonly #writer: CopyWriter;
+  readonly #stop = new AbortController();
+  readonly #peers = new Map<string, MirrorPeer>();
+  /** Names of Applications by namespace. */
+  readonly #names = new Map<string, Set<string>>();
+
+  constructor(options: MirrorsOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#view = new View({
+      clock: this.#clock,
+      changed: (ref, change) => this.#hubChange(ref, change),
+      doubted: (ref) => this.#peers.get(ref.namespace)?.doubt(ref),
+    });
+    this.#writer = new CopyWriter({
+      store: options.applications,
+      view: this.#view,
+      objection: () => undefined,
+      ensureNamespace: namespaceMaker(options.ensureNamespace),
+      log: options.log,
+    });
+  }
+
+  start(signal: AbortSignal): void {
+    const unfollow = this.#view.follow(this.#options.applications);
+    signal.addEventListener('abort', () => {
+      unfollow();
+      this.#stop.abort();
+    });
+  }
+
+  part(agent: string): MirrorPart {
+    const options = this.#options;
+    let peer = this.#peers.get(agent);
+    if (peer === undefined) {
+      peer = new MirrorPeer({
+        agent,
+        principalUid: options.principalUid,
+        cluster: () => (options.clusterOf === undefined ? agent : options.clusterOf(agent)),
+        adoptionPolicy: options.adoptionPolicy ?? 'never',
+        view: this.#view,
+        names: () => this.#names.get(agent) ?? [],
+        writer: this.#writer,
+        onTrouble: options.onTrouble ?? (() => undefined),
+        log: options.log,
+        clock: this.#clock,
+        random: options.random ?? Math.random,
+        newId: options.newId ?? randomUUID,
+        today: options.today ?? (() => new Date()),
+        maxInFlight: options.maxInFlight,
+        concurrency: options.concurrency,
+        resend: options.resend,
+      });
+      this.#peers.set(agent, peer);
+      peer.begin();
+    }
+    return peer;
+  }
+
+  forgetAgent(agent: string): void {
+    this.#peers.get(agent)?.close();
+    this.#peers.delete(agent);
+  }
+
+  /** What the hub calls the agent's cluster may have changed. */
+  clusterChanged(agent: string): void {
+    this.#peers.get(agent)?.clusterChanged();
+  }
+
+  /** Whether a hub Application is known to be a mirror, also when somebody took away all that says so. */
+  isMirror({ metadata }: Application): boolean {
+    return this.#peers.get(metadata.namespace ?? '')?.isMirror(metadata.name, metadata.uid) ?? false;
+  }
+
+  /** What cannot be mirrored at present. */
+  troubles(agent: string): MirrorTrouble[] {
+    return this.#peers.get(agent)?.troubles() ?? [];
+  }
+
+  #hubChange(ref: ObjectRef, { now }: StoreChange<Application>): void {
+    const names = this.#names.get(ref.namespace);
+    if (now === undefined) {
+      names?.delete(ref.name);
+      if (names?.size === 0) {
+        this.#names.delete(ref.namespace);
+      }
+    } else if (names === undefined) {
+      this.#names.set(ref.namespace, new Set([ref.name]));
+    } else {
+      names.add(ref.name);
+    }
+    this.#peers.get(ref.namespace)?.hubChange(ref.name, now);
+  }
+}

@@ -1,0 +1,58 @@
+import type { ApplicationMessage } from '../../peer/messages.ts';
+
+/** Names not in use of which something may be remembered. */
+const mostUnused = 4_096;
+/** Words about one name that are remembered. */
+const mostPerName = 8;
+
+/**
+ * What an agent said last about each name. Asked about it, a Go agent says the last again under the same id, which is then
+ * an answer and no copy; of anything earlier it is a copy that comes late.
+ */
+export class Words {
+  readonly #isInUse: (name: string) => boolean;
+  /** Ids by name, the last one last. */
+  readonly #done = new Map<string, string[]>();
+  readonly #inUse: () => number;
+
+  constructor(options: { isInUse: (name: string) => boolean; inUse: () => number }) {
+    this.#isInUse = options.isInUse;
+    this.#inUse = options.inUse;
+  }
+
+  /** What a message is: heard for the first time, the last one said again, or an earlier one that nothing follows from. */
+  is(message: ApplicationMessage): 'new' | 'again' | 'late' {
+    const ids = this.#done.get(message.object.metadata.name);
+    const id = wordOf(message);
+    if (ids?.at(-1) === id) {
+      return 'again';
+    }
+    // That there is no such Application may be found time and again.
+    return message.type !== 'delete' && ids?.includes(id) === true ? 'late' : 'new';
+  }
+
+  /** The message is being done. */
+  said(message: ApplicationMessage): void {
+    const { name } = message.object.metadata;
+    const id = wordOf(message);
+    const earlier = (this.#done.get(name) ?? []).filter((one) => one !== id);
+    this.#done.set(name, [...earlier.slice(1 - mostPerName), id]);
+    if (this.#done.size > 2 * this.#inUse() + mostUnused) {
+      for (const other of this.#done.keys()) {
+        if (!this.#isInUse(other)) {
+          this.#done.delete(other);
+        }
+      }
+    }
+  }
+}
+
+/** Equal for two copies of one message. */
+export function idOf({ type, resourceId, eventId }: ApplicationMessage): string {
+  return `${type}/${resourceId}/${eventId}`;
+}
+
+/** Equal for messages that say the same: a Go agent calls one state a creation first and an update later. */
+function wordOf({ type, resourceId, eventId }: ApplicationMessage): string {
+  return `${type === 'delete' ? type : ''}/${resourceId}/${eventId}`;
+}

@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest';
+import type { ApplicationMessage, Message } from '../../index.ts';
+import { Lab } from '../../testing/lab.ts';
+import { ownApplication, StagePrincipal } from '../testing/stage.ts';
+
+const hubRef = { namespace: 'a', name: 'shop' };
+
+let events = 0;
+function says(type: ApplicationMessage['type'], path = 'p0'): Message {
+  const object = ownApplication(
+    { uid: 'u', resourceVersion: '7' },
+    { spec: { project: 'default', source: { path }, destination: { namespace: 'shop' } } },
+  );
+  return { target: 'application', type, resourceId: 'shop_u', eventId: `shop_u_${++events}`, object };
+}
+
+async function alone() {
+  const lab = new Lab();
+  const principal = new StagePrincipal(lab);
+  const connection = principal.connect();
+  principal.hear(says('create'));
+  await lab.run();
+  return { lab, principal, connection };
+}
+
+test('a fight over a mirror is fought ever more slowly, and over with the mirror', async () => {
+  const { lab, principal } = await alone();
+  const stop = lab.hub.objects.watch(({ now }) => {
+    if ((now?.spec.source as { path?: string } | undefined)?.path === 'p0') {
+      lab.time.after(5, () => void lab.hub.objects.patch(hubRef, { spec: { source: { path: 'theirs' } } }));
+    }
+  });
+  const { writes } = lab.hub;
+  lab.hub.objects.patch(hubRef, { spec: { source: { path: 'theirs' } } });
+  await lab.run(60_000);
+  expect(lab.hub.writes - writes).toBeGreaterThan(10);
+  expect(lab.hub.writes - writes).toBeLessThan(40);
+  expect(principal.parts.stats('a').retrying, 'it shows').toBe(1);
+  stop();
+  principal.hear(says('delete'));
+  await lab.run();
+  expect(principal.mirror()).toBeUndefined();
+  expect(principal.parts.stats('a').retrying).toBe(0);
+});
+
+test('an agent whose word is done only on a later connection is asked whether it still holds', async () => {
+  const { lab, principal, connection } = await alone();
+  lab.hub.intercept = (call) => {
+    if (call === 'patch') {
+      throw new Error('connection reset');
+    }
+  };
+  principal.hear(says('spec-update', 'p1'));
+  await lab.run(100);
+  principal.parts.disconnected('a', connection);
+  principal.connect();
+  await lab.run(100);
+  principal.said.splice(0);
+  lab.hub.intercept = () => undefined;
+  await lab.run(60_000);
+  expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
+  expect(principal.said.map(({ type }) => type)).toEqual(['request-update']);
+  expect(principal.acknowledged, 'who said it may be gone').toHaveLength(1);
+});
+
+test('a mirror that was deleted before the cache ever showed it is missed', async () => {
+  const lab = new Lab();
+  lab.hub.isHidden = () => true;
+  const principal = new StagePrincipal(lab);
+  principal.connect();
+  principal.hear(says('create'));
+  await lab.run();
+  const { uid } = principal.mirror()?.metadata ?? {};
+  lab.hub.objects.patch(hubRef, { metadata: { finalizers: [] } });
+  lab.hub.objects.delete(hubRef, { propagation: 'Background' });
+  await lab.run(60_000);
+  expect(principal.mirror()?.metadata.uid).not.toBe(uid);
+  expect(principal.mirror()).toBeDefined();
+});

@@ -1,0 +1,360 @@
+import type { Clock, InboxOutcome, ObjectRef, View } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { displayName, type SyncLog } from '../../log.ts';
+import type { ApplicationMessage } from '../../peer/messages.ts';
+import { isSkipped } from '../../routing.ts';
+import { Fights } from '../../writing/conflict-backoff.ts';
+import type { CopyWriter } from '../../writing/copy-writer.ts';
+import { Troubles } from '../../writing/failures.ts';
+import { isMarked, type MirrorPlace, mirroredUid } from '../mirror.ts';
+import type { MirrorTrouble } from './mirror-failure.ts';
+import {
+  isAstray,
+  type MirrorAdoptionPolicy,
+  planMirror,
+  planMirrorDeletion,
+  planRelease,
+  settled,
+  type Wanted,
+  wantedAfter,
+  wantedAsFound,
+} from './mirror-plan.ts';
+import type { Heard, Requests } from './mirror-requests.ts';
+import { MissingNamespace } from './missing-namespace.ts';
+
+/** What a {@link MirrorKeeper} needs of the hub and of its peer. */
+export interface MirrorKeeperOptions {
+  readonly agent: string;
+  /** What the hub calls the agent's cluster; undefined while there is none. */
+  readonly cluster: () => string | undefined;
+  readonly adoptionPolicy: MirrorAdoptionPolicy;
+  /** The hub's Applications. */
+  readonly view: View<Application>;
+  /** Names of the Applications in the agent's namespace. */
+  readonly names: () => Iterable<string>;
+  readonly writer: CopyWriter;
+  readonly requests: Requests;
+  /** Has {@link MirrorKeeper.look} called for this name, in its turn. */
+  readonly look: (name: string) => void;
+  /** Whether something of this name waits or is in work. */
+  readonly isBusy: (name: string) => boolean;
+  /** Makes the agent say what it has of this name. */
+  readonly ask: (name: string) => void;
+  readonly onTrouble: (trouble: MirrorTrouble) => void;
+  readonly log: SyncLog;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly today: () => Date;
+}
+
+/** The agent's word on one of its Applications, with what it had got of the hub's requests by then. */
+interface Report {
+  readonly source: Application;
+  readonly heard: Heard;
+}
+
+/**
+ * What the API server refuses is kept to be tried again, in these bounds: an agent can make up as many Applications as it
+ * likes, as large as it likes.
+ */
+const mostTroubles = 1_000;
+/** In characters of JSON. */
+const largestTrouble = 512 * 1024;
+
+/** Keeps the mirrors of one agent as it said last: the one place that writes them. */
+export class MirrorKeeper {
+  readonly #options: MirrorKeeperOptions;
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #troubles: Troubles;
+  readonly #fights: Fights;
+  #cluster: string | undefined;
+
+  constructor(options: MirrorKeeperOptions) {
+    this.#options = options;
+    const { clock, random, log } = options;
+    this.#fights = new Fights({ clock, random, log, changed: () => undefined });
+    this.#troubles = new Troubles({ clock, random });
+  }
+
+  /** Mirrors that cannot be written, or that somebody fights over. */
+  get troubled(): number {
+    return this.#troubles.size + this.#fights.active;
+  }
+
+  /** Applications that the agent has, as far as it said. */
+  get size(): number {
+    return this.#wanted.size;
+  }
+
+  /** What the agent said last of this name. */
+  wanted(name: string): Wanted | undefined {
+    return this.#wanted.get(name);
+  }
+
+  /** Names of all that stands on the hub, and of what should but cannot. */
+  names(): Iterable<string> {
+    return new Set([...this.#options.names(), ...this.#wanted.keys()]);
+  }
+
+  troubles(): MirrorTrouble[] {
+    const { agent } = this.#options;
+    return this.#troubles.list().map((trouble) => ({ agent, ...trouble }));
+  }
+
+  isTroubled(name: string): boolean {
+    return this.#troubles.has(name);
+  }
+
+  /** Stops all timers. */
+  close(): void {
+    this.#troubles.close();
+    this.#fights.close();
+  }
+
+  /** Does what the agent says. */
+  async take(message: ApplicationMessage, heard: Heard, signal: AbortSignal): Promise<InboxOutcome> {
+    const { type, object } = message;
+    const { name, uid = '' } = object.metadata;
+    if (type === 'delete') {
+      return this.#remove(name, uid, signal);
+    }
+    this.#wanted.set(name, wantedAfter(object, this.#wanted.get(name)));
+    return this.#bringInStep(name, { source: object, heard }, signal);
+  }
+
+  /** Puts right what somebody changed. */
+  look(name: string, signal: AbortSignal): Promise<InboxOutcome> {
+    return this.#bringInStep(name, undefined, signal);
+  }
+
+  /** Takes up what is there. Called once. */
+  begin(): void {
+    const { agent, cluster } = this.#options;
+    this.#cluster = cluster();
+    for (const name of this.#options.names()) {
+      const mirror = this.mirror(name);
+      if (mirror !== undefined && isMarked(mirror)) {
+        this.#wanted.set(name, wantedAsFound(mirror, agent));
+      }
+      this.#options.requests.follow(name, mirror);
+    }
+    this.#lookAtAll();
+  }
+
+  /** The hub's object of this name changed. */
+  hubChange(name: string, now: Application | undefined): void {
+    const mirror = this.mirror(name);
+    this.#options.requests.follow(name, mirror);
+    const wanted = this.#wanted.get(name);
+    const place = this.#place();
+    if (wanted === undefined) {
+      if (mirror !== undefined && !this.#options.isBusy(name)) {
+        this.#options.look(name);
+      }
+    } else if (now === undefined || this.#troubles.has(name) || (place !== undefined && isAstray(now, wanted, place))) {
+      this.#fights.whenDue(this.#ref(name), () => this.#options.look(name));
+    }
+  }
+
+  /** What the hub calls the agent's cluster may have changed. */
+  clusterChanged(): void {
+    const cluster = this.#options.cluster();
+    if (cluster !== this.#cluster) {
+      this.#cluster = cluster;
+      for (const [name, wanted] of this.#wanted) {
+        this.#wanted.set(name, { ...wanted, settledSpec: undefined });
+      }
+      this.#lookAtAll();
+    }
+  }
+
+  /** Puts right what is not as the agent said. */
+  #lookAtAll(): void {
+    const place = this.#place();
+    for (const [name, wanted] of this.#wanted) {
+      const mirror = this.#options.view.get(this.#ref(name));
+      if (
+        mirror === undefined ||
+        this.#troubles.has(name) ||
+        (place !== undefined && isAstray(mirror, wanted, place))
+      ) {
+        this.#options.look(name);
+      }
+    }
+  }
+
+  /** The one place that makes a mirror what the agent says. */
+  async #bringInStep(name: string, report: Report | undefined, signal: AbortSignal): Promise<InboxOutcome> {
+    const { agent, adoptionPolicy, writer } = this.#options;
+    const wanted = this.#wanted.get(name);
+    const place = this.#place();
+    if (wanted === undefined) {
+      return this.#settleUnknown(name, signal);
+    }
+    if (place === undefined) {
+      this.#trouble(name, `the hub's Argo CD has no cluster for agent ${agent}`);
+      return 'retry';
+    }
+    const now = this.#options.today();
+    let writes = false;
+    const plan = (mirror: Application | undefined) => {
+      if (mirror !== undefined && isSkipped(mirror)) {
+        return { action: 'none' } as const;
+      }
+      const next = planMirror(wanted, mirror, {
+        name,
+        place,
+        adoptionPolicy,
+        now,
+        report: mirror &&
+          report && { source: report.source, context: this.#options.requests.context(mirror, report.heard) },
+      });
+      if (mirror !== undefined && report !== undefined && next.action === 'update') {
+        this.#options.requests.expect(name, mirror, report.source, next.patch);
+      }
+      writes ||= next.action === 'create' || next.action === 'update';
+      return next;
+    };
+    try {
+      const result = await writer.run(this.#ref(name), plan, signal);
+      this.#options.requests.follow(name, this.mirror(name));
+      if (writes && report === undefined) {
+        this.#fights.putBack(this.#ref(name));
+      }
+      switch (result.is) {
+        case 'done':
+          this.#troubles.solved(name);
+          this.#settle(name, result.copy);
+          return 'done';
+        case 'stopped':
+          return this.#stopped(name, result);
+        default:
+          return 'retry';
+      }
+    } catch (error) {
+      if (!(error instanceof MissingNamespace)) {
+        throw error;
+      }
+      this.#trouble(name, error.message);
+      return 'retry';
+    }
+  }
+
+  #trouble(name: string, message: string, again?: () => void): void {
+    if (this.#troubles.met(name, message, again)) {
+      const { agent, log, onTrouble } = this.#options;
+      log.error({ agent, application: `${agent}/${name}` }, `Application cannot be mirrored: ${message}`);
+      onTrouble({ agent, name, message });
+    }
+  }
+
+  #stopped(name: string, { message, rejected, mayPass }: { message: string; rejected: boolean; mayPass: boolean }) {
+    if (mayPass) {
+      this.#trouble(name, message);
+      return 'retry';
+    }
+    // What the agent said is remembered, and tried again when something changes.
+    this.#trouble(name, message, rejected ? () => this.#options.look(name) : undefined);
+    const size = JSON.stringify(this.#wanted.get(name)?.fields ?? null).length;
+    if (this.#troubles.size > mostTroubles || size > largestTrouble) {
+      this.#giveUp(name);
+    }
+    return 'done';
+  }
+
+  /** Only the agent knows it from now on, which says it again with its next change or connection. */
+  #giveUp(name: string): void {
+    const mirror = this.mirror(name);
+    this.#troubles.solved(name);
+    if (mirror !== undefined && isMarked(mirror)) {
+      this.#wanted.set(name, wantedAsFound(mirror, this.#options.agent));
+    } else {
+      this.#wanted.delete(name);
+    }
+  }
+
+  #settle(name: string, mirror: Application | undefined): void {
+    const before = this.#wanted.get(name);
+    const place = this.#place();
+    if (before === undefined || (mirror !== undefined && isSkipped(mirror))) {
+      return;
+    }
+    const wanted = settled(before, mirror);
+    this.#wanted.set(name, wanted);
+    const now = this.#options.view.get(this.#ref(name));
+    if (mirror === undefined || place === undefined || now === mirror) {
+      // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
+      return;
+    }
+    if (now === undefined || isAstray(now, wanted, place)) {
+      this.#fights.whenDue(this.#ref(name), () => this.#options.look(name));
+    }
+  }
+
+  async #remove(name: string, sourceUid: string, signal: AbortSignal): Promise<InboxOutcome> {
+    const wanted = this.#wanted.get(name);
+    const mirrorUid = wanted?.sourceUid === sourceUid ? wanted.mirrorUid : undefined;
+    const result = await this.#options.writer.run(
+      this.#ref(name),
+      (mirror) =>
+        mirror === undefined || isSkipped(mirror)
+          ? { action: 'none' }
+          : planMirrorDeletion(sourceUid, mirror, mirrorUid),
+      signal,
+    );
+    if (result.is === 'stopped') {
+      const { agent, log } = this.#options;
+      log.error({ agent, application: displayName(this.#ref(name)) }, `mirror not deleted: ${result.message}`);
+    }
+    if (result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass)) {
+      return 'retry';
+    }
+    if (wanted?.sourceUid === sourceUid) {
+      this.#wanted.delete(name);
+      this.#troubles.solved(name);
+      this.#fights.forget(this.#ref(name));
+    }
+    return this.#settleUnknown(name, signal);
+  }
+
+  /** Nobody but this program makes mirrors: of another one the agent says what is to become of it. */
+  async #settleUnknown(name: string, signal: AbortSignal): Promise<InboxOutcome> {
+    const mirror = this.mirror(name);
+    if (mirror?.metadata.deletionTimestamp !== undefined) {
+      const result = await this.#options.writer.run(this.#ref(name), planRelease, signal);
+      return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
+    }
+    if (mirror !== undefined) {
+      this.#options.ask(name);
+    }
+    return 'done';
+  }
+
+  /** UID of the agent's Application that is shown under this name, or should be; empty when there is none. */
+  shownUid(name: string): string {
+    const mirror = this.mirror(name);
+    const wanted = this.#wanted.get(name);
+    if (mirror === undefined || mirror.metadata.uid === wanted?.mirrorUid) {
+      return wanted?.sourceUid ?? '';
+    }
+    return mirroredUid(mirror);
+  }
+
+  /** The mirror of this name, if there is one. */
+  mirror(name: string): Application | undefined {
+    const object = this.#options.view.get(this.#ref(name));
+    const isOurs =
+      object !== undefined && (mirroredUid(object) !== '' || object.metadata.uid === this.#wanted.get(name)?.mirrorUid);
+    return isOurs && !isSkipped(object) ? object : undefined;
+  }
+
+  #place(): MirrorPlace | undefined {
+    const { agent, cluster } = this.#options;
+    const name = cluster();
+    return name === undefined ? undefined : { agent, cluster: name };
+  }
+
+  #ref(name: string): ObjectRef {
+    return { namespace: this.#options.agent, name };
+  }
+}

@@ -1,0 +1,232 @@
+import type { MergePatch } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { digestOf } from '../../canonical-json.ts';
+import { planReport, type ReportContext } from '../../managed/status.ts';
+import { isEqual, mergePatchBetween } from '../../merge-patch.ts';
+import { annotations } from '../../names.ts';
+import type { Plan } from '../../writing/plan.ts';
+import {
+  fieldsOfMirror,
+  fieldsOfSource,
+  type MirrorFields,
+  type MirrorPlace,
+  mirrorAnnotations,
+  mirroredUid,
+  mirrorSpec,
+  mirrorStatus,
+  projectObjection,
+} from '../mirror.ts';
+
+/** What an autonomous agent said last about one of its Applications, and how far its mirror is. */
+export interface Wanted {
+  /** UID of the agent's object. */
+  readonly sourceUid: string;
+  readonly fields: MirrorFields;
+  /** Uid of the mirror; empty when there is none yet; undefined while it is not known. */
+  readonly mirrorUid: string | undefined;
+  /** Digest of the spec that the hub's API server made of ours; it may drop or default fields of another Argo CD version. */
+  readonly settledSpec: string | undefined;
+}
+
+/** What is wanted after the agent said what its Application is like. */
+export function wantedAfter(source: Application, earlier: Wanted | undefined): Wanted {
+  const sourceUid = source.metadata.uid ?? '';
+  const fields = fieldsOfSource(source);
+  const before = earlier?.sourceUid === sourceUid ? earlier : undefined;
+  const isSettled = before !== undefined && isEqual(before.fields.spec, fields.spec);
+  return {
+    sourceUid,
+    fields,
+    mirrorUid: before?.mirrorUid,
+    settledSpec: isSettled ? before.settledSpec : undefined,
+  };
+}
+
+/** After a start, a mirror that is there counts as right until its agent says otherwise. */
+export function wantedAsFound(mirror: Application, agent: string): Wanted {
+  return {
+    sourceUid: mirroredUid(mirror),
+    fields: fieldsOfMirror(mirror, agent),
+    mirrorUid: mirror.metadata.uid,
+    settledSpec: undefined,
+  };
+}
+
+/** The mirror is as wanted: how it looks is remembered, to know when somebody changes it. Without one: it is waited for. */
+export function settled(wanted: Wanted, mirror: Application | undefined): Wanted {
+  return mirror === undefined
+    ? { ...wanted, mirrorUid: '' }
+    : { ...wanted, mirrorUid: mirror.metadata.uid, settledSpec: digestOf(mirror.spec) };
+}
+
+/**
+ * Whether somebody else changed what the agent decides: spec, existence, or what tells that it is a mirror. Labels and annotations are put right
+ * with the agent's next word, as by argocd-agent's principal.
+ */
+export function isAstray(mirror: Application, wanted: Wanted, place: MirrorPlace): boolean {
+  if (mirror.metadata.uid !== wanted.mirrorUid) {
+    return wanted.mirrorUid !== undefined;
+  }
+  return (
+    mirror.metadata.deletionTimestamp !== undefined ||
+    isUnstamped(mirror) ||
+    mirroredUid(mirror) !== wanted.sourceUid ||
+    (!isEqual(mirror.spec, mirrorSpec(wanted.fields, place)) && digestOf(mirror.spec) !== wanted.settledSpec)
+  );
+}
+
+/** What to make of an object in an agent's namespace that is nobody's mirror. */
+export type MirrorAdoptionPolicy = 'always' | 'never';
+
+/** The principal's settings for {@link planMirror}. */
+export interface MirrorPlanOptions {
+  readonly name: string;
+  readonly place: MirrorPlace;
+  readonly adoptionPolicy: MirrorAdoptionPolicy;
+  /** The time of this write, for the annotation that tells it. */
+  readonly now: Date;
+  /** The agent's own words, when it has just said them: status, operation and answered triggers are taken from there. */
+  readonly report?: { readonly source: Application; readonly context: ReportContext } | undefined;
+}
+
+/** Decides what to do with what stands where an agent's Application should be mirrored. */
+export function planMirror(wanted: Wanted, mirror: Application | undefined, options: MirrorPlanOptions): Plan {
+  const spec = mirrorSpec(wanted.fields, options.place);
+  const objection = projectObjection(spec.project ?? '');
+  if (objection !== undefined) {
+    return { action: 'refuse', message: `the agent's Application cannot be shown: ${objection}` };
+  }
+  if (mirror === undefined) {
+    return { action: 'create', object: newMirror(wanted, options) };
+  }
+  const shown = mirroredUid(mirror);
+  const isOurs = mirror.metadata.uid === wanted.mirrorUid;
+  if (shown === '' && !isOurs && !mayAdopt(mirror, options)) {
+    const name = `${mirror.metadata.namespace}/${mirror.metadata.name}`;
+    const message = `${name} on the hub is somebody's own Application, which hides the agent's of the same name: delete or rename it, or annotate it with ${annotations.adoptionPolicy}=always`;
+    return { action: 'refuse', message };
+  }
+  if (mirror.metadata.deletionTimestamp !== undefined) {
+    return release(mirror);
+  }
+  if (shown !== '' && shown !== wanted.sourceUid && !isOurs) {
+    // It shows another incarnation, whose requests are not this one's.
+    return removal(mirror);
+  }
+  const patch = patchFor(wanted, mirror, options);
+  return patch === undefined
+    ? { action: 'none' }
+    : { action: 'update', patch, reason: shown === '' ? 'adopted' : 'changed' };
+}
+
+/**
+ * Decides what to do when an agent's Application is gone: the mirror of that one goes, without waiting for any finalizer;
+ * one of another incarnation stays.
+ * @param mirrorUid uid of the mirror, where that is known
+ */
+export function planMirrorDeletion(
+  sourceUid: string,
+  mirror: Application | undefined,
+  mirrorUid: string | undefined,
+): Plan {
+  if (mirror === undefined || sourceUid === '') {
+    return { action: 'none' };
+  }
+  const isMeant = mirroredUid(mirror) === sourceUid || mirror.metadata.uid === mirrorUid;
+  return isMeant ? removal(mirror) : { action: 'none' };
+}
+
+/** Decides what to do with a mirror of which nothing is known: one that somebody deletes is let go. */
+export function planRelease(mirror: Application | undefined): Plan {
+  return mirror?.metadata.deletionTimestamp === undefined || mirroredUid(mirror) === ''
+    ? { action: 'none' }
+    : release(mirror);
+}
+
+function removal(mirror: Application): Plan {
+  if ((mirror.metadata.finalizers ?? []).length > 0) {
+    return release(mirror);
+  }
+  return mirror.metadata.deletionTimestamp === undefined
+    ? { action: 'delete', uid: mirror.metadata.uid ?? '', propagation: 'Background' }
+    : { action: 'wait' };
+}
+
+/** Nothing on the hub has to be cleaned up for a mirror, so no finalizer may hold it. */
+function release(mirror: Application): Plan {
+  if ((mirror.metadata.finalizers ?? []).length === 0) {
+    return { action: 'wait' };
+  }
+  return { action: 'update', reason: 'changed', patch: { metadata: { uid: mirror.metadata.uid, finalizers: null } } };
+}
+
+function newMirror({ sourceUid, fields }: Wanted, { name, place, now }: MirrorPlanOptions): Application {
+  const status = mirrorStatus(fields, place);
+  return {
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'Application',
+    metadata: {
+      name,
+      namespace: place.agent,
+      ...(Object.keys(fields.labels).length > 0 ? { labels: { ...fields.labels } } : {}),
+      annotations: { ...mirrorAnnotations(fields, sourceUid, undefined), [annotations.lastUpdated]: now.toISOString() },
+      ...(fields.finalizers.length > 0 ? { finalizers: [...fields.finalizers] } : {}),
+    },
+    spec: mirrorSpec(fields, place),
+    ...(Object.keys(status).length > 0 ? { status } : {}),
+  };
+}
+
+function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOptions): MergePatch | undefined {
+  const { fields, sourceUid } = wanted;
+  const { place, now, report } = options;
+  const { [annotations.lastUpdated]: _, ...present } = mirror.metadata.annotations ?? {};
+  const answer = report && planReport(mirror, asReport(report.source, fields, place), report.context);
+  const isNew = report === undefined && mirror.metadata.uid !== wanted.mirrorUid;
+  const status = isNew ? mergePatchBetween(mirror.status, mirrorStatus(fields, place)) : undefined;
+  const metadata: Record<string, unknown> = {
+    ...mergePatchBetween(
+      { labels: mirror.metadata.labels ?? {}, annotations: present },
+      { labels: fields.labels, annotations: mirrorAnnotations(fields, sourceUid, mirror) },
+    ),
+    ...(isEqual(mirror.metadata.finalizers ?? [], fields.finalizers) ? {} : { finalizers: fields.finalizers }),
+  };
+  const isAsMade = wanted.settledSpec !== undefined && digestOf(mirror.spec) === wanted.settledSpec;
+  const spec = isAsMade ? undefined : mergePatchBetween(mirror.spec, mirrorSpec(fields, place));
+  const isEmpty =
+    Object.keys(metadata).length === 0 && spec === undefined && answer === undefined && status === undefined;
+  if (isEmpty && !isUnstamped(mirror)) {
+    return undefined;
+  }
+  const answered = answer?.metadata as { readonly annotations?: object } | undefined;
+  return {
+    ...answer,
+    metadata: {
+      ...metadata,
+      ...answered,
+      uid: mirror.metadata.uid,
+      annotations: {
+        ...(metadata.annotations as object | undefined),
+        ...answered?.annotations,
+        [annotations.lastUpdated]: now.toISOString(),
+      },
+    },
+    ...(spec === undefined ? {} : { spec }),
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** Whether it lacks the mark by which it is not taken for an Application that its user wants on a cluster. */
+function isUnstamped({ metadata }: Application): boolean {
+  return metadata.annotations?.[annotations.lastUpdated] === undefined;
+}
+
+/** The agent's object as the status rules take it: with the status that the mirror is to have. */
+function asReport(source: Application, fields: MirrorFields, place: MirrorPlace): Application {
+  return { ...source, status: mirrorStatus(fields, place) };
+}
+
+function mayAdopt(mirror: Application, { adoptionPolicy }: MirrorPlanOptions): boolean {
+  const own = mirror.metadata.annotations?.[annotations.adoptionPolicy];
+  return (own === 'always' || own === 'never' ? own : adoptionPolicy) === 'always';
+}

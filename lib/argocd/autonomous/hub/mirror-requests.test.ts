@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest';
+import type { Application, ApplicationMessage, Message } from '../../index.ts';
+import { Lab, told } from '../../testing/lab.ts';
+import { joined, ownApplication, StagePrincipal } from '../testing/stage.ts';
+
+const local = { namespace: 'argocd', name: 'shop' };
+const hubRef = { namespace: 'a', name: 'shop' };
+const operation = { sync: { revision: '1' } };
+const running = { phase: 'Running', operation, startedAt: 't1' };
+
+let events = 0;
+function says(type: ApplicationMessage['type'], rest: Partial<Application> = {}): Message {
+  const object = ownApplication({ uid: 'u', resourceVersion: '7' }, rest);
+  return { target: 'application', type, resourceId: 'shop_u', eventId: `shop_u_${++events}`, object };
+}
+
+async function alone() {
+  const lab = new Lab();
+  const principal = new StagePrincipal(lab);
+  const connection = principal.connect();
+  principal.hear(says('create'));
+  await lab.run();
+  return { lab, principal, connection };
+}
+
+/** Both sides, and an Application of the agent's that the hub shows. */
+async function shown() {
+  const both = joined();
+  both.agent.cluster.objects.create(ownApplication());
+  await both.lab.run(3_000);
+  return both;
+}
+
+test('an operation whose setting had no answer, and that has ended since, is not set again', async () => {
+  const { lab, agent } = await shown();
+  const { objects } = agent.cluster;
+  let times = 0;
+  agent.cluster.intercept = (call, ref) => {
+    if (call !== 'patch' || ++times > 1) {
+      return;
+    }
+    objects.patch(ref, { operation, status: { operationState: running } });
+    objects.patch(ref, { operation: null, status: { operationState: { phase: 'Succeeded' } } });
+    throw new Error('connection reset');
+  };
+  lab.hub.objects.patch(hubRef, { operation });
+  await lab.run(60_000);
+  expect(agent.application()?.operation).toBeUndefined();
+  expect(times).toBe(1);
+  expect(lab.hub.objects.get(hubRef)?.operation).toBeUndefined();
+});
+
+test.each([
+  ['it is over', { phase: 'Succeeded' }, null],
+  ['another one runs', { phase: 'Running', startedAt: 't2' }, { sync: { revision: '2' } }],
+])('the wish to end an operation does nothing when %s by then', async (_, operationState, next) => {
+  const { lab, agent } = await shown();
+  const { objects } = agent.cluster;
+  objects.patch(local, { operation, status: { operationState: running } });
+  await lab.run(100);
+  let times = 0;
+  agent.cluster.intercept = (call, ref) => {
+    if (call === 'patch' && ++times === 1) {
+      objects.patch(ref, { operation: next, status: { operationState } });
+    }
+  };
+  lab.hub.objects.patch(hubRef, { status: { operationState: { phase: 'Terminating' } } });
+  await lab.run(60_000);
+  expect(agent.application()?.status?.operationState).toMatchObject(operationState);
+});
+
+test('what an agent says of an operation, or of its end, is no request', async () => {
+  const { lab, principal } = await alone();
+  principal.hear(says('spec-update', { operation }));
+  await lab.run(100);
+  principal.hear(says('spec-update', { operation, status: { operationState: { ...running, phase: 'Terminating' } } }));
+  await lab.run(60_000);
+  expect(principal.mirror()?.status?.operationState).toMatchObject({ phase: 'Terminating' });
+  expect([told(principal, 'set-operation'), told(principal, 'terminate-operation')]).toEqual([[], []]);
+});
+
+test('an operation that the hub sees in progress is not asked for again by a principal that starts', async () => {
+  const { lab, principal } = await alone();
+  principal.hear(says('spec-update', { operation, status: { operationState: running } }));
+  await lab.run(100);
+  principal.stop.abort();
+  const next = new StagePrincipal(lab);
+  next.connect();
+  await lab.run(60_000);
+  expect(next.mirror()?.operation).toEqual(operation);
+  expect(told(next, 'set-operation')).toEqual([]);
+});
+
+test('what was asked for on a mirror that is gone is not asked for any more', async () => {
+  const { lab, principal, connection } = await alone();
+  principal.parts.disconnected('a', connection);
+  lab.hub.objects.patch(hubRef, { operation });
+  await lab.run(100);
+  expect(principal.parts.stats('a').pending).toBeGreaterThan(0);
+  principal.parts.connected('a', 'autonomous', { send: () => false, acknowledge: () => undefined });
+  principal.hear(says('delete'));
+  await lab.run(100);
+  expect(principal.mirror()).toBeUndefined();
+  principal.connect();
+  await lab.run(60_000);
+  expect(told(principal, 'set-operation')).toEqual([]);
+  expect(principal.parts.stats('a').pending).toBe(0);
+});

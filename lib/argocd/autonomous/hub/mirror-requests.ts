@@ -1,0 +1,261 @@
+import { type Backoff, type Clock, type MergePatch, Outbox, type ResourceKey } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { digestOf } from '../../canonical-json.ts';
+import type { ReportContext } from '../../managed/status.ts';
+import { annotations } from '../../names.ts';
+import type { Message, PeerConnection } from '../../peer/messages.ts';
+import { triggersOf } from '../../triggers.ts';
+import { isRunning, isSameOperation } from '../request-plan.ts';
+
+/** What the agent had got of the requests on a mirror when it said something: only to these can that be an answer. */
+export interface Heard {
+  /** Digest of `operation`, empty when there was none; undefined: it has not got what is there. */
+  readonly operation: string | undefined;
+  /** The same of the triggers. */
+  readonly triggers: string | undefined;
+  /** It does not know yet that the operation is to end. */
+  readonly terminating: boolean;
+}
+
+/** How {@link Requests} work. */
+export interface RequestsOptions {
+  readonly agent: string;
+  readonly principalUid: string;
+  /** The mirror of this name as it is now. */
+  readonly read: (name: string) => Application | undefined;
+  /** UID of the agent's Application that it shows, whatever users made of it. */
+  readonly sourceUid: (name: string) => string | undefined;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly maxInFlight: number | undefined;
+  readonly resend: Backoff | undefined;
+}
+
+interface Known {
+  readonly uid: string;
+  readonly digest: string;
+}
+
+type IntentType = 'spec-update' | 'set-operation' | 'terminate-operation';
+
+/**
+ * What users ask of Argo CD on the mirrors of one agent: seen on the mirror, sent to the agent until it acknowledges,
+ * across disconnections. Nothing but requests is sent: the agent owns the rest.
+ */
+export class Requests {
+  readonly #options: RequestsOptions;
+  readonly #outbox: Outbox<Application>;
+  /** On a way of their own: an operation that waits for the end of another one must not hold up the wish to end that. */
+  readonly #terminations: Outbox<Application>;
+  /** The operation on a mirror that the agent has got or is about to get, or told of itself. */
+  readonly #operations = new Map<string, Known>();
+  readonly #triggers = new Map<string, Known>();
+  /** Mirror → uid of those whose termination the agent knows or is about to know. */
+  readonly #terminating = new Map<string, string>();
+
+  constructor(options: RequestsOptions) {
+    this.#options = options;
+    this.#outbox = outboxOf(options);
+    this.#terminations = outboxOf(options);
+  }
+
+  get pending(): number {
+    return this.#outbox.pending + this.#terminations.pending;
+  }
+
+  get inFlight(): number {
+    return this.#outbox.inFlight + this.#terminations.inFlight;
+  }
+
+  connected(connection: PeerConnection): void {
+    for (const outbox of this.#outboxes) {
+      outbox.connected({
+        send: (delivery) => {
+          if (delivery.type === 'intent') {
+            const { resourceId, eventId, snapshot, intent } = delivery;
+            return connection.send(this.#message(intent as IntentType, { resourceId, eventId }, snapshot.object));
+          }
+          // The agent knows the state, it is its own.
+          outbox.acknowledged(delivery.resourceId, delivery.eventId);
+          return true;
+        },
+      });
+    }
+  }
+
+  disconnected(): void {
+    for (const outbox of this.#outboxes) {
+      outbox.disconnected();
+    }
+  }
+
+  writable(): void {
+    for (const outbox of this.#outboxes) {
+      outbox.writable();
+    }
+  }
+
+  acknowledged({ resourceId, eventId }: { readonly resourceId: string; readonly eventId: string }): boolean {
+    return this.#outboxes.some((outbox) => outbox.acknowledged(resourceId, eventId));
+  }
+
+  /** Sees what is newly asked for on a mirror, now that it is like this. */
+  follow(name: string, mirror: Application | undefined): void {
+    if (mirror === undefined) {
+      const wasKnown = [this.#operations, this.#triggers, this.#terminating].map((known) => known.delete(name));
+      if (wasKnown.includes(true)) {
+        for (const outbox of this.#outboxes) {
+          outbox.changed(this.#key(name));
+        }
+      }
+      return;
+    }
+    if (this.#options.sourceUid(name) === undefined) {
+      // Not known yet whose mirror it is.
+      return;
+    }
+    this.#followOperation(name, mirror);
+    this.#followTermination(name, mirror);
+    this.#followTriggers(name, mirror);
+  }
+
+  /** What the agent has got at this moment. */
+  heard(name: string): Heard {
+    const mirror = this.#options.read(name);
+    const key = this.#key(name);
+    const { operation } = mirror ?? {};
+    const known = this.#operations.get(name);
+    const isKnown =
+      operation === undefined || (known?.uid === mirror?.metadata.uid && known?.digest === digestOf(operation));
+    return {
+      operation: isKnown && !this.#outbox.requested(key, 'set-operation') ? operationMark(mirror) : undefined,
+      triggers: this.#outbox.requested(key, 'spec-update') ? undefined : triggerMark(mirror),
+      terminating: this.#terminations.requested(key, 'terminate-operation'),
+    };
+  }
+
+  /** What an agent's word can be an answer to, given what it had got when it said it. */
+  context(mirror: Application, heard: Heard): ReportContext {
+    return {
+      operationDelivered: heard.operation === operationMark(mirror),
+      triggersDelivered: heard.triggers === triggerMark(mirror),
+      terminating: heard.terminating,
+    };
+  }
+
+  /** What the agent said is about to be written: it must not pass for a user's request when the hub shows it. */
+  expect(name: string, mirror: Application, source: Application, patch: MergePatch): void {
+    const uid = mirror.metadata.uid ?? '';
+    // What the user asked for may stay where it is, and then is still the request.
+    if (source.operation !== undefined && patch.operation !== undefined) {
+      this.#operations.set(name, { uid, digest: digestOf(source.operation) });
+    }
+    if (source.status?.operationState?.phase === 'Terminating') {
+      this.#terminating.set(name, uid);
+    }
+  }
+
+  /** Stops all timers. */
+  close(): void {
+    for (const outbox of this.#outboxes) {
+      outbox.close();
+    }
+  }
+
+  get #outboxes(): readonly Outbox<Application>[] {
+    return [this.#outbox, this.#terminations];
+  }
+
+  #followOperation(name: string, { metadata, operation, status }: Application): void {
+    const { uid = '' } = metadata;
+    const key = this.#key(name);
+    if (operation === undefined) {
+      this.#operations.delete(name);
+      this.#outbox.withdraw(key, 'set-operation');
+      return;
+    }
+    const digest = digestOf(operation);
+    const known = this.#operations.get(name);
+    if (known?.uid === uid && known.digest === digest) {
+      return;
+    }
+    const isInProgress = isRunning({ metadata, spec: {}, ...(status === undefined ? {} : { status }) });
+    const isSame = isSameOperation(status?.operationState?.operation, operation);
+    if (isInProgress && !isSame) {
+      // Argo CD forgets an operation that is set while another runs: this one's turn is after that.
+      return;
+    }
+    this.#operations.set(name, { uid, digest });
+    // Seen for the first time, after a restart: when the agent reports progress of it, the agent has it.
+    if (known?.uid === uid || !isInProgress) {
+      this.#outbox.request(key, 'set-operation');
+    }
+  }
+
+  #followTermination(name: string, { metadata, status }: Application): void {
+    if (status?.operationState?.phase !== 'Terminating') {
+      this.#terminating.delete(name);
+    } else if (this.#terminating.get(name) !== metadata.uid) {
+      this.#terminating.set(name, metadata.uid ?? '');
+      this.#terminations.request(this.#key(name), 'terminate-operation');
+    }
+  }
+
+  #followTriggers(name: string, mirror: Application): void {
+    const { uid = '' } = mirror.metadata;
+    const digest = triggerMark(mirror);
+    const known = this.#triggers.get(name);
+    if (digest === '') {
+      this.#triggers.delete(name);
+      this.#outbox.withdraw(this.#key(name), 'spec-update');
+    } else if (known?.uid !== uid || known.digest !== digest) {
+      this.#triggers.set(name, { uid, digest });
+      this.#outbox.request(this.#key(name), 'spec-update');
+    }
+  }
+
+  #message(type: IntentType, address: { resourceId: string; eventId: string }, mirror: Application): Message {
+    const { principalUid } = this.#options;
+    // argocd-agent's principal names itself in everything but operations.
+    const stamp = type === 'set-operation' ? {} : { principalUid };
+    const common = { target: 'application', type, ...address, ...stamp } as const;
+    const { operation, ...others } = mirror;
+    const { metadata } = mirror;
+    const sourceUid = this.#options.sourceUid(metadata.name) ?? '';
+    const object = {
+      ...others,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, [annotations.sourceUid]: sourceUid } },
+    };
+    return { ...common, object: type === 'spec-update' || operation === undefined ? object : { ...object, operation } };
+  }
+
+  #key(name: string): ResourceKey {
+    return { kind: 'Application', namespace: this.#options.agent, name };
+  }
+}
+
+function outboxOf({ read, clock, random, maxInFlight, resend }: RequestsOptions): Outbox<Application> {
+  return new Outbox<Application>({
+    source: {
+      read: ({ name }) => {
+        const object = read(name);
+        const { uid = '', resourceVersion: version = '' } = object?.metadata ?? {};
+        return object && { uid, version, digest: '', object };
+      },
+    },
+    sendsDeletes: false,
+    clock,
+    random,
+    ...(maxInFlight === undefined ? {} : { maxInFlight }),
+    ...(resend === undefined ? {} : { resend }),
+  });
+}
+
+function operationMark(mirror: Application | undefined): string {
+  return mirror?.operation === undefined ? '' : digestOf(mirror.operation);
+}
+
+function triggerMark(mirror: Application | undefined): string {
+  const wanted = mirror === undefined ? {} : triggersOf(mirror);
+  return Object.keys(wanted).length === 0 ? '' : digestOf(wanted);
+}

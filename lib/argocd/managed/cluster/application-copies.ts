@@ -1,0 +1,465 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type Backoff,
+  type Clock,
+  Inbox,
+  type InboxOutcome,
+  type ObjectRef,
+  refOf,
+  type Store,
+  type StoreChange,
+  systemClock,
+  View,
+} from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { displayName, type SyncLog } from '../../log.ts';
+import { annotations } from '../../names.ts';
+import type { AgentKind, Copy, MirrorPart, ObjectMessage, PrincipalPeerInfo } from '../../peer/kind-sync.ts';
+import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
+import type { SyncStats } from '../../peer/stats.ts';
+import { placeOf } from '../../place.ts';
+import { triggersOf } from '../../triggers.ts';
+import { Fights } from '../../writing/conflict-backoff.ts';
+import { CopyWriter } from '../../writing/copy-writer.ts';
+import { Troubles } from '../../writing/failures.ts';
+import type { Plan } from '../../writing/plan.ts';
+import { sourceUidOf } from '../copy.ts';
+import { Territory, type TerritoryOptions } from './agent-namespaces.ts';
+import { OneShots } from './copy-actions.ts';
+import { type AdoptionPolicy, type MismatchPolicy, planManagedApplication } from './copy-plan.ts';
+import { idOf, isState, supersedes, type Work } from './copy-work.ts';
+import { isAstray, isManaged, isUnmarked, settled, type Wanted, wantedAfter, wantedAsFound } from './desired-copy.ts';
+import { announcementOf, copiedFrom } from './held-copy.ts';
+import { isAwaited, Operations } from './operations.ts';
+import { type RecreatePolicy, recreated } from './recreate.ts';
+import { Reporter } from './reporter.ts';
+import { Nudges } from './stuck-deletions.ts';
+
+/** How an {@link AgentSync} works. */
+export interface AgentSyncOptions extends TerritoryOptions {
+  readonly applications: Store<Application>;
+  /** Makes a missing namespace; without it, that one is missing is told on the hub's Application. */
+  readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly mismatchPolicy: MismatchPolicy;
+  readonly adoptionPolicy: AdoptionPolicy;
+  readonly onRecreate: RecreatePolicy;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly newId?: () => string;
+  /** Wall-clock time, for condition times. */
+  readonly today?: () => Date;
+  readonly maxInFlight?: number;
+  readonly concurrency?: number;
+  readonly resend?: Backoff;
+}
+
+/**
+ * The managed cluster's side of managed mode: makes Applications what the principal says, puts back what others change,
+ * and reports status. It knows stores, a connection and a clock, no Kubernetes and no gRPC.
+ *
+ * Writing is level-triggered: what the principal said last is remembered per Application, and every message, every
+ * local change and every retry only leads to one look at it and at the object, in the Application's own lane. Reporting
+ * is an outbox that reads the object when the link takes it.
+ */
+export class AgentSync implements AgentKind<MirrorPart> {
+  readonly kind = 'Application';
+  readonly #options: AgentSyncOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #newId: () => string;
+  readonly #today: () => Date;
+  readonly #log: SyncLog;
+
+  readonly #territory: Territory;
+  readonly #view: View<Application>;
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #troubles: Troubles;
+  /** Copies that go with their source, by place: the principal is told when they are gone, whatever becomes of their marks. */
+  readonly #leavers = new Map<string, { readonly uid: string | undefined; readonly source: string }>();
+  readonly #fights: Fights;
+  readonly #nudges: Nudges;
+  readonly #reporter: Reporter;
+  readonly #writer: CopyWriter;
+  readonly #oneShots: OneShots;
+  readonly #operations: Operations;
+  #inbox: Inbox<Work> | undefined;
+  #connection: PeerConnection | undefined;
+
+  constructor(options: AgentSyncOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#newId = options.newId ?? randomUUID;
+    this.#log = options.log;
+    this.#territory = new Territory(options);
+    this.#view = new View({
+      clock: this.#clock,
+      changed: (ref, change) => this.#localChange(ref, change),
+      doubted: (ref) => this.#inbox?.receive({ is: 'doubt', ref, id: this.#newId() }),
+    });
+    this.#today = options.today ?? (() => new Date());
+    this.#reporter = new Reporter({
+      view: this.#view,
+      territory: this.#territory,
+      remarksOn: (ref) => ({
+        problem: this.#troubles.of(placeOf(ref)),
+        warning: this.#fights.about(ref),
+        ownRefresh: this.#wanted.get(placeOf(ref))?.ownRefresh === true,
+      }),
+      log: this.#log,
+      clock: this.#clock,
+      random: this.#random,
+      newId: this.#newId,
+      today: this.#today,
+      maxInFlight: options.maxInFlight,
+      resend: options.resend,
+    });
+    this.#troubles = new Troubles({ clock: this.#clock, random: this.#random });
+    this.#fights = new Fights({
+      clock: this.#clock,
+      random: this.#random,
+      log: this.#log,
+      changed: (ref) => this.#reporter.repeat(ref),
+    });
+    this.#nudges = new Nudges({
+      clock: this.#clock,
+      random: this.#random,
+      nudge: (ref) => this.#inbox?.receive({ is: 'nudge', ref, id: this.#newId() }),
+    });
+    this.#writer = new CopyWriter({
+      store: options.applications,
+      view: this.#view,
+      objection: (namespace) => this.#territory.objection(namespace),
+      ensureNamespace: options.ensureNamespace,
+      log: this.#log,
+    });
+    this.#oneShots = new OneShots({ writer: this.#writer, view: this.#view, log: this.#log });
+    this.#operations = new Operations({
+      clock: this.#clock,
+      view: this.#view,
+      oneShots: this.#oneShots,
+      again: (ref, message) => this.#inbox?.receive({ is: 'operation', ref, id: this.#newId(), message }),
+      log: this.#log,
+    });
+  }
+
+  /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
+  start(signal: AbortSignal): void {
+    this.#inbox = new Inbox<Work>(
+      {
+        apply: (work, aborted) => this.#apply(work, aborted),
+        acknowledge: (work) => this.#acknowledge(work),
+        laneOf: (work) => placeOf(work.ref),
+        idOf,
+        supersedes,
+        once: (work) => work.is === 'message' && !isState(work.message),
+        isOwn: (work) => work.is !== 'message',
+        onError: (error, work, attempt) =>
+          this.#log.warn({ err: error, application: displayName(work.ref), attempt }, 'write failed, will retry'),
+        clock: this.#clock,
+        random: this.#random,
+        ...(this.#options.concurrency === undefined ? {} : { concurrency: this.#options.concurrency }),
+      },
+      signal,
+    );
+    const unfollow = this.#view.follow(this.#territory.within(this.#options.applications));
+    for (const application of this.#view.values()) {
+      const place = placeOf(refOf(application));
+      if (isManaged(application) && application.metadata.deletionTimestamp === undefined) {
+        this.#wanted.set(place, wantedAsFound(application));
+        this.#operations.found(application);
+      } else if (isManaged(application)) {
+        this.#leavers.set(place, { uid: application.metadata.uid, source: copiedFrom(application) });
+      }
+    }
+    signal.addEventListener('abort', () => {
+      unfollow();
+      this.close();
+    });
+  }
+
+  /** Stops all timers. */
+  close(): void {
+    this.#reporter.close();
+    this.#fights.close();
+    this.#nudges.close();
+    this.#troubles.close();
+    this.#operations.close();
+  }
+
+  connected(connection: PeerConnection, { principalNamespace }: PrincipalPeerInfo): void {
+    this.#connection = connection;
+    this.#territory.principalNamespace = principalNamespace;
+    this.#inbox?.reconnected();
+    this.#reporter.connected(connection);
+  }
+
+  disconnected(): void {
+    this.#connection = undefined;
+    this.#reporter.disconnected();
+  }
+
+  writable(): void {
+    this.#reporter.writable();
+  }
+
+  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
+    return this.#reporter.acknowledged(event);
+  }
+
+  receive(message: ObjectMessage): boolean {
+    if (message.target !== 'application' || message.type === 'error' || message.type === 'status-update') {
+      return false;
+    }
+    const { name, namespace } = message.object.metadata;
+    this.#inbox?.receive({ is: 'message', ref: this.#territory.toLocal(name, namespace), message });
+    return true;
+  }
+
+  copies(): Copy[] {
+    const copies = [];
+    for (const local of this.#view.values()) {
+      const uid = copiedFrom(local);
+      if (uid !== '') {
+        copies.push({ ref: refOf(local), name: local.metadata.name, uid });
+      }
+    }
+    return copies;
+  }
+
+  holding(ref: ObjectRef): RequestUpdate {
+    return announcementOf(ref, this.#view.get(ref), {
+      hubNamespace: this.#territory.toHub(ref.namespace),
+      isUnderWay: this.#troubles.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
+    });
+  }
+
+  localRef({ name, namespace }: { readonly name: string; readonly namespace: string }): ObjectRef {
+    return this.#territory.toLocal(name, namespace);
+  }
+
+  /** The principal knows no status any more. */
+  sourceRestarted(): void {
+    this.#reporter.repeatAll();
+  }
+
+  stats(): SyncStats {
+    return {
+      pending: this.#reporter.pending,
+      inFlight: this.#reporter.inFlight,
+      queued: (this.#inbox?.queued ?? 0) + this.#operations.size,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#troubles.size + this.#fights.active,
+    };
+  }
+
+  async #apply(work: Work, signal: AbortSignal): Promise<InboxOutcome> {
+    if (work.is === 'doubt') {
+      await this.#writer.read(work.ref, signal);
+      return 'done';
+    }
+    if (work.is === 'look') {
+      return this.#bringInStep(work.ref, { lastSeen: work.lastSeen, putsBack: true }, signal);
+    }
+    if (work.is === 'nudge') {
+      return this.#oneShots.nudge(work.ref, this.#today(), signal);
+    }
+    const { ref, message } = work;
+    if (work.is === 'operation') {
+      return this.#operations.resume(ref, message, signal);
+    }
+    if (work.is === 'termination') {
+      return this.#oneShots.terminate(ref, message, signal);
+    }
+    const place = placeOf(ref);
+    switch (message.type) {
+      case 'create':
+      case 'spec-update': {
+        this.#wanted.set(place, wantedAfter(message, this.#wanted.get(place)));
+        if (this.#leavers.get(place)?.source === sourceUidOf(message.object)) {
+          this.#leavers.delete(place);
+        }
+        const outcome = await this.#bringInStep(ref, {}, signal);
+        // A Go principal sends an operation along.
+        return outcome === 'done' && message.type === 'create' && message.object.operation !== undefined
+          ? this.#operations.start(ref, message, signal)
+          : outcome;
+      }
+      case 'delete':
+        return this.#remove(ref, message, signal);
+      case 'set-operation':
+        return this.#operations.start(ref, message, signal);
+      case 'terminate-operation':
+        return this.#oneShots.terminate(ref, message, signal);
+      case 'status-update':
+        return 'done';
+    }
+  }
+
+  /** The one place that makes a local Application what the principal wants. */
+  async #bringInStep(
+    ref: ObjectRef,
+    occasion: {
+      /** What somebody deleted. */
+      readonly lastSeen?: Application | undefined;
+      /** The hub did not change. */
+      readonly putsBack?: boolean;
+    },
+    signal: AbortSignal,
+  ): Promise<InboxOutcome> {
+    const place = placeOf(ref);
+    const { lastSeen, putsBack = false } = occasion;
+    let wrote = false;
+    const plan = (local: Application | undefined): Plan => {
+      const wanted = this.#wanted.get(place);
+      if (wanted === undefined) {
+        return { action: 'none' };
+      }
+      const next = planManagedApplication(wanted, local, {
+        namespace: ref.namespace,
+        remapped: this.#territory.isRemapped(ref.namespace),
+        mismatchPolicy: this.#options.mismatchPolicy,
+        adoptionPolicy: this.#options.adoptionPolicy,
+        ours: local !== undefined && isUnmarked(local) && local.metadata.uid === wanted.copyUid,
+        triggers: wanted.triggers,
+        refreshes: putsBack,
+      });
+      wrote ||= next.action === 'create' || (next.action === 'update' && next.patch.spec !== undefined);
+      if (next.action === 'update' && next.refreshes === true) {
+        this.#wanted.set(place, { ...wanted, ownRefresh: true });
+      }
+      return next.action === 'create' && lastSeen !== undefined
+        ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate, this.#today()) }
+        : next;
+    };
+    const result = await this.#writer.run(ref, plan, signal);
+    if (putsBack && wrote && result.is === 'done') {
+      this.#fights.putBack(ref);
+    }
+    switch (result.is) {
+      case 'done':
+        this.#solved(ref);
+        this.#settle(ref, result.copy);
+        return 'done';
+      case 'gone':
+        this.#wanted.delete(place);
+        this.#operations.forget(ref, result.sourceUid);
+        this.#solved(ref);
+        this.#fights.forget(ref);
+        this.#reporter.gone(ref, result.sourceUid);
+        return 'done';
+      case 'stopped':
+        this.#settle(ref, undefined);
+        this.#problem(ref, result.message, result.rejected);
+        return 'done';
+      case 'unsettled':
+        return 'retry';
+    }
+  }
+
+  #settle(ref: ObjectRef, copy: Application | undefined): void {
+    const before = this.#wanted.get(placeOf(ref));
+    if (before === undefined) {
+      return;
+    }
+    const wanted = settled(before, copy);
+    this.#wanted.set(placeOf(ref), wanted);
+    const now = this.#view.get(ref);
+    // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
+    if (copy !== undefined && now !== copy && (now === undefined || isAstray(now, wanted))) {
+      this.#fights.whenDue(ref, () => this.#look(ref, undefined));
+    }
+  }
+
+  async #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
+    const sourceUid = sourceUidOf(message.object);
+    const place = placeOf(ref);
+    const wanted = this.#wanted.get(place);
+    const last = wanted !== undefined && sourceUidOf(wanted.object) === sourceUid ? wanted.object : undefined;
+    this.#operations.forget(ref, sourceUid);
+    const copy = this.#view.get(ref);
+    if (copiedFrom(copy) === sourceUid) {
+      this.#leavers.set(place, { uid: copy?.metadata.uid, source: sourceUid });
+    } else {
+      this.#reporter.gone(ref, sourceUid);
+    }
+    const outcome = await this.#oneShots.delete(ref, sourceUid, last, signal);
+    if (outcome === 'retry') {
+      return outcome;
+    }
+    if (last !== undefined) {
+      this.#wanted.delete(place);
+      this.#solved(ref);
+      this.#fights.forget(ref);
+    }
+    return outcome;
+  }
+
+  /** Something stands in the way: the principal's user must hear it. */
+  #problem(ref: ObjectRef, message: string, retry: boolean): void {
+    const again = retry ? () => this.#look(ref, undefined) : undefined;
+    if (!this.#troubles.met(placeOf(ref), message, again)) {
+      return;
+    }
+    this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
+    this.#reporter.problem(ref, message);
+  }
+
+  #solved(ref: ObjectRef): void {
+    if (this.#troubles.solved(placeOf(ref))) {
+      this.#reporter.solved(ref);
+    }
+  }
+
+  #localChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
+    const place = placeOf(ref);
+    const wanted = this.#wanted.get(place);
+    if (wanted?.ownRefresh === true && (now === undefined || triggersOf(now)[annotations.refresh] === undefined)) {
+      this.#wanted.set(place, { ...wanted, ownRefresh: false });
+    }
+    this.#operations.localChange(ref, now);
+    const message = this.#oneShots.overruled(ref, now);
+    if (message !== undefined) {
+      this.#inbox?.receive({ is: 'termination', ref, id: this.#newId(), message });
+    }
+    this.#nudges.follow(ref, isManaged(now) ? now : undefined);
+    this.#reporter.changed(ref);
+    const leaver = this.#leavers.get(place);
+    if (now === undefined && leaver !== undefined && old?.metadata.uid === leaver.uid) {
+      this.#leavers.delete(place);
+      if (old?.metadata.deletionTimestamp !== undefined) {
+        this.#reporter.gone(ref, leaver.source);
+      }
+    }
+    if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {
+      this.#fights.whenDue(ref, () => this.#look(ref, now === undefined ? old : undefined));
+    }
+  }
+
+  #look(ref: ObjectRef, lastSeen: Application | undefined): void {
+    this.#inbox?.receive({ is: 'look', ref, id: this.#newId(), lastSeen });
+  }
+
+  #acknowledge(work: Work): void {
+    if (work.is !== 'message' && work.is !== 'operation') {
+      return;
+    }
+    const { ref, message } = work;
+    if (this.#operations.isOpen(ref, message)) {
+      return;
+    }
+    if (work.is === 'message' || isAwaited(message)) {
+      this.#connection?.acknowledge(message);
+    }
+    // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
+    const { type, object } = message;
+    if (
+      (type === 'create' && this.#reporter.hasTold(ref)) ||
+      type === 'set-operation' ||
+      type === 'terminate-operation' ||
+      Object.keys(triggersOf(object)).length > 0
+    ) {
+      this.#reporter.repeat(ref);
+    }
+  }
+}

@@ -1,0 +1,227 @@
+import type { MergePatch } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { isEqual, mergePatchBetween } from '../../merge-patch.ts';
+import { annotations } from '../../names.ts';
+import { triggersOf } from '../../triggers.ts';
+import type { Plan, UpdateReason } from '../../writing/plan.ts';
+import { copyAnnotations, copyFinalizers, isOfCluster, managedFieldsOf, sourceUidOf } from '../copy.ts';
+
+/** What a hub Application should be on a managed cluster. */
+export interface Desired {
+  readonly object: Application;
+  /** The principal that said so; undefined when it did not name itself. */
+  readonly principalUid: string | undefined;
+}
+
+/** What to do with an existing object of another source UID. */
+export type MismatchPolicy = 'recreate' | 'upsert';
+/** Whether an existing object without a source UID is taken over. */
+export type AdoptionPolicy = 'always' | 'never';
+
+/** The agent's settings for {@link planManagedApplication}. */
+export interface PlanOptions {
+  /** Namespace of the copy. */
+  readonly namespace: string;
+  /** That namespace stands for another one on the hub; undefined when that is not known now. */
+  readonly remapped?: boolean | undefined;
+  readonly mismatchPolicy: MismatchPolicy;
+  readonly adoptionPolicy: AdoptionPolicy;
+  /** The local object is known to be the copy although it does not say so: somebody removed its source UID. */
+  readonly ours?: boolean;
+  /** Trigger annotations that the hub's object carries newly and that are to be set on the copy. */
+  readonly triggers?: Readonly<Record<string, string>>;
+  /** The spec, if it is wrong, was changed here. Argo CD, which may have found fault with it, is made to look again. */
+  readonly refreshes?: boolean;
+}
+
+/**
+ * Decides what to do with the object that stands where the copy of a hub Application should. The order of the
+ * identity questions is argocd-agent's: another principal, same source, first principal to name itself, not managed at
+ * all, another source.
+ *
+ * Where this differs from argocd-agent: a copy that is being deleted is waited for instead of being declared created;
+ * the hub's status is not copied into a new object, because an old `operationState` would keep Argo CD from syncing it.
+ */
+export function planManagedApplication(desired: Desired, local: Application | undefined, options: PlanOptions): Plan {
+  const { object: hub } = desired;
+  const leaving = hub.metadata.deletionTimestamp !== undefined;
+  const sourceUid = sourceUidOf(hub);
+  if (local === undefined) {
+    return leaving ? { action: 'gone', sourceUid } : { action: 'create', object: newCopy(desired, options) };
+  }
+
+  const kinship = options.ours === true ? 'changed' : kinshipOf(desired, local, options);
+  if (kinship === 'refuse') {
+    const message = `an Application named ${local.metadata.namespace}/${local.metadata.name} exists and may not be adopted`;
+    return { action: 'refuse', message };
+  }
+  if (kinship === 'replace') {
+    return removal(local, 'Background');
+  }
+  if (isLeaving(local) && !leaving) {
+    // Somebody deleted it here. It is made anew when Argo CD has finished with this one.
+    return inStepWhileLeaving(desired.object, local);
+  }
+  const patch = patchFor(desired, local, options);
+  if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isLeaving(local)) {
+    return { ...refreshing(patch, local), action: 'update', reason: kinship };
+  }
+  if (patch !== undefined) {
+    return { action: 'update', patch, reason: kinship };
+  }
+  return leaving ? removal(local, 'Foreground') : { action: 'none' };
+}
+
+/**
+ * Decides what a `delete` for a source UID means for the local object: an object of another source is not touched.
+ * Finalizers that are not Argo CD's came from the hub: who was to remove them there will not do it here.
+ * @param last what the hub's object was; Argo CD removes what its copy's spec says, so that is put right first
+ */
+export function planDeletion(sourceUid: string, local: Application | undefined, last?: Application): Plan {
+  const own = local?.metadata.annotations?.[annotations.sourceUid];
+  if (local === undefined || own === undefined || own === '' || own !== sourceUid) {
+    return { action: 'none' };
+  }
+  const spec = last === undefined ? undefined : mergePatchBetween(local.spec, managedFieldsOf(last).spec);
+  const present = local.metadata.finalizers ?? [];
+  const finalizers = present.filter((one) => isArgoCDs(one) || isOfCluster(one));
+  if (spec !== undefined || finalizers.length < present.length) {
+    return update(local, {
+      ...(spec === undefined ? {} : { spec }),
+      ...(finalizers.length < present.length ? { metadata: { finalizers } } : {}),
+    });
+  }
+  return isLeaving(local) ? { action: 'none' } : removal(local, 'Background');
+}
+
+/**
+ * Decides what to do with a copy whose deletion is under way and takes long: Argo CD, when an API server did not answer
+ * it, looks again only at its next periodic comparison, or when the object changes.
+ */
+export function planNudge(local: Application | undefined, now: Date): Plan {
+  if (local === undefined || !isLeaving(local) || !(local.metadata.finalizers ?? []).some(isArgoCDs)) {
+    return { action: 'none' };
+  }
+  return update(local, { metadata: { annotations: { [annotations.nudgedAt]: now.toISOString() } } });
+}
+
+type Kinship = UpdateReason | 'refuse' | 'replace';
+
+function kinshipOf(desired: Desired, local: Application, options: PlanOptions): Kinship {
+  const own = local.metadata.annotations?.[annotations.sourceUid];
+  const ownPrincipal = local.metadata.annotations?.[annotations.principalUid];
+  const sourceUid = sourceUidOf(desired.object);
+  if (own === undefined || own === '') {
+    return adoptionPolicyFor(local, options.adoptionPolicy) === 'always' ? 'adopted' : 'refuse';
+  }
+  if (desired.principalUid !== undefined && ownPrincipal !== undefined && ownPrincipal !== desired.principalUid) {
+    return 'principal-changed';
+  }
+  if (sourceUid === '' || own === sourceUid) {
+    return 'changed';
+  }
+  if (desired.principalUid !== undefined && ownPrincipal === undefined) {
+    return 'principal-changed';
+  }
+  return mismatchPolicyFor(desired.object, options.mismatchPolicy) === 'upsert' ? 'source-replaced' : 'replace';
+}
+
+function mismatchPolicyFor(hub: Application, policy: MismatchPolicy): MismatchPolicy {
+  const own = hub.metadata.annotations?.[annotations.mismatchPolicy];
+  return own === 'recreate' || own === 'upsert' ? own : policy;
+}
+
+function adoptionPolicyFor(local: Application, policy: AdoptionPolicy): AdoptionPolicy {
+  const own = local.metadata.annotations?.[annotations.adoptionPolicy];
+  return own === 'always' || own === 'never' ? own : policy;
+}
+
+function newCopy(desired: Desired, options: PlanOptions): Application {
+  const fields = managedFieldsOf(desired.object);
+  const { principalUid } = desired;
+  const identity = { sourceUid: sourceUidOf(desired.object), principalUid, remapped: options.remapped };
+  return {
+    apiVersion: 'argoproj.io/v1alpha1',
+    kind: 'Application',
+    metadata: {
+      name: desired.object.metadata.name,
+      namespace: options.namespace,
+      ...(Object.keys(fields.labels).length > 0 ? { labels: { ...fields.labels } } : {}),
+      annotations: { ...copyAnnotations(fields, identity, undefined), ...options.triggers },
+      ...(fields.finalizers.length > 0 ? { finalizers: [...fields.finalizers] } : {}),
+    },
+    spec: fields.spec,
+  };
+}
+
+function patchFor(desired: Desired, local: Application, options: PlanOptions): MergePatch | undefined {
+  const fields = managedFieldsOf(desired.object);
+  const identity = {
+    sourceUid: sourceUidOf(desired.object) || (local.metadata.annotations?.[annotations.sourceUid] ?? ''),
+    principalUid: desired.principalUid,
+    remapped: options.remapped,
+  };
+  const metadata: Record<string, unknown> = {
+    ...mergePatchBetween(
+      { labels: local.metadata.labels ?? {}, annotations: local.metadata.annotations ?? {} },
+      { labels: fields.labels, annotations: { ...copyAnnotations(fields, identity, local), ...options.triggers } },
+    ),
+  };
+  const finalizers = copyFinalizers(fields, local);
+  if (!isEqual(local.metadata.finalizers ?? [], finalizers)) {
+    metadata.finalizers = finalizers;
+  }
+  const spec = mergePatchBetween(local.spec, fields.spec);
+  if (Object.keys(metadata).length === 0 && spec === undefined) {
+    return undefined;
+  }
+  return {
+    metadata: { ...metadata, uid: local.metadata.uid },
+    ...(spec === undefined ? {} : { spec }),
+  };
+}
+
+/** A copy that is being deleted only gets the spec: by it Argo CD finds what to remove. */
+function inStepWhileLeaving(hub: Application, local: Application): Plan {
+  const spec = mergePatchBetween(local.spec, managedFieldsOf(hub).spec);
+  return spec === undefined ? { action: 'wait' } : update(local, { spec });
+}
+
+function refreshing(patch: MergePatch, local: Application): { patch: MergePatch; refreshes: boolean } {
+  const metadata = patch.metadata as { readonly annotations?: Readonly<Record<string, string>> };
+  if (
+    triggersOf(local)[annotations.refresh] !== undefined ||
+    metadata.annotations?.[annotations.refresh] !== undefined
+  ) {
+    return { patch, refreshes: false };
+  }
+  const asked = { ...metadata.annotations, [annotations.refresh]: 'normal' };
+  return { patch: { ...patch, metadata: { ...metadata, annotations: asked } }, refreshes: true };
+}
+
+/** Whether the copy is being deleted. */
+export function isLeaving(local: Application): boolean {
+  return local.metadata.deletionTimestamp !== undefined;
+}
+
+/** Argo CD's finalizers: of the resources, and of hooks. */
+function isArgoCDs(finalizer: string): boolean {
+  return /^[a-z-]+\.argocd\.argoproj\.io(\/|$)/.test(finalizer);
+}
+
+function removal(local: Application, propagation: 'Foreground' | 'Background'): Plan {
+  if (isLeaving(local)) {
+    return { action: 'wait' };
+  }
+  return { action: 'delete', uid: local.metadata.uid ?? '', propagation };
+}
+
+/** The plan to patch this very object; exact: only if nobody changed it meanwhile. */
+export function update(local: Application, patch: MergePatch, exact = false): Plan {
+  const { uid, resourceVersion } = local.metadata;
+  return {
+    action: 'update',
+    reason: 'changed',
+    patch: { ...patch, metadata: { ...(patch.metadata ?? {}), ...(exact ? { uid, resourceVersion } : { uid }) } },
+  };
+}

@@ -1,0 +1,77 @@
+import type { Application } from '../../application.ts';
+import { digestOf } from '../../canonical-json.ts';
+import { isEqual } from '../../merge-patch.ts';
+import { annotations } from '../../names.ts';
+import type { ApplicationMessage } from '../../peer/messages.ts';
+import { newTriggers, triggersOf } from '../../triggers.ts';
+import { managedFieldsOf, sourceUidOf } from '../copy.ts';
+import type { Desired } from './copy-plan.ts';
+
+/** What the principal said last about one Application, and how far it is done. */
+export interface Wanted extends Desired {
+  /** Trigger annotations that came with the hub's object and are not set here yet. */
+  readonly triggers: Readonly<Record<string, string>>;
+  /**
+   * Uid of the copy; empty when there is none yet, so that every change may make one possible; undefined while it is not
+   * known.
+   */
+  readonly copyUid: string | undefined;
+  /** Digest of the spec that the API server made of ours; it may drop or default fields of another Argo CD version. */
+  readonly settledSpec: string | undefined;
+  /** Argo CD was asked to look at the copy, which no user of the hub asked for, and has not yet. */
+  readonly ownRefresh?: boolean;
+}
+
+/** What is wanted after a message, given what was wanted before it. */
+export function wantedAfter(message: ApplicationMessage, earlier: Wanted | undefined): Wanted {
+  const { object, principalUid } = message;
+  const before = earlier !== undefined && sourceUidOf(earlier.object) === sourceUidOf(object) ? earlier : undefined;
+  return {
+    object,
+    principalUid,
+    triggers: { ...before?.triggers, ...newTriggers(object, before?.object) },
+    copyUid: before?.copyUid,
+    ownRefresh: before?.ownRefresh === true && triggersOf(object)[annotations.refresh] === undefined,
+    settledSpec: before !== undefined && isEqual(before.object.spec, object.spec) ? before.settledSpec : undefined,
+  };
+}
+
+/** After a start, what is here counts as what the principal wants, until it says otherwise. */
+export function wantedAsFound(copy: Application): Wanted {
+  return {
+    object: copy,
+    principalUid: copy.metadata.annotations?.[annotations.principalUid],
+    triggers: {},
+    copyUid: copy.metadata.uid,
+    settledSpec: undefined,
+  };
+}
+
+/** The copy is as wanted: how it looks is remembered, to know when somebody changes it. Without copy: it is waited for. */
+export function settled(wanted: Wanted, copy: Application | undefined): Wanted {
+  return copy === undefined
+    ? { ...wanted, copyUid: '' }
+    : { ...wanted, triggers: {}, copyUid: copy.metadata.uid, settledSpec: digestOf(copy.spec) };
+}
+
+/** Whether the local object has no source UID: it is nobody's copy, or somebody removed the mark. */
+export function isUnmarked(local: Application): boolean {
+  return (local.metadata.annotations?.[annotations.sourceUid] ?? '') === '';
+}
+
+/** Whether the local object is a copy of something on the hub, and says so. */
+export function isManaged(local: Application | undefined): boolean {
+  return local !== undefined && !isUnmarked(local);
+}
+
+/**
+ * Whether somebody else changed what the principal decides. As with argocd-agent only spec and identity count; labels and
+ * annotations are put right with the next message.
+ */
+export function isAstray(local: Application, wanted: Wanted): boolean {
+  if (local.metadata.uid !== wanted.copyUid) {
+    return wanted.copyUid !== undefined;
+  }
+  const { spec } = managedFieldsOf(wanted.object);
+  return isUnmarked(local) || (!isEqual(local.spec, spec) && digestOf(local.spec) !== wanted.settledSpec);
+}

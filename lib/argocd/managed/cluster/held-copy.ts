@@ -1,0 +1,32 @@
+import type { ObjectRef } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { specChecksum } from '../../checksums.ts';
+import { annotations } from '../../names.ts';
+import type { RequestUpdate } from '../../peer/messages.ts';
+import { managedCopyDigest } from '../copy.ts';
+
+/** Tells the principal what a copy looks like, or that there is none, so that it says what should be different. */
+export function announcementOf(
+  ref: ObjectRef,
+  copy: Application | undefined,
+  options: {
+    /** The hub's namespace of it, as the principal calls it. */
+    readonly hubNamespace: string;
+    /** Whether something is about to be written that the principal said before. */
+    readonly isUnderWay: boolean;
+  },
+): RequestUpdate {
+  const uid = copiedFrom(copy);
+  const told = { kind: 'Application', name: ref.name, namespace: options.hubNamespace, uid } as const;
+  if (copy === undefined || uid === '') {
+    return { ...told, checksum: null, digest: '' };
+  }
+  // Empty, which is no digest of anything, lets the principal say what it wants.
+  const settled = copy.metadata.deletionTimestamp === undefined && !options.isUnderWay;
+  return { ...told, checksum: specChecksum(copy.spec), digest: settled ? managedCopyDigest(copy) : '' };
+}
+
+/** UID of the hub's Application that this is a copy of; empty when it is none. */
+export function copiedFrom(local: Application | undefined): string {
+  return local?.metadata.annotations?.[annotations.sourceUid] ?? '';
+}

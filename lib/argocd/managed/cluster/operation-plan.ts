@@ -1,0 +1,93 @@
+import type { Application } from '../../application.ts';
+import { isEqual } from '../../merge-patch.ts';
+import { annotations } from '../../names.ts';
+import { withoutStaleState } from '../../operation-state.ts';
+import type { Plan } from '../../writing/plan.ts';
+import { sourceUidOf } from '../copy.ts';
+import { isLeaving, update } from './copy-plan.ts';
+import { withoutNote } from './queued-operation-note.ts';
+
+/**
+ * Decides what a `set-operation` does. It needs a copy that stays; and Argo CD, when an operation ends, forgets whatever was
+ * set meanwhile, so it waits for the end of another one. One that ran since what the hub knows of is what is asked for: a
+ * principal that restarted asks again for what it has not heard the end of.
+ * @param before when the operation before this one had started, if an attempt to set this one was already made: its
+ * answer may have been lost, and then it shows by having started
+ */
+export function planOperation(
+  hub: Application,
+  local: Application | undefined,
+  before?: { readonly startedAt: unknown },
+): Plan | { readonly action: 'later' } {
+  if (local === undefined || refusalOf(hub, local) !== undefined || isLeaving(local)) {
+    return { action: 'later' };
+  }
+  const state = local.status?.operationState;
+  const hasStarted =
+    before !== undefined && state?.startedAt !== before.startedAt && isEqual(state?.operation, hub.operation);
+  if (hub.operation === undefined || isEqual(local.operation, hub.operation) || hasStarted || ranUnheard(hub, local)) {
+    return planUnnoted(local);
+  }
+  if (local.operation !== undefined) {
+    return { action: 'later' };
+  }
+  return update(local, { ...withoutNote(local), operation: hub.operation, ...withoutStaleState(local) }, true);
+}
+
+/** Decides what to do with an operation that has to wait and is to outlive this program: it is noted on its copy. */
+export function planNote(hub: Application, note: string, local: Application | undefined): Plan {
+  return local === undefined ||
+    refusalOf(hub, local) !== undefined ||
+    isLeaving(local) ||
+    local.metadata.annotations?.[annotations.waitingOperation] === note
+    ? { action: 'none' }
+    : update(local, { metadata: { annotations: { [annotations.waitingOperation]: note } } });
+}
+
+/** Decides what to do when no operation waits for a copy any more. */
+export function planUnnoted(local: Application | undefined): Plan {
+  const patch = local === undefined ? {} : withoutNote(local);
+  return local === undefined || patch.metadata === undefined ? { action: 'none' } : update(local, patch);
+}
+
+/**
+ * Decides what a `terminate-operation` does. Only an operation that runs is terminated, and only the one that the hub's user
+ * saw; the resource version makes sure that it did not end meanwhile.
+ */
+export function planTermination(hub: Application, local: Application | undefined): Plan {
+  const refusal = refusalOf(hub, local);
+  if (refusal !== undefined || local === undefined) {
+    return { action: 'refuse', message: `operation not terminated: ${refusal}` };
+  }
+  const { phase, startedAt } = local.status?.operationState ?? {};
+  const seen = hub.status?.operationState?.startedAt;
+  if (local.operation === undefined || phase !== 'Running' || (seen !== undefined && seen !== startedAt)) {
+    return { action: 'none' };
+  }
+  return update(local, { status: { operationState: { phase: 'Terminating' } } }, true);
+}
+
+/**
+ * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: what is asked for
+ * was done, and the hub has not heard.
+ */
+export function ranUnheard(hub: Application, local: Application): boolean {
+  const state = local.status?.operationState;
+  const heard = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
+  return (
+    hub.operation !== undefined &&
+    typeof state?.startedAt === 'string' &&
+    typeof heard === 'string' &&
+    state.startedAt > heard &&
+    isEqual(state.operation, hub.operation)
+  );
+}
+
+function refusalOf(hub: Application, local: Application | undefined): string | undefined {
+  if (local === undefined) {
+    return 'there is no such Application';
+  }
+  return local.metadata.annotations?.[annotations.sourceUid] === sourceUidOf(hub)
+    ? undefined
+    : 'the Application belongs to another source';
+}

@@ -1,0 +1,58 @@
+import type { Snapshot } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { annotations } from '../../names.ts';
+import { reportDigest, withAgentError, withAgentWarning } from '../status.ts';
+
+/** What an agent adds to what a copy says of itself. */
+export interface Remarks {
+  /** Why the copy is not what the principal wants. */
+  readonly problem: string | undefined;
+  /** What is odd about it, although it is as wanted. */
+  readonly warning: string | undefined;
+  /** The refresh annotation is the agent's own: on the hub it would be a user's request. */
+  readonly ownRefresh: boolean;
+}
+
+/** Makes reports of copies; a copy that did not change, with equal remarks, makes the same report. */
+export class ReportSource {
+  readonly #today: () => Date;
+  readonly #reports = new WeakMap<Application, { remarks: Remarks; snapshot: Snapshot<Application> }>();
+
+  constructor(today: () => Date) {
+    this.#today = today;
+  }
+
+  /** What there is to report of a copy. */
+  of(copy: Application, remarks: Remarks): Snapshot<Application> {
+    const known = this.#reports.get(copy);
+    if (known !== undefined && isSame(known.remarks, remarks)) {
+      return known.snapshot;
+    }
+    const { problem, warning, ownRefresh } = remarks;
+    const shown = ownRefresh ? withoutRefresh(copy) : copy;
+    const status = shown.status ?? {};
+    const object =
+      problem !== undefined
+        ? { ...shown, status: withAgentError(status, problem, this.#today()) }
+        : warning !== undefined
+          ? { ...shown, status: withAgentWarning(status, warning, this.#today()) }
+          : shown;
+    const snapshot = {
+      uid: copy.metadata.uid ?? '',
+      version: copy.metadata.resourceVersion ?? '',
+      digest: `${problem ?? warning ?? ''}/${reportDigest(shown)}`,
+      object,
+    };
+    this.#reports.set(copy, { remarks, snapshot });
+    return snapshot;
+  }
+}
+
+function isSame(a: Remarks, b: Remarks): boolean {
+  return a.problem === b.problem && a.warning === b.warning && a.ownRefresh === b.ownRefresh;
+}
+
+function withoutRefresh(copy: Application): Application {
+  const { [annotations.refresh]: _, ...others } = copy.metadata.annotations ?? {};
+  return { ...copy, metadata: { ...copy.metadata, annotations: others } };
+}

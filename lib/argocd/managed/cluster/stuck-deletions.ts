@@ -1,0 +1,60 @@
+import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { placeOf } from '../../place.ts';
+
+/** How {@link Nudges} work. */
+export interface NudgesOptions {
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** The deletion of this one takes long: Argo CD may have to be made to look. */
+  readonly nudge: (ref: ObjectRef) => void;
+}
+
+const patience: Backoff = { baseMs: 20_000, factor: 2, capMs: 300_000, jitter: 0.5 };
+
+/**
+ * Knows which copies are being deleted, and for how long. A cascade that an outage of the API server interrupted is taken up
+ * by Argo CD only at its next periodic comparison, or when the object changes.
+ */
+export class Nudges {
+  readonly #options: NudgesOptions;
+  readonly #leaving = new Map<string, { readonly uid: string | undefined; cancel: () => void }>();
+  #isClosed = false;
+
+  constructor(options: NudgesOptions) {
+    this.#options = options;
+  }
+
+  /** What is at a place now. */
+  follow(ref: ObjectRef, local: Application | undefined): void {
+    const place = placeOf(ref);
+    const known = this.#leaving.get(place);
+    const isLeaving = local?.metadata.deletionTimestamp !== undefined;
+    if (known !== undefined && (!isLeaving || local?.metadata.uid !== known.uid)) {
+      known.cancel();
+      this.#leaving.delete(place);
+    }
+    if (isLeaving && !this.#leaving.has(place) && !this.#isClosed) {
+      const one = { uid: local?.metadata.uid, cancel: (): void => undefined };
+      this.#leaving.set(place, one);
+      this.#wait(ref, one, 1);
+    }
+  }
+
+  /** Stops all timers. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { cancel } of this.#leaving.values()) {
+      cancel();
+    }
+    this.#leaving.clear();
+  }
+
+  #wait(ref: ObjectRef, one: { cancel: () => void }, attempt: number): void {
+    const { clock, random, nudge } = this.#options;
+    one.cancel = clock.after(backoffDelay(patience, attempt, random()), () => {
+      this.#wait(ref, one, attempt + 1);
+      nudge(ref);
+    });
+  }
+}

@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import type { Application } from '../../application.ts';
+import type { Delivered, Report } from './agent-report.ts';
+import { EarlyReports } from './early-reports.ts';
+
+const refresh = { 'argocd.argoproj.io/refresh': 'normal' };
+const hydrate = { 'argocd.argoproj.io/hydrate': 'normal' };
+const operation = { sync: { revision: 'x' } };
+const underWay: Delivered = { operation: undefined, triggers: undefined };
+const done: Delivered = { operation: 'o', triggers: '|t' };
+
+function hub(fields: { annotations?: Record<string, string>; operation?: object; startedAt?: string }): Application {
+  const { annotations = {}, startedAt } = fields;
+  return {
+    metadata: { name: 'app', namespace: 'agent', uid: 'u', annotations },
+    spec: {},
+    ...(fields.operation === undefined ? {} : { operation: fields.operation }),
+    status: startedAt === undefined ? {} : { operationState: { phase: 'Succeeded', startedAt, operation } },
+  } as Application;
+}
+
+const report = (startedAt?: string, delivered = underWay): Report => ({
+  key: { kind: 'Application', namespace: 'agent', name: 'app' },
+  message: {
+    target: 'application',
+    type: 'status-update',
+    resourceId: 'r',
+    eventId: 'e',
+    object: hub({ ...(startedAt ? { startedAt } : {}) }),
+  },
+  delivered,
+  terminating: false,
+});
+
+function lookedAtAgain(first: Report, object: Application): Delivered | undefined {
+  const early = new EarlyReports();
+  early.came(first, object);
+  const again = early.acknowledged('app_u', () => done)?.delivered;
+  expect(
+    early.acknowledged('app_u', () => done),
+    'only once',
+  ).toBeUndefined();
+  return again;
+}
+
+test('a report that overtakes the acknowledgement of a request is looked at once more', () => {
+  expect(lookedAtAgain(report(), hub({ annotations: refresh }))).toEqual({ operation: undefined, triggers: '|t' });
+  expect(lookedAtAgain(report('2'), hub({ operation, startedAt: '1' }))).toEqual({ operation: 'o', triggers: '|t' });
+});
+
+test('an operation is done only if the report shows a run that was not known', () => {
+  expect(lookedAtAgain(report('1'), hub({ operation, startedAt: '1' }))?.operation).toBeUndefined();
+  expect(lookedAtAgain(report('2'), hub({ operation: { sync: {} } }))?.operation).toBeUndefined();
+});
+
+test('hydration is done only when a later report says so: agents of the original would drop the wish', () => {
+  expect(lookedAtAgain(report(), hub({ annotations: { ...refresh, ...hydrate } }))?.triggers).toBeUndefined();
+});
+
+test('nothing is looked at again when nothing was asked for, the agent had it, or not all is acknowledged', () => {
+  expect(lookedAtAgain(report(), hub({}))).toBeUndefined();
+  expect(lookedAtAgain(report(undefined, done), hub({ annotations: refresh }))).toBeUndefined();
+  const early = new EarlyReports();
+  early.came(report(), hub({ annotations: refresh }));
+  expect(early.acknowledged('other_u', () => done)).toBeUndefined();
+  expect(early.acknowledged('app_u', () => underWay)).toBeUndefined();
+  early.came(report(undefined, done), hub({ annotations: refresh }));
+  expect(
+    early.acknowledged('app_u', () => done),
+    'a later report is the answer',
+  ).toBeUndefined();
+  early.came(report(), hub({ annotations: refresh }));
+  early.clear();
+  expect(early.acknowledged('app_u', () => done)).toBeUndefined();
+});
+
+test('what a report was an answer to when it came, it still is: it may not be written yet when it is looked at again', () => {
+  const half: Delivered = { operation: 'o', triggers: undefined };
+  expect(lookedAtAgain(report('1', half), hub({ operation, startedAt: '1' }))).toEqual(done);
+  const other: Delivered = { operation: undefined, triggers: '|t' };
+  expect(lookedAtAgain(report('1', other), hub({ annotations: { ...refresh, ...hydrate } }))?.triggers).toBe('|t');
+});

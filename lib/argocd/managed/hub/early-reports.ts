@@ -1,0 +1,77 @@
+import type { Application } from '../../application.ts';
+import { digestOf } from '../../canonical-json.ts';
+import { annotations } from '../../names.ts';
+import { triggersOf } from '../../triggers.ts';
+import type { Delivered, Report } from './agent-report.ts';
+
+interface EarlyReport {
+  readonly report: Report;
+  /** It tells of a run of the operation that is on its way. */
+  readonly showsRun: boolean;
+  /** All that users wait for is that Argo CD looks again. */
+  readonly onlyRefresh: boolean;
+}
+
+/**
+ * Status reports that came while a request was on its way. Agents of the original send what they have to send in any order,
+ * so the report of what became of a request may overtake its acknowledgement, and nothing follows it; what it does not
+ * mention would then stand on the hub for ever. Such a report is looked at once more when the acknowledgement is there.
+ *
+ * It may as well be older than the request. Then a refresh is taken off the hub before it is done, which is harmless:
+ * agents keep it until it is. An operation is taken off only if the report shows a run of it.
+ */
+export class EarlyReports {
+  /** By resource id of the hub's object. At most one for each Application with a request. */
+  readonly #reports = new Map<string, EarlyReport>();
+
+  /** A report came; `hub` is the object before it is written there. */
+  came(report: Report, hub: Application | undefined): void {
+    if (hub === undefined || report.message.type !== 'status-update') {
+      return;
+    }
+    const id = idOf(hub);
+    const { delivered } = report;
+    const triggers = triggersOf(hub);
+    const awaits = hub.operation !== undefined || Object.keys(triggers).length > 0;
+    if (!awaits || (delivered.operation !== undefined && delivered.triggers !== undefined)) {
+      this.#reports.delete(id);
+      return;
+    }
+    const state = report.message.object.status?.operationState;
+    const isNew = state?.startedAt !== hub.status?.operationState?.startedAt;
+    this.#reports.set(id, {
+      report,
+      showsRun: isNew && hub.operation !== undefined && digestOf(state?.operation ?? null) === digestOf(hub.operation),
+      onlyRefresh: triggers[annotations.hydrate] === undefined,
+    });
+  }
+
+  /** An event about this hub object is acknowledged: the report to look at again, given what the agent has got by now. */
+  acknowledged(resourceId: string, delivered: (report: Report) => Delivered): Report | undefined {
+    const early = this.#reports.get(resourceId);
+    if (early === undefined) {
+      return undefined;
+    }
+    const { report, showsRun, onlyRefresh } = early;
+    const now = delivered(report);
+    if (now.operation === undefined || now.triggers === undefined) {
+      return undefined;
+    }
+    this.#reports.delete(resourceId);
+    // It takes the place of the report as it came, which may not be written yet: what it was an answer to, it is still.
+    const answered = {
+      operation: report.delivered.operation ?? (showsRun ? now.operation : undefined),
+      triggers: report.delivered.triggers ?? (onlyRefresh ? now.triggers : undefined),
+    };
+    return { ...report, delivered: answered };
+  }
+
+  /** What was on its way over a lost connection is on its way again, and will be answered anew. */
+  clear(): void {
+    this.#reports.clear();
+  }
+}
+
+function idOf({ metadata }: Application): string {
+  return `${metadata.name}_${metadata.uid}`;
+}

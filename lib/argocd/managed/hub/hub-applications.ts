@@ -1,0 +1,337 @@
+import {
+  type Backoff,
+  type Clock,
+  type InboxOutcome,
+  type MergePatch,
+  type ObjectRef,
+  type ResourceKey,
+  refOf,
+  type Snapshot,
+  type Store,
+  type StoreChange,
+  systemClock,
+  View,
+} from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { displayName, type SyncLog } from '../../log.ts';
+import { annotations, skipSyncLabel } from '../../names.ts';
+import type { PrincipalKind, SourcePart } from '../../peer/kind-sync.ts';
+import { isSkipped } from '../../routing.ts';
+import { ranUnheard } from '../cluster/operation-plan.ts';
+import { managedCopyDigest, sourceUidOf } from '../copy.ts';
+import { planAgentError, planReport } from '../status.ts';
+import { PrincipalPeer, type Told } from './agent-applications.ts';
+import type { Delivered, Report } from './agent-report.ts';
+import { Assignments } from './assignments.ts';
+import { Notices } from './hub-warnings.ts';
+import { HubWriter } from './hub-writer.ts';
+import { deliveredTo, operationMark, Requests, triggerMark } from './request-tracker.ts';
+
+/** How a {@link PrincipalSync} works. */
+export interface PrincipalSyncOptions {
+  readonly applications: Store<Application>;
+  /** The principal's persistent identity. */
+  readonly principalUid: string;
+  /**
+   * Which agent has an Application, undefined for none. Also says whether it takes part at all. Always the same for the same
+   * object: whether there is such an agent is another question, answered by {@link PrincipalSync.part} being called.
+   */
+  readonly agentOf: (application: Application) => string | undefined;
+  /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
+  readonly namespaceOf?: (agent: string, local: string) => string;
+  /** When a managed agent that is not connected was last, if that is known. An agent of which it is known was one. */
+  readonly lastSeen?: (agent: string) => Date | undefined;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  /** Wall-clock time, for condition times. */
+  readonly today?: () => Date;
+  readonly maxInFlight?: number;
+  readonly concurrency?: number;
+  readonly resend?: Backoff;
+}
+
+/**
+ * The hub's side of managed mode, for all agents: sends every agent its Applications as they are now, passes on what
+ * users ask of Argo CD (sync, terminate, refresh), and writes what agents report. It knows a store, connections and a
+ * clock, no Kubernetes and no gRPC.
+ */
+export class PrincipalSync implements PrincipalKind<SourcePart> {
+  readonly #options: PrincipalSyncOptions;
+  readonly #clock: Clock;
+  readonly #log: SyncLog;
+  readonly #view: View<Application>;
+  readonly #stop = new AbortController();
+  /** Agents that were connected since this process runs. Of others nothing is to be remembered. */
+  readonly #peers = new Map<string, PrincipalPeer>();
+  readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
+  readonly #assignments = new Assignments();
+  readonly #requests = new Requests();
+  readonly #writer: HubWriter;
+  readonly #notices: Notices;
+
+  constructor(options: PrincipalSyncOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#log = options.log;
+    this.#view = new View({
+      clock: this.#clock,
+      changed: (ref, change) => this.#hubChange(ref, change),
+      doubted: (ref) => void this.#check(ref),
+    });
+    this.#writer = new HubWriter({ store: options.applications, view: this.#view, log: this.#log });
+    this.#notices = new Notices({
+      writer: this.#writer,
+      agentOf: options.agentOf,
+      lastSeen: options.lastSeen ?? (() => undefined),
+      log: this.#log,
+      clock: this.#clock,
+      random: options.random ?? Math.random,
+      today: options.today ?? (() => new Date()),
+    });
+  }
+
+  /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
+  start(signal: AbortSignal): void {
+    const unfollow = this.#view.follow(this.#options.applications);
+    signal.addEventListener('abort', () => {
+      unfollow();
+      this.#stop.abort();
+      this.#notices.close();
+      for (const peer of this.#peers.values()) {
+        peer.close();
+      }
+    });
+  }
+
+  /** What is between the hub and one agent. */
+  part(agent: string): SourcePart {
+    return this.#peers.get(agent) ?? this.#newPeer(agent);
+  }
+
+  /** The agent left the fleet: what is known of it is dropped; objects stay. */
+  forgetAgent(agent: string): void {
+    this.#peers.get(agent)?.close();
+    this.#peers.delete(agent);
+    this.#notices.forgetAgent(agent);
+    for (const key of this.#assignments.of(agent)) {
+      this.#requests.forget(key);
+    }
+  }
+
+  #newPeer(agent: string): PrincipalPeer {
+    const peer = new PrincipalPeer({
+      agent,
+      principalUid: this.#options.principalUid,
+      read: (key) => this.#snapshot(agent, key),
+      keys: () => this.#assignments.of(agent),
+      count: () => this.#assignments.count(agent),
+      delivered: (key) => this.#delivered(agent, key),
+      apply: (report, signal) => this.#apply(agent, report, signal),
+      hubKey: (told) => this.#hubKey(agent, told),
+      attendance: (isThere) => this.#attend(agent, isThere),
+      log: this.#log,
+      clock: this.#clock,
+      random: this.#options.random ?? Math.random,
+      maxInFlight: this.#options.maxInFlight,
+      concurrency: this.#options.concurrency,
+      resend: this.#options.resend,
+    });
+    this.#peers.set(agent, peer);
+    for (const key of this.#assignments.of(agent)) {
+      const hub = this.#view.get(key);
+      if (hub !== undefined) {
+        this.#requests.follow(peer, key, hub);
+        peer.changed(key);
+      }
+    }
+    return peer;
+  }
+
+  #snapshot(agent: string, key: ResourceKey): Snapshot<Application> | undefined {
+    const hub = this.#view.get(key);
+    if (hub === undefined || this.#options.agentOf(hub) !== agent) {
+      return undefined;
+    }
+    let snapshot = this.#snapshots.get(hub);
+    if (snapshot === undefined) {
+      snapshot = {
+        uid: sourceUidOf(hub),
+        version: hub.metadata.resourceVersion ?? '',
+        digest: `${managedCopyDigest(hub)}${triggerMark(hub)}`,
+        object: hub,
+      };
+      this.#snapshots.set(hub, snapshot);
+    }
+    return snapshot;
+  }
+
+  #hubChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
+    const key = keyOf(ref);
+    const before = old === undefined ? undefined : this.#options.agentOf(old);
+    const agent = now === undefined ? undefined : this.#options.agentOf(now);
+    this.#assignments.move(ref, before, agent);
+    this.#notices.follow(ref, now, before, agent);
+    if (before !== agent || agent === undefined) {
+      this.#requests.forget(ref);
+    }
+    if (before !== undefined && before !== agent) {
+      const peer = this.#peers.get(before);
+      // Else it was deleted by its user, and the agent was through with it.
+      if (peer !== undefined && old?.metadata.deletionTimestamp === undefined) {
+        this.#tellLeaving(ref, old, now, before);
+      }
+      peer?.withdraw(key, 'set-operation');
+      peer?.withdraw(key, 'terminate-operation');
+      peer?.changed(key);
+    }
+    const peer = agent === undefined ? undefined : this.#peers.get(agent);
+    if (now === undefined || peer === undefined) {
+      return;
+    }
+    this.#requests.follow(peer, key, now);
+    if (old === undefined || before === agent) {
+      peer.changed(key);
+    } else {
+      // It came from another agent, whose status it may carry: if this agent has it still, it has to report again.
+      peer.repeat(key);
+    }
+  }
+
+  #apply(agent: string, report: Report, signal: AbortSignal): Promise<InboxOutcome> {
+    const plan = (hub: Application | undefined) => {
+      if (hub !== undefined && this.#options.agentOf(hub) === agent) {
+        return this.#patchFor(agent, hub, report);
+      }
+      this.#strayed(agent, report.key, report.message);
+      return undefined;
+    };
+    return this.#writer.run(report.key, plan, { agent, report: report.message.type }, signal);
+  }
+
+  #patchFor(agent: string, hub: Application, report: Report): MergePatch | undefined {
+    const { message } = report;
+    if (message.type === 'error') {
+      return planAgentError(hub, agent, message.error.message, this.#options.today?.() ?? new Date());
+    }
+    const source = message.object.metadata.annotations?.[annotations.sourceUid];
+    if (source !== undefined && source !== sourceUidOf(hub)) {
+      this.#strayed(agent, keyOf(refOf(hub)), message);
+      return undefined;
+    }
+    if (message.type === 'delete') {
+      return this.#releaseDeleted(agent, hub);
+    }
+    if (source !== undefined) {
+      this.#peers.get(agent)?.seen(report.key, source);
+    }
+    // After a restart the principal asks again for what it has not heard the end of. This may be the end.
+    const isDone = ranUnheard(hub, message.object);
+    if (isDone) {
+      this.#peers.get(agent)?.withdraw(report.key, 'set-operation');
+    }
+    const patch = planReport(hub, message.object, {
+      operationDelivered: isDone || report.delivered.operation === operationMark(hub),
+      triggersDelivered: report.delivered.triggers === triggerMark(hub),
+      terminating: report.terminating,
+    });
+    this.#requests.reported(hub, keyOf(refOf(hub)), message.object, patch?.operation !== undefined);
+    return patch;
+  }
+
+  /**
+   * The agent reports about something that it should not have: it may have made it after the hub's object was gone, from
+   * a message of before. What it should have instead, or that it should go, is said by the outbox.
+   */
+  #strayed(agent: string, key: ResourceKey, message: Report['message']): void {
+    if (message.type === 'delete') {
+      this.#notices.departed(key, agent);
+      return;
+    }
+    if (message.type !== 'status-update') {
+      return;
+    }
+    const { annotations: marks, deletionTimestamp } = message.object.metadata;
+    const uid = marks?.[annotations.sourceUid];
+    if (uid !== undefined && deletionTimestamp !== undefined) {
+      this.#notices.departing(key, agent, uid);
+    } else {
+      this.#notices.departed(key, agent);
+    }
+    if (uid !== undefined) {
+      this.#log.info({ agent, application: displayName(key) }, 'the agent has an Application that it should not have');
+      this.#peers.get(agent)?.peerHolds(key, { uid });
+    }
+  }
+
+  #attend(agent: string, isThere: boolean): void {
+    if (!isThere) {
+      this.#notices.disconnected(agent);
+      return;
+    }
+    // It may have come to the end of a removal while it could not say so: it answers when it has nothing to delete.
+    for (const { ref, sourceUid } of this.#notices.connected(agent)) {
+      this.#peers.get(agent)?.peerHolds(keyOf(ref), { uid: sourceUid });
+    }
+  }
+
+  /** Workloads may go with a copy: that is never done without a word. */
+  #tellLeaving(ref: ObjectRef, old: Application | undefined, now: Application | undefined, agent: string): void {
+    const why =
+      now === undefined
+        ? 'is gone on the hub, or not selected there any more'
+        : isSkipped(now)
+          ? `is taken out of synchronisation by the label ${skipSyncLabel}`
+          : 'goes to another cluster, or to none';
+    const what = (old?.metadata.finalizers ?? []).some((one) =>
+      one.startsWith('resources-finalizer.argocd.argoproj.io'),
+    )
+      ? ', and Argo CD there removes what it deployed'
+      : ', what it deployed there stays';
+    this.#log.info({ agent, application: displayName(ref) }, `Application ${why}: its copy is deleted${what}`);
+  }
+
+  /** The agent has no copy any more. A hub object that is being deleted was waiting for that. */
+  #releaseDeleted(agent: string, hub: Application): MergePatch | undefined {
+    if (hub.metadata.deletionTimestamp === undefined) {
+      this.#log.warn(
+        { agent, application: displayName(refOf(hub)) },
+        'the agent lost an Application; it is sent again',
+      );
+      this.#peers.get(agent)?.peerHolds(keyOf(refOf(hub)), undefined);
+      return undefined;
+    }
+    this.#log.info({ agent, application: displayName(refOf(hub)) }, 'Application is gone on the managed cluster');
+    return { metadata: { uid: hub.metadata.uid, finalizers: null } };
+  }
+
+  async #check(ref: ObjectRef): Promise<void> {
+    try {
+      await this.#writer.read(ref, this.#stop.signal);
+    } catch (error) {
+      this.#log.debug({ application: displayName(ref), err: error }, 'not in the cache, and not readable now');
+    }
+  }
+
+  #delivered(agent: string, key: ResourceKey): Delivered {
+    const hub = this.#view.get(key);
+    const peer = this.#peers.get(agent);
+    if (hub === undefined || peer === undefined) {
+      return { operation: undefined, triggers: undefined };
+    }
+    return deliveredTo(peer, key, hub);
+  }
+
+  /** Agents say either side's namespace, a Go agent sometimes the wrong one: the hub's own Application goes first. */
+  #hubKey(agent: string, { name, namespace, remapped }: Told): ResourceKey {
+    const mapped = this.#options.namespaceOf?.(agent, namespace) ?? agent;
+    const hub = this.#view.get({ namespace, name });
+    return !remapped && hub !== undefined && this.#options.agentOf(hub) === agent
+      ? keyOf({ namespace, name })
+      : keyOf({ namespace: mapped, name });
+  }
+}
+
+function keyOf(ref: ObjectRef): ResourceKey {
+  return { kind: 'Application', namespace: ref.namespace, name: ref.name };
+}

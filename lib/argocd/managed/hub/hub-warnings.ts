@@ -1,0 +1,290 @@
+import { type Backoff, type Clock, Inbox, type ObjectRef } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { displayName, type SyncLog } from '../../log.ts';
+import { annotations } from '../../names.ts';
+import { sourceUidOf } from '../copy.ts';
+import { planNotice, planRelease } from '../status.ts';
+import type { HubWriter } from './hub-writer.ts';
+
+/** What {@link Notices} need of the hub. */
+export interface NoticesOptions {
+  readonly writer: HubWriter;
+  /** The agent that has an Application. */
+  readonly agentOf: (application: Application) => string | undefined;
+  /** When an agent that is not connected was last; undefined when that is not known. */
+  readonly lastSeen: (agent: string) => Date | undefined;
+  readonly log: SyncLog;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly today: () => Date;
+}
+
+/** An agent may be away for as long before its absence is told of. */
+const graceMs = 30_000;
+/** Departures that are remembered. */
+const mostDepartures = 10_000;
+const retry: Backoff = { baseMs: 500, factor: 2, capMs: 60_000, jitter: 1 };
+
+interface Presence {
+  readonly isConnected: boolean;
+  /** Wall-clock time of the last change. */
+  readonly since: Date;
+  /** The same on the engine's clock. */
+  readonly at: number;
+  readonly isMember: boolean;
+}
+
+interface Look {
+  readonly ref: ObjectRef;
+  readonly id: string;
+}
+
+/**
+ * Tells on the hub's Applications what the principal alone knows: that one being deleted waits for an agent that is away, and
+ * that another cluster, which had it before, is still removing what it deployed. A user may release the first
+ * ({@link annotations.release}).
+ */
+export class Notices {
+  readonly #options: NoticesOptions;
+  readonly #inbox: Inbox<Look>;
+  readonly #stop = new AbortController();
+  readonly #startedAt: Date;
+  readonly #presence = new Map<string, Presence>();
+  /** Agent → its Applications that are being deleted on the hub. */
+  readonly #leaving = new Map<string, Map<string, ObjectRef>>();
+  /** Application → agents that have been told to delete it and are not through, with the source's uid. */
+  readonly #departures = new Map<string, Map<string, { readonly sourceUid: string; readonly since: Date }>>();
+  readonly #timers = new Map<string, () => void>();
+  #ids = 0;
+
+  constructor(options: NoticesOptions) {
+    this.#options = options;
+    this.#startedAt = options.today();
+    this.#inbox = new Inbox<Look>(
+      {
+        apply: ({ ref }, signal) => options.writer.run(ref, (hub) => this.#plan(ref, hub), {}, signal),
+        acknowledge: () => undefined,
+        laneOf: ({ ref }) => idOf(ref),
+        idOf: ({ id }) => id,
+        supersedes: () => true,
+        onError: (error, { ref }, attempt) =>
+          options.log.warn({ application: displayName(ref), attempt, err: error }, 'notice not written, will retry'),
+        clock: options.clock,
+        random: options.random,
+        retry,
+        isOwn: () => true,
+      },
+      this.#stop.signal,
+    );
+  }
+
+  /** Looks whose write failed and is tried again, and those under way. */
+  get pending(): number {
+    return this.#inbox.queued;
+  }
+
+  /** A change of the hub's Application, and the agents that had it and have it. */
+  follow(ref: ObjectRef, hub: Application | undefined, before: string | undefined, agent: string | undefined): void {
+    if (before !== undefined && before !== agent) {
+      this.#stay(ref, before);
+    }
+    if (agent !== undefined) {
+      this.#depart(ref, agent, undefined);
+    }
+    if (hub === undefined) {
+      return;
+    }
+    const isLeaving = hub.metadata.deletionTimestamp !== undefined && (hub.metadata.finalizers ?? []).length > 0;
+    if (agent !== undefined && isLeaving) {
+      this.#leave(ref, agent);
+    }
+    if (isLeaving || this.#departures.has(idOf(ref)) || planNotice(hub, undefined, this.#startedAt) !== undefined) {
+      this.#look(ref);
+    }
+  }
+
+  /** The agent is there. Gives the copies that it was deleting when it was here last. */
+  connected(agent: string): { readonly ref: ObjectRef; readonly sourceUid: string }[] {
+    this.#set(agent, { isConnected: true, isMember: true });
+    this.#lookAtAll(agent);
+    return Array.from(this.#departuresOf(agent));
+  }
+
+  /** The agent's connection is gone. */
+  disconnected(agent: string): void {
+    if (this.#presence.get(agent)?.isConnected === true) {
+      this.#set(agent, { isConnected: false, isMember: true });
+      this.#lookLater(agent);
+    }
+  }
+
+  /** The agent belongs to the fleet no more. */
+  forgetAgent(agent: string): void {
+    for (const { ref } of [...this.#departuresOf(agent)]) {
+      this.#depart(ref, agent, undefined);
+      this.#look(ref);
+    }
+    if (this.#presence.has(agent)) {
+      this.#set(agent, { isConnected: false, isMember: false });
+      this.#lookLater(agent);
+    }
+  }
+
+  /** An agent says that it is deleting a copy that it should not have any more. */
+  departing(ref: ObjectRef, agent: string, sourceUid: string): void {
+    if (this.#departures.get(idOf(ref))?.get(agent)?.sourceUid !== sourceUid) {
+      this.#options.log.info(
+        { agent, application: displayName(ref) },
+        'the agent is removing what the Application deployed there',
+      );
+      this.#depart(ref, agent, { sourceUid, since: this.#options.today() });
+      this.#look(ref);
+    }
+  }
+
+  /** An agent's copy that it was deleting is gone, or is there and not being deleted. */
+  departed(ref: ObjectRef, agent: string): void {
+    if (this.#departures.get(idOf(ref))?.has(agent) === true) {
+      this.#options.log.info(
+        { agent, application: displayName(ref) },
+        'the agent has removed what the Application deployed there',
+      );
+      this.#depart(ref, agent, undefined);
+      this.#look(ref);
+    }
+  }
+
+  /** Stops all timers. */
+  close(): void {
+    this.#stop.abort();
+    for (const cancel of this.#timers.values()) {
+      cancel();
+    }
+  }
+
+  #plan(ref: ObjectRef, hub: Application | undefined) {
+    if (hub === undefined) {
+      return undefined;
+    }
+    const release = planRelease(hub);
+    if (release !== undefined) {
+      this.#options.log.warn(
+        { agent: this.#options.agentOf(hub), application: displayName(ref) },
+        'a user lets this Application go without an answer of its agent',
+      );
+      return release;
+    }
+    const texts = [this.#waiting(hub), ...this.#removals(ref, hub)].filter((text) => text !== undefined);
+    return planNotice(hub, texts.length === 0 ? undefined : texts.join('; '), this.#options.today());
+  }
+
+  #waiting(hub: Application): string | undefined {
+    const agent = this.#options.agentOf(hub);
+    const { deletionTimestamp, finalizers = [] } = hub.metadata;
+    if (deletionTimestamp === undefined || finalizers.length === 0 || agent === undefined) {
+      return undefined;
+    }
+    const { clock, lastSeen } = this.#options;
+    const known = this.#presence.get(agent);
+    const last = lastSeen(agent);
+    // What never was a managed agent's, or is an autonomous agent's, is somebody else's.
+    const isMirror = hub.metadata.annotations?.[annotations.mirrorOf] !== undefined;
+    if (isMirror || known?.isConnected === true || (known === undefined && last === undefined)) {
+      return undefined;
+    }
+    if (clock.now() < (known?.at ?? 0) + graceMs) {
+      this.#lookLater(agent);
+      return undefined;
+    }
+    const since = (known?.since ?? last ?? this.#startedAt).toISOString();
+    const why = known?.isMember === false ? 'has left the fleet' : 'is not connected';
+    return `waiting for agent ${agent}, which ${why} since ${since}; annotate ${annotations.release}: "true" to let this Application go`;
+  }
+
+  *#departuresOf(agent: string): Generator<{ readonly ref: ObjectRef; readonly sourceUid: string }> {
+    for (const [id, agents] of this.#departures) {
+      const departure = agents.get(agent);
+      if (departure !== undefined) {
+        const [namespace = '', name = ''] = id.split('/');
+        yield { ref: { namespace, name }, sourceUid: departure.sourceUid };
+      }
+    }
+  }
+
+  /** Only an agent that once had the Application knows its UID; the word of any other one is not shown on it. */
+  #removals(ref: ObjectRef, hub: Application): string[] {
+    const agent = this.#options.agentOf(hub);
+    return Array.from(this.#departures.get(idOf(ref)) ?? [])
+      .filter(([other, { sourceUid }]) => other !== agent && sourceUid === sourceUidOf(hub))
+      .map(([other, { since }]) => `agent ${other} is removing what was deployed there since ${since.toISOString()}`);
+  }
+
+  #set(agent: string, { isConnected, isMember }: { isConnected: boolean; isMember: boolean }): void {
+    const { clock, today } = this.#options;
+    this.#presence.set(agent, { isConnected, isMember, since: today(), at: clock.now() });
+  }
+
+  #leave(ref: ObjectRef, agent: string): void {
+    let refs = this.#leaving.get(agent);
+    if (refs === undefined) {
+      refs = new Map();
+      this.#leaving.set(agent, refs);
+    }
+    refs.set(idOf(ref), ref);
+  }
+
+  #stay(ref: ObjectRef, agent: string): void {
+    const refs = this.#leaving.get(agent);
+    refs?.delete(idOf(ref));
+    if (refs?.size === 0) {
+      this.#leaving.delete(agent);
+    }
+  }
+
+  #depart(ref: ObjectRef, agent: string, how: { sourceUid: string; since: Date } | undefined): void {
+    const id = idOf(ref);
+    const agents = this.#departures.get(id) ?? new Map<string, { sourceUid: string; since: Date }>();
+    if (how === undefined) {
+      agents.delete(agent);
+    } else {
+      agents.set(agent, how);
+    }
+    if (agents.size === 0) {
+      this.#departures.delete(id);
+    } else {
+      this.#departures.set(id, agents);
+      if (this.#departures.size > mostDepartures) {
+        for (const oldest of this.#departures.keys()) {
+          this.#departures.delete(oldest);
+          break;
+        }
+      }
+    }
+  }
+
+  #lookAtAll(agent: string): void {
+    for (const ref of this.#leaving.get(agent)?.values() ?? []) {
+      this.#look(ref);
+    }
+  }
+
+  #lookLater(agent: string): void {
+    if (this.#timers.has(agent) || !this.#leaving.has(agent) || this.#stop.signal.aborted) {
+      return;
+    }
+    const due = (this.#presence.get(agent)?.at ?? 0) + graceMs;
+    const cancel = this.#options.clock.after(Math.max(0, due - this.#options.clock.now()), () => {
+      this.#timers.delete(agent);
+      this.#lookAtAll(agent);
+    });
+    this.#timers.set(agent, cancel);
+  }
+
+  #look(ref: ObjectRef): void {
+    this.#inbox.receive({ ref, id: String(++this.#ids) });
+  }
+}
+
+function idOf({ namespace, name }: ObjectRef): string {
+  return `${namespace}/${name}`;
+}

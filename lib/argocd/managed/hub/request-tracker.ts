@@ -1,0 +1,105 @@
+import type { ObjectRef, ResourceKey } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { digestOf } from '../../canonical-json.ts';
+import { triggersOf } from '../../triggers.ts';
+import type { PrincipalPeer } from './agent-applications.ts';
+import type { Delivered } from './agent-report.ts';
+
+/** The operation that the agent of an Application has got or is about to get. */
+interface KnownOperation {
+  readonly uid: string;
+  readonly digest: string;
+}
+
+/** Sees what users newly ask for on the hub, told from what agents reported or have got. */
+export class Requests {
+  readonly #operations = new Map<string, KnownOperation>();
+  /** Application → uid of those whose termination the agent knows or is about to know. */
+  readonly #terminating = new Map<string, string>();
+
+  /** The hub's Application as it is now, and the agent that has it. */
+  follow(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
+    this.#followOperation(peer, key, hub);
+    this.#followTermination(peer, key, hub);
+  }
+
+  /** What is known of this Application's requests says nothing about the next agent or incarnation. */
+  forget(ref: ObjectRef): void {
+    this.#operations.delete(idOf(ref));
+    this.#terminating.delete(idOf(ref));
+  }
+
+  /** The agent's own words are about to be written: they must not pass for a user's request when the cache shows them. */
+  reported(hub: Application, key: ResourceKey, report: Application, writesOperation: boolean): void {
+    const uid = hub.metadata.uid ?? '';
+    if (writesOperation && report.operation !== undefined) {
+      this.#operations.set(idOf(key), { uid, digest: digestOf(report.operation) });
+    }
+    if (report.status?.operationState?.phase === 'Terminating') {
+      this.#terminating.set(idOf(key), uid);
+    }
+  }
+
+  #followOperation(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
+    const id = idOf(key);
+    const uid = hub.metadata.uid ?? '';
+    if (hub.operation === undefined) {
+      this.#operations.delete(id);
+      if (peer.requested(key, 'set-operation')) {
+        // The agent may have got it and keep it for later: it has to hear that there is none any more.
+        peer.request(key, 'set-operation');
+      }
+      return;
+    }
+    const digest = digestOf(hub.operation);
+    const known = this.#operations.get(id);
+    if (known?.uid === uid && known.digest === digest) {
+      return;
+    }
+    this.#operations.set(id, { uid, digest });
+    // Seen for the first time, after a restart: when the agent reports progress of it, the agent has it.
+    if (known?.uid === uid || !isInProgress(hub, digest)) {
+      peer.request(key, 'set-operation');
+    }
+  }
+
+  #followTermination(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
+    const id = idOf(key);
+    if (hub.status?.operationState?.phase !== 'Terminating') {
+      this.#terminating.delete(id);
+    } else if (this.#terminating.get(id) !== hub.metadata.uid) {
+      this.#terminating.set(id, hub.metadata.uid ?? '');
+      peer.request(key, 'terminate-operation');
+    }
+  }
+}
+
+/** What an agent has got by now of the requests on a hub object. */
+export function deliveredTo(peer: PrincipalPeer, key: ResourceKey, hub: Application): Delivered {
+  const triggers = triggerMark(hub);
+  return {
+    operation: peer.requested(key, 'set-operation') ? undefined : operationMark(hub),
+    triggers: peer.held(key)?.digest?.endsWith(triggers) === true ? triggers : undefined,
+  };
+}
+
+/** Equal for two objects with the same trigger annotations; starts with a character that no digest has. */
+export function triggerMark(hub: Application): string {
+  const triggers = triggersOf(hub);
+  return `|${Object.keys(triggers).length === 0 ? '' : digestOf(triggers)}`;
+}
+
+/** Equal for two objects with the same operation. */
+export function operationMark(hub: Application): string {
+  return hub.operation === undefined ? '' : digestOf(hub.operation);
+}
+
+/** Whether the agent reported that this operation runs. */
+function isInProgress(hub: Application, digest: string): boolean {
+  const state = hub.status?.operationState;
+  return (state?.phase === 'Running' || state?.phase === 'Terminating') && digestOf(state.operation) === digest;
+}
+
+function idOf({ namespace, name }: ObjectRef): string {
+  return `${namespace}/${name}`;
+}

@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import type { Backoff, Clock } from '../../sync/index.ts';
+import type { SyncLog } from '../log.ts';
+import { MirrorResync } from './copy-resync.ts';
+import type { AgentMode, MirrorPart, PrincipalKind, SourcePart } from './kind-sync.ts';
+import type { Message, PeerConnection } from './messages.ts';
+import { Conversation } from './peer-sync.ts';
+import { SourceResync } from './source-resync.ts';
+import type { SyncStats } from './stats.ts';
+
+/** How {@link PrincipalParts} work. */
+export interface PrincipalPartsOptions {
+  /** What managed agents get, in the order in which it is sent: Argo CD wants projects and repositories first. */
+  readonly managed: readonly PrincipalKind<SourcePart>[];
+  /** What autonomous agents have mirrored. */
+  readonly autonomous?: readonly PrincipalKind<MirrorPart>[];
+  /** Hears of each message that an agent may not send in its mode. */
+  readonly refused?: (agent: string, message: Message) => void;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly newId?: () => string;
+  readonly resend?: Backoff;
+}
+
+interface Agent {
+  readonly mode: AgentMode;
+  readonly conversation: Conversation<SourcePart> | Conversation<MirrorPart>;
+}
+
+/** Everything that the principal keeps in step with its agents, managed and autonomous ones. */
+export class PrincipalParts {
+  readonly #options: PrincipalPartsOptions;
+  readonly #agents = new Map<string, Agent>();
+
+  constructor(options: PrincipalPartsOptions) {
+    this.#options = options;
+  }
+
+  /** Starts to follow the hub. Call it when the caches are filled, and before the first connection. */
+  start(signal: AbortSignal): void {
+    const { managed, autonomous = [] } = this.#options;
+    for (const kind of [...managed, ...autonomous]) {
+      kind.start(signal);
+    }
+    signal.addEventListener('abort', () => {
+      for (const { conversation } of this.#agents.values()) {
+        conversation.close();
+      }
+    });
+  }
+
+  /**
+   * Looks after what an agent has on the hub before it connects: the mirrors of an autonomous agent are protected from then
+   * on. An agent that connects needs no such word.
+   */
+  expect(agent: string, mode: AgentMode): void {
+    this.#agent(agent, mode);
+  }
+
+  /**
+   * The agent is there; a newer connection takes the place of an older one. One that comes in another mode than before is
+   * another agent: what is known of it is dropped.
+   */
+  connected(agent: string, mode: AgentMode, connection: PeerConnection): void {
+    this.#agent(agent, mode).conversation.connected(connection, { agent, principalNamespace: '' });
+  }
+
+  /** The connection is gone; ignored when a newer one has taken its place. */
+  disconnected(agent: string, connection: PeerConnection): void {
+    this.#agents.get(agent)?.conversation.disconnected(connection);
+  }
+
+  /** The agent's connection takes more after it had refused. */
+  writable(agent: string): void {
+    this.#agents.get(agent)?.conversation.writable();
+  }
+
+  /** The agent processed an event of ours. */
+  acknowledged(agent: string, event: { readonly resourceId: string; readonly eventId: string }): void {
+    this.#agents.get(agent)?.conversation.acknowledged(event);
+  }
+
+  /** Takes a message of a connected agent. It is acknowledged when it is done. */
+  receive(agent: string, message: Message): void {
+    this.#agents.get(agent)?.conversation.receive(message);
+  }
+
+  /** The agent left the fleet: what is known of it is dropped; objects stay. */
+  forgetAgent(agent: string): void {
+    const { managed, autonomous = [] } = this.#options;
+    this.#agents.get(agent)?.conversation.close();
+    this.#agents.delete(agent);
+    for (const kind of [...managed, ...autonomous]) {
+      kind.forgetAgent(agent);
+    }
+  }
+
+  /** Figures for metrics, of all kinds together. */
+  stats(agent: string): SyncStats {
+    return this.#agents.get(agent)?.conversation.stats() ?? { pending: 0, inFlight: 0, queued: 0, retrying: 0 };
+  }
+
+  #agent(name: string, mode: AgentMode): Agent {
+    const known = this.#agents.get(name);
+    if (known?.mode === mode) {
+      return known;
+    }
+    if (known !== undefined) {
+      this.forgetAgent(name);
+    }
+    const agent = { mode, conversation: this.#conversation(name, mode) };
+    this.#agents.set(name, agent);
+    return agent;
+  }
+
+  #conversation(agent: string, mode: AgentMode): Agent['conversation'] {
+    const { managed, autonomous = [], log, clock, random = Math.random, newId = randomUUID, resend } = this.#options;
+    const refused = (message: Message) => this.#options.refused?.(agent, message);
+    const options = { log, peer: { agent, mode }, clock, random, newId, resend, refused };
+    return mode === 'managed'
+      ? new Conversation(
+          managed.map((kind) => kind.part(agent)),
+          (context) => new SourceResync(context),
+          options,
+        )
+      : new Conversation(
+          autonomous.map((kind) => kind.part(agent)),
+          (context) => new MirrorResync(context),
+          options,
+        );
+  }
+}

@@ -1,0 +1,208 @@
+import { type Backoff, type Clock, systemClock } from '../../sync/index.ts';
+import type { SyncLog } from '../log.ts';
+import type { MirrorPart, ObjectMessage, PrincipalPeerInfo, SourcePart } from './kind-sync.ts';
+import type { Message, PeerConnection, ResyncMessage } from './messages.ts';
+import { Errands } from './reliable-messages.ts';
+import type { SyncStats } from './stats.ts';
+import { Warnings } from './warnings.ts';
+
+/** What concerns all kinds together, from one of the two sides. */
+export interface Resync {
+  /** The connection is there, and the parts know of it. */
+  connected(): void;
+  disconnected(): void;
+  /** The peer acknowledged an errand. */
+  delivered(): void;
+  /** `later`: it acknowledges the message itself. `refused`: this side takes no such message. */
+  receive(message: ResyncMessage): 'done' | 'later' | 'refused';
+  close(): void;
+}
+
+/** What a {@link Resync} works with. */
+export interface ResyncContext<P> {
+  readonly parts: readonly P[];
+  readonly errands: Errands;
+  readonly clock: Clock;
+  /** For a message that was to be acknowledged later. */
+  readonly acknowledge: (message: ResyncMessage) => void;
+}
+
+/** What a {@link Conversation} needs besides its parts. */
+export interface ConversationOptions {
+  readonly log: SyncLog;
+  /** Stands in every log line about the peer. */
+  readonly peer: object;
+  readonly clock?: Clock | undefined;
+  readonly random: () => number;
+  readonly newId: () => string;
+  readonly resend?: Backoff | undefined;
+  /** Hears of each message that the peer may not send in this mode. */
+  readonly refused?: ((message: Message) => void) | undefined;
+}
+
+/** Resync messages of a connection that are remembered. A forgotten one that comes again costs a comparison. */
+const remembered = 4_096;
+
+const kindOf = {
+  application: 'Application',
+  appproject: 'AppProject',
+  repository: 'Repository',
+  gpgkey: 'GPGKey',
+} as const;
+
+/** All kinds that are in step with one peer over one connection. */
+export class Conversation<P extends SourcePart | MirrorPart> {
+  readonly #parts: readonly P[];
+  readonly #resync: Resync;
+  readonly #errands: Errands;
+  readonly #warnings: Warnings;
+  readonly #peer: object;
+  readonly #refused: ((message: Message) => void) | undefined;
+  /** Resync messages of this connection: a repeated one would speak of what was, not of what is. */
+  readonly #heard = new Set<string>();
+  /** Those that are acknowledged later: a copy is acknowledged with the first. */
+  readonly #later = new Set<string>();
+  #connection: PeerConnection | undefined;
+
+  constructor(parts: readonly P[], resync: (context: ResyncContext<P>) => Resync, options: ConversationOptions) {
+    const { clock = systemClock, random, newId, resend } = options;
+    this.#parts = parts;
+    this.#peer = options.peer;
+    this.#refused = options.refused;
+    this.#errands = new Errands({ clock, random, newId, resend });
+    this.#warnings = new Warnings(options.log, clock);
+    this.#resync = resync({
+      parts,
+      errands: this.#errands,
+      clock,
+      acknowledge: (message) => {
+        this.#later.delete(message.eventId);
+        this.#connection?.acknowledge(message);
+      },
+    });
+  }
+
+  /** The peer is there; a newer connection takes the place of an older one. */
+  connected(connection: PeerConnection, peer: PrincipalPeerInfo): void {
+    if (this.#connection !== undefined) {
+      this.disconnected(this.#connection);
+    }
+    this.#connection = connection;
+    this.#heard.clear();
+    this.#later.clear();
+    this.#errands.connected(connection);
+    for (const part of this.#parts) {
+      part.connected(connection, peer);
+    }
+    this.#resync.connected();
+  }
+
+  /** The connection is gone; ignored when a newer one has taken its place. */
+  disconnected(connection: PeerConnection): void {
+    if (this.#connection !== connection) {
+      return;
+    }
+    this.#connection = undefined;
+    this.#resync.disconnected();
+    this.#errands.disconnected();
+    for (const part of this.#parts) {
+      part.disconnected();
+    }
+  }
+
+  /** The connection takes more after it had refused. */
+  writable(): void {
+    this.#errands.writable();
+    // What was withdrawn while the connection took nothing is dropped only now, without any acknowledgement.
+    this.#resync.delivered();
+    for (const part of this.#parts) {
+      part.writable();
+    }
+  }
+
+  /** The peer processed an event of ours. */
+  acknowledged(event: { readonly resourceId: string; readonly eventId: string }): void {
+    if (this.#errands.acknowledged(event.resourceId, event.eventId)) {
+      this.#resync.delivered();
+    } else {
+      this.#parts.some((part) => part.acknowledged(event));
+    }
+  }
+
+  /** Takes a message of the peer. It is acknowledged when it is done, once for all kinds that it concerns. */
+  receive(message: Message): void {
+    if (message.target === 'resourceResync') {
+      this.#takeResync(message);
+    } else if (!this.#takeObject(message)) {
+      this.#refuse(message);
+    }
+  }
+
+  stats(): SyncStats {
+    const sum = { pending: this.#errands.pending, inFlight: 0, queued: 0, retrying: 0 };
+    for (const part of this.#parts) {
+      const { pending, inFlight, queued, retrying } = part.stats();
+      sum.pending += pending;
+      sum.inFlight += inFlight;
+      sum.queued += queued;
+      sum.retrying += retrying;
+    }
+    return sum;
+  }
+
+  /** Stops all timers. The conversation must not be used afterwards. */
+  close(): void {
+    this.#connection = undefined;
+    this.#resync.close();
+    this.#errands.close();
+    for (const part of this.#parts) {
+      part.close();
+    }
+  }
+
+  #takeResync(message: ResyncMessage): void {
+    const { eventId } = message;
+    if (this.#later.has(eventId)) {
+      return;
+    }
+    if (this.#heard.has(eventId)) {
+      this.#connection?.acknowledge(message);
+      return;
+    }
+    this.#remember(eventId);
+    this.#later.add(eventId);
+    const outcome = this.#resync.receive(message);
+    if (outcome === 'later') {
+      return;
+    }
+    this.#later.delete(eventId);
+    if (outcome === 'refused') {
+      this.#refuse(message);
+    } else {
+      this.#connection?.acknowledge(message);
+    }
+  }
+
+  #takeObject(message: ObjectMessage): boolean {
+    const kind = kindOf[message.target];
+    return this.#parts.some((part) => part.kind === kind && part.receive(message));
+  }
+
+  /** Acknowledged, so that it does not come again. */
+  #refuse(message: Message): void {
+    const { target, type } = message;
+    this.#warnings.warn({ ...this.#peer, target, type }, 'the peer sent what it may not send in this mode');
+    this.#refused?.(message);
+    this.#connection?.acknowledge(message);
+  }
+
+  #remember(eventId: string): void {
+    this.#heard.add(eventId);
+    if (this.#heard.size > remembered) {
+      for (const oldest of this.#heard) {
+        this.#heard.delete(oldest);
+        break;
+      }
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../../sync/index.ts';
+import type { SyncLog } from '../../log.ts';
+import type { AgentKind, MirrorPart, ObjectMessage } from '../../peer/kind-sync.ts';
+import type { PeerConnection } from '../../peer/messages.ts';
+import type { ReplicaKind, ReplicaObject } from '../kinds.ts';
+import { Replica } from '../replica.ts';
+import type { ReplicaRules } from '../replica-rules.ts';
+
+/** How copies on a managed cluster are kept. */
+export interface ClusterReplicaOptions<T extends ReplicaObject> {
+  readonly store: Store<T>;
+  /** The agent's namespace, the only one that counts. */
+  readonly namespace: string;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly newId?: () => string;
+  readonly concurrency?: number;
+}
+
+/** Copies of one kind that a managed cluster has of the hub's objects. */
+export function clusterReplica<T extends ReplicaObject>(
+  kind: ReplicaKind<T>,
+  rules: ReplicaRules<T>,
+  options: ClusterReplicaOptions<T>,
+): AgentKind<MirrorPart> {
+  const { store, namespace, log, clock = systemClock, random = Math.random, newId = randomUUID } = options;
+  let replica: Replica<T> | undefined;
+  let tellSource: (ref: ObjectRef) => void = () => undefined;
+  const view = new View<T>({
+    clock,
+    changed: (ref, change) => replica?.localChange(ref, change),
+    doubted: ({ name }) => replica?.look(name, true),
+  });
+  const started = (): Replica<T> => {
+    if (replica === undefined) {
+      throw new TypeError('used before it was started');
+    }
+    return replica;
+  };
+  return {
+    kind: kind.kind,
+    start: (signal) => {
+      const unfollow = view.follow(within(store, namespace));
+      signal.addEventListener('abort', unfollow);
+      const { concurrency } = options;
+      replica = new Replica(
+        { kind, rules, store, view, namespace, peer: {}, log, clock, random, newId, concurrency },
+        signal,
+      );
+      replica.onDoubt((ref) => tellSource(ref));
+      replica.adoptFound();
+    },
+    connected: (connection: PeerConnection) => started().connected(connection),
+    disconnected: () => started().disconnected(),
+    writable: () => started().writable(),
+    acknowledged: () => started().acknowledged(),
+    receive: (message: ObjectMessage) => started().receive(message),
+    copies: () => started().copies(),
+    holding: (ref) => started().holding(ref),
+    localRef: (told) => started().localRef(told),
+    onDoubt: (listener) => {
+      tellSource = listener;
+    },
+    sourceRestarted: () => started().sourceRestarted(),
+    stats: () => started().stats(),
+    close: () => replica?.close(),
+  };
+}
+
+function within<T extends ReplicaObject>(store: Store<T>, namespace: string): Pick<Store<T>, 'subscribe'> {
+  return {
+    subscribe: (listener) =>
+      store.subscribe((change) => {
+        if ((change.now ?? change.old)?.metadata.namespace === namespace) {
+          listener(change);
+        }
+      }),
+  };
+}

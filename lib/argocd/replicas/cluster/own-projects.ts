@@ -1,0 +1,34 @@
+import type { Clock, Store } from '../../../sync/index.ts';
+import type { AppProject } from '../../application.ts';
+import type { SyncLog } from '../../log.ts';
+import type { AgentKind, SourcePart } from '../../peer/kind-sync.ts';
+import { isSkipped } from '../../routing.ts';
+import { appProjectKind } from '../kinds.ts';
+import { mirroredProjectName, projectForHub } from '../project-mirror.ts';
+import { Publisher } from '../publisher.ts';
+
+/** How {@link publishOwnAppProjects} works. */
+export interface AutonomousProjectsOptions {
+  readonly store: Store<AppProject>;
+  /** The agent's namespace, the only one that counts. */
+  readonly namespace: string;
+  readonly log: SyncLog;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly maxInFlight?: number;
+}
+
+/**
+ * The AppProjects of an autonomous agent's cluster for the hub. They are sent as they are; to compare checksums it has to know
+ * what the principal calls this agent.
+ */
+export function publishOwnAppProjects(options: AutonomousProjectsOptions): AgentKind<SourcePart> {
+  const publisher = new Publisher<AppProject>({
+    ...options,
+    kind: appProjectKind,
+    forAgent: (project) => (isSkipped(project) ? undefined : project),
+    asHeld: projectForHub,
+    ownName: (told, agent) => mirroredProjectName(agent, told),
+  });
+  return { ...publisher.part(''), start: (signal) => publisher.start(signal) };
+}
