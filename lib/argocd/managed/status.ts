@@ -49,6 +49,22 @@ export function planReport(hub: Application, report: Application, context: Repor
   };
 }
 
+/**
+ * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: what is asked for
+ * was done, and the hub has not heard.
+ */
+export function ranUnheard(hub: Application, local: Application): boolean {
+  const state = local.status?.operationState;
+  const heard = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
+  return (
+    hub.operation !== undefined &&
+    typeof state?.startedAt === 'string' &&
+    typeof heard === 'string' &&
+    state.startedAt > heard &&
+    isEqual(state.operation, hub.operation)
+  );
+}
+
 /** The patch that shows on the hub's object what the agent could not do; the rest of the status stays. */
 export function planAgentError(hub: Application, agent: string, message: string, now: Date): MergePatch | undefined {
   const text = `agent ${agent}: ${message}`;

@@ -4,6 +4,7 @@ import { annotations } from '../../names.ts';
 import { withoutStaleState } from '../../operation-state.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { sourceUidOf } from '../copy.ts';
+import { ranUnheard } from '../status.ts';
 import { isLeaving, update } from './copy-plan.ts';
 import { withoutNote } from './queued-operation-note.ts';
 
@@ -65,22 +66,6 @@ export function planTermination(hub: Application, local: Application | undefined
     return { action: 'none' };
   }
   return update(local, { status: { operationState: { phase: 'Terminating' } } }, true);
-}
-
-/**
- * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: what is asked for
- * was done, and the hub has not heard.
- */
-export function ranUnheard(hub: Application, local: Application): boolean {
-  const state = local.status?.operationState;
-  const heard = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
-  return (
-    hub.operation !== undefined &&
-    typeof state?.startedAt === 'string' &&
-    typeof heard === 'string' &&
-    state.startedAt > heard &&
-    isEqual(state.operation, hub.operation)
-  );
 }
 
 function refusalOf(hub: Application, local: Application | undefined): string | undefined {
