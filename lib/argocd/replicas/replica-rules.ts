@@ -25,3 +25,6 @@ export interface ReplicaRules<T> {
 
 /** The source's object cannot have a copy here; the message says why. */
 export class Unacceptable extends Error {}
+
+/** Why an object is left alone that its label keeps out. */
+export const skipped = 'what is here is kept out of synchronisation by its label';

@@ -72,11 +72,11 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'a second operation waits for the first',
-    file: 'argocd/autonomous/request-plan.ts',
+    file: 'argocd/autonomous/cluster/request-plan.ts',
     from: "  if (local.operation !== undefined) {\n    return { action: 'later' };\n  }\n",
     to: '',
     also: {
-      file: 'argocd/autonomous/request-plan.ts',
+      file: 'argocd/autonomous/cluster/request-plan.ts',
       from: '    ...withoutStaleState(local),\n',
       to: '',
     },

@@ -151,7 +151,7 @@ const mutants: Mutant[] = [
   },
   {
     invariant: 'a repository follows its project',
-    file: 'argocd/replicas/repositories.ts',
+    file: 'argocd/replicas/hub/repositories.ts',
     from: 'publisher.reconsider(',
     to: 'void (',
   },

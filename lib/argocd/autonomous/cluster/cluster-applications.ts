@@ -25,7 +25,7 @@ import { Terminations } from '../../terminations.ts';
 import { CopyWriter } from '../../writing/copy-writer.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest } from '../mirror.ts';
-import { planOperation, planTermination, planTriggers } from '../request-plan.ts';
+import { planOperation, planTermination, planTriggers } from './request-plan.ts';
 
 /** How {@link AutonomousApplications} work. */
 export interface AutonomousApplicationsOptions {

@@ -3,9 +3,9 @@ import type { Application } from '../../application.ts';
 import { digestOf } from '../../canonical-json.ts';
 import type { ReportContext } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
+import { isRunning, isSameOperation } from '../../operation-state.ts';
 import type { Message, PeerConnection } from '../../peer/messages.ts';
 import { triggersOf } from '../../triggers.ts';
-import { isRunning, isSameOperation } from '../request-plan.ts';
 
 /** What the agent had got of the requests on a mirror when it said something: only to these can that be an answer. */
 export interface Heard {

@@ -7,7 +7,6 @@ import type { SyncLog } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { MirrorPart, PrincipalKind } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
-import { skipped } from '../app-projects.ts';
 import { appProjectKind } from '../kinds.ts';
 import {
   longestName,
@@ -17,7 +16,7 @@ import {
   projectMirrorName,
 } from '../project-mirror.ts';
 import { Replica } from '../replica.ts';
-import { type ReplicaRules, Unacceptable } from '../replica-rules.ts';
+import { type ReplicaRules, skipped, Unacceptable } from '../replica-rules.ts';
 
 /** How {@link ProjectMirrors} work. */
 export interface ProjectMirrorsOptions {

@@ -1,10 +1,10 @@
-import type { MergePatch } from '../../sync/index.ts';
-import type { Application } from '../application.ts';
-import { applyMergePatch, isEqual } from '../merge-patch.ts';
-import { isInProgress, withoutStaleState } from '../operation-state.ts';
-import { triggersOf } from '../triggers.ts';
-import type { Plan } from '../writing/plan.ts';
-import { mirroredUid } from './mirror.ts';
+import type { MergePatch } from '../../../sync/index.ts';
+import type { Application } from '../../application.ts';
+import { isEqual } from '../../merge-patch.ts';
+import { isSameOperation, withoutStaleState } from '../../operation-state.ts';
+import { triggersOf } from '../../triggers.ts';
+import type { Plan } from '../../writing/plan.ts';
+import { mirroredUid } from '../mirror.ts';
 
 /** What a request of the hub leads to: a plan, or that another operation has to end first. */
 export type IntentPlan = Plan | { readonly action: 'later' };
@@ -75,17 +75,6 @@ export function planTermination(mirror: Application, local: Application | undefi
     metadata: { resourceVersion: local.metadata.resourceVersion },
     status: { operationState: { phase: 'Terminating' } },
   });
-}
-
-/** Whether an operation runs. A Go agent also has one that is over called terminating, which it then is for good. */
-export function isRunning(application: Application): boolean {
-  const state = application.status?.operationState;
-  return isInProgress(state) && state?.finishedAt === undefined;
-}
-
-/** Whether what Argo CD says to have started is this operation; it may have added to it. */
-export function isSameOperation(started: unknown, operation: Readonly<Record<string, unknown>>): boolean {
-  return started !== undefined && isEqual(applyMergePatch(started, operation), started);
 }
 
 /** Why a request that was made on a mirror is not for this Application. */

@@ -1,0 +1,26 @@
+import type { AppProject } from '../../application.ts';
+import type { AgentKind, MirrorPart } from '../../peer/kind-sync.ts';
+import { isSkipped } from '../../routing.ts';
+import { copiedFrom } from '../copy.ts';
+import { appProjectKind } from '../kinds.ts';
+import { skipped } from '../replica-rules.ts';
+import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+
+/**
+ * AppProjects of a managed cluster. One that was there before is taken over whatever the adoption policy says, as
+ * argocd-agent does: every Argo CD has a `default` project.
+ */
+export function replicateAppProjects(options: ClusterReplicaOptions<AppProject>): AgentKind<MirrorPart> {
+  return clusterReplica(
+    appProjectKind,
+    {
+      localName: (name) => name,
+      sourceName: (name) => name,
+      toLocal: (project) => project,
+      isCopy: (local) => copiedFrom(local) !== '' && !isSkipped(local),
+      objection: (local) => (isSkipped(local) ? skipped : undefined),
+      dropsFinalizers: false,
+    },
+    options,
+  );
+}

@@ -1,0 +1,28 @@
+import { type ConfigMap, gpgKeysName, isGpgKeys } from '../../gpg-keys.ts';
+import type { AgentKind, MirrorPart } from '../../peer/kind-sync.ts';
+import { isSkipped } from '../../routing.ts';
+import { copiedFrom } from '../copy.ts';
+import { gpgKeysKind } from '../kinds.ts';
+import { skipped, Unacceptable } from '../replica-rules.ts';
+import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
+
+/** The GnuPG keys of a managed cluster. The ConfigMap that every Argo CD has is taken over; no other is touched. */
+export function replicateGpgKeys(options: ClusterReplicaOptions<ConfigMap>): AgentKind<MirrorPart> {
+  return clusterReplica(
+    gpgKeysKind,
+    {
+      localName: (name) => name,
+      sourceName: (name) => name,
+      toLocal: (configMap) => {
+        if (configMap.metadata.name !== gpgKeysName) {
+          throw new Unacceptable(`GnuPG keys are in ${gpgKeysName} and nowhere else`);
+        }
+        return configMap;
+      },
+      isCopy: (local) => copiedFrom(local) !== '' && isGpgKeys(local),
+      objection: (local) => (isSkipped(local) ? skipped : undefined),
+      dropsFinalizers: false,
+    },
+    options,
+  );
+}
