@@ -1,21 +1,22 @@
 import { describe, expect, test } from 'vitest';
 import { decodeEvent, encodeEvent } from '../../lib/wire/index.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
+import { messageBytes, recordedLines, recordingNames } from '../recordings/index.ts';
 import { readEvent, writeEvent } from './go-event.ts';
 import { writeMessage } from './protobuf.ts';
-import { bytesOf, hasRecordings, messageOfLine, recordedLines, recordingNames } from './recordings.ts';
+import { messageOfLine } from './recordings.ts';
 import { messagesOf, methods } from './schemas.ts';
 
 // The codec of the tests against recorded bytes, and the programs' codec against that of the tests.
 
-describe.skipIf(!hasRecordings)('recorded messages (only where ../shared is)', () => {
+describe('recorded messages', () => {
   test.each(recordingNames())('%s: read and written alike by two codecs', (name) => {
     let compared = 0;
     for (const line of recordedLines(name)) {
       if (line.bytes === undefined) {
         continue;
       }
-      const bytes = bytesOf(line);
+      const bytes = messageBytes(line);
       const schema = messagesOf[line.rpc]?.[line.dir];
       const what = `${name}, line ${line.seq}`;
       if (schema === undefined) {

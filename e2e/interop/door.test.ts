@@ -3,9 +3,10 @@ import type { Message } from '../../lib/argocd/index.ts';
 import { eventOf, peerOnStream } from '../../lib/bridge/index.ts';
 import { decodeEvent, type EventStream, encodeEvent, type WireEvent } from '../../lib/wire/index.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
+import { messageBytes, recordingNames } from '../recordings/index.ts';
 import { acknowledgementOf, type GoEvent, readEvent, targetOf, typeOf } from './go-event.ts';
 import { meaningOf } from './meaning.ts';
-import { bytesOf, hasRecordings, type RecordedEvent, recordedEvents, recordingNames } from './recordings.ts';
+import { type RecordedEvent, recordedEvents } from './recordings.ts';
 
 // Every recorded event at the door between the wire and the engine, on the side that it was meant for.
 
@@ -44,14 +45,14 @@ function throughTheDoor({ line }: RecordedEvent) {
     sent: () => undefined,
     other: (event) => others.push(event),
   });
-  peer.event(decodeEvent(Event.decode(bytesOf(line)).event));
+  peer.event(decodeEvent(Event.decode(messageBytes(line)).event));
   for (const message of messages) {
     peer.connection.acknowledge(message);
   }
   return { source, messages, others, acknowledged, sent, complaints };
 }
 
-describe.skipIf(!hasRecordings)('recorded events at the door (only where ../shared is)', () => {
+describe('recorded events at the door', () => {
   test.each(recordingNames())('%s: read, or politely refused, and acknowledged as recorded', (name) => {
     let checked = 0;
     for (const recorded of recordedEvents(name)) {

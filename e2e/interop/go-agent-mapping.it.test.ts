@@ -5,7 +5,6 @@ import { allAcknowledged, asMade, eventsAbout } from './checks.ts';
 import { type GoEvent, payloadOf, typeOf } from './go-event.ts';
 import { agentName, type ManagedLab, startManagedLab } from './managed-lab.ts';
 import { deletionOf, meaningOf } from './meaning.ts';
-import { hasRecordings } from './recordings.ts';
 import { type GoObject, recordedEvent } from './templates.ts';
 
 // Destination-based mapping: our principal and a managed agent of the original that keeps the namespaces of the hub.
@@ -14,7 +13,7 @@ const toAgent = { dir: 'principal->agent', agent: agentName, target: 'applicatio
 const recorded = (type: string) =>
   recordedEvent('dest-mapping', { ...toAgent, type, where: ({ metadata }) => metadata.name === 'destmap-test-app' });
 
-describe.skipIf(!hasRecordings)('destination-based mapping with a Go agent (only where ../shared is)', () => {
+describe('destination-based mapping with a Go agent', () => {
   let lab: ManagedLab;
   beforeAll(async () => {
     lab = await startManagedLab({ destinationMapping: true });

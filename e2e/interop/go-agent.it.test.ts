@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configMaps, secrets } from '../../lib/kube/index.ts';
 import { applications, appProjects, namespace } from '../pair/index.ts';
+import { messageBytes } from '../recordings/index.ts';
 import { allAcknowledged, asMade, eventsAbout } from './checks.ts';
 import { changed, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
 import { agentName, type ManagedLab, startManagedLab } from './managed-lab.ts';
 import { deletionOf, meaningOf, requestOf } from './meaning.ts';
-import { bytesOf, hasRecordings, recordedEvents } from './recordings.ts';
+import { recordedEvents } from './recordings.ts';
 import { type GoObject, recordedEvent, type Which, withPayload } from './templates.ts';
 
 // Our principal, as a process on a real API server, driven by a managed agent of the original.
@@ -28,7 +29,7 @@ const isIn =
   ({ status }: GoObject) =>
     JSON.stringify(status).includes(`"phase":"${phase}"`);
 
-describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only where ../shared is)', () => {
+describe('our principal and a managed Go agent', () => {
   let lab: ManagedLab;
   beforeAll(async () => {
     lab = await startManagedLab();
@@ -352,7 +353,7 @@ describe.skipIf(!hasRecordings)('our principal and a managed Go agent (only wher
         ({ line, event }) => line.dir === 'agent->principal' && ['resource', 'redis'].includes(targetOf(event)),
       );
       for (const { line, event } of answers) {
-        expect(bytesOf(line).length).toBeGreaterThan(0);
+        expect(messageBytes(line).length).toBeGreaterThan(0);
         const id = extensionOf(event, 'eventid');
         writer.add(changed(event, { strings: { resourceid: `${id}-${line.seq}`, sentat: undefined } }));
       }

@@ -9,7 +9,6 @@ import { changed, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.t
 import { GoPeer } from './go-peer.ts';
 import { makeMaterial } from './material.ts';
 import { meaningOf, requestOf, withoutZeros } from './meaning.ts';
-import { hasRecordings } from './recordings.ts';
 import { type GoObject, recordedEvent, type Which } from './templates.ts';
 
 // Our principal, as a process on a real API server, driven by an autonomous agent of the original.
@@ -30,7 +29,7 @@ const isIn =
   ({ status }: GoObject) =>
     JSON.stringify(status).includes(`"phase":"${phase}"`);
 
-describe.skipIf(!hasRecordings)('our principal and an autonomous Go agent (only where ../shared is)', () => {
+describe('our principal and an autonomous Go agent', () => {
   const random = seededRandom();
   let go: GoPeer;
   let hub: PrincipalHub;

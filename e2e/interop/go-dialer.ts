@@ -1,8 +1,8 @@
+import { messageBytes, recordedLines } from '../recordings/index.ts';
 import type { GoCall, GoConnection } from './go-calls.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import type { GoStream } from './go-stream.ts';
 import { type Fields, readMessage, writeMessage } from './protobuf.ts';
-import { bytesOf, recordedLines } from './recordings.ts';
 import { authRequest, authResponse, methods } from './schemas.ts';
 
 /** How an agent of the original gets its event stream: login, version, stream, with the recorded request. */
@@ -30,7 +30,7 @@ export class GoDialer {
     if (recorded === undefined) {
       throw new Error('there is no recorded login');
     }
-    this.#request = { ...readMessage(authRequest, bytesOf(recorded)), agentNamespace };
+    this.#request = { ...readMessage(authRequest, messageBytes(recorded)), agentNamespace };
   }
 
   /** The open event stream. */

@@ -1,7 +1,7 @@
+import { messageBytes, recordedLines } from '../recordings/index.ts';
 import type { GoCall, GoCallListener } from './go-calls.ts';
 import type { GoPeer, GoServer, GoTls } from './go-peer.ts';
 import { type Fields, readMessage, writeMessage } from './protobuf.ts';
-import { bytesOf, recordedLines } from './recordings.ts';
 import { authRequest, authResponse, methods, refreshTokenRequest, versionResponse } from './schemas.ts';
 import { movedToken } from './tokens.ts';
 
@@ -85,7 +85,7 @@ export class GoListener {
     if (recorded === undefined) {
       throw new Error('there is no recorded answer to a login');
     }
-    const answer = readMessage(authResponse, bytesOf(recorded));
+    const answer = readMessage(authResponse, messageBytes(recorded));
     const identity = { clientID: this.#options.agent, mode: this.#options.mode };
     const moved = (token: unknown) => movedToken(String(token), new Date(), identity);
     return { ...answer, accessToken: moved(answer.accessToken), refreshToken: moved(answer.refreshToken) };

@@ -20,7 +20,6 @@ import { GoMirrorPrincipal } from './go-mirror-principal.ts';
 import { GoPeer } from './go-peer.ts';
 import { makeMaterial } from './material.ts';
 import { deletionOf, meaningOf } from './meaning.ts';
-import { hasRecordings } from './recordings.ts';
 import { aboutObject, type GoObject, recordedEvent, type Which } from './templates.ts';
 
 // Our autonomous agent, as a process on a real API server, and a principal of the original.
@@ -34,7 +33,7 @@ const recorded = (which: Omit<Which, 'dir' | 'agent'>, recording = 'app-autonomo
 const theirs = (which: Omit<Which, 'dir' | 'agent'>, recording?: string) =>
   payloadOf<GoObject>(recorded(which, recording)) as GoObject;
 
-describe.skipIf(!hasRecordings)('our autonomous agent and a Go principal (only where ../shared is)', () => {
+describe('our autonomous agent and a Go principal', () => {
   const random = seededRandom();
   let go: GoPeer;
   let cluster: Cluster;

@@ -20,7 +20,6 @@ import { GoPeer } from './go-peer.ts';
 import { GoPrincipal } from './go-principal.ts';
 import { type Material, makeMaterial } from './material.ts';
 import { deletionOf, meaningOf, withoutZeros } from './meaning.ts';
-import { hasRecordings } from './recordings.ts';
 import { aboutObject, type GoObject, goChecksum, recordedEvent } from './templates.ts';
 
 // Our agent, as a process on a real API server, and a principal of the original.
@@ -29,7 +28,7 @@ const agentName = 'agent-managed';
 const fromAgent = { dir: 'agent->principal', agent: agentName } as const;
 const sourceUid = 'argocd.argoproj.io/source-uid';
 
-describe.skipIf(!hasRecordings)('our managed agent and a Go principal (only where ../shared is)', () => {
+describe('our managed agent and a Go principal', () => {
   const random = seededRandom();
   let go: GoPeer;
   let cluster: Cluster;

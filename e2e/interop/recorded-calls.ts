@@ -1,5 +1,5 @@
+import { messageBytes, type RecordedLine, recordedLines } from '../recordings/index.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
-import { bytesOf, type RecordedLine, recordedLines } from './recordings.ts';
 import * as schemas from './schemas.ts';
 import { movedToken } from './tokens.ts';
 
@@ -24,7 +24,7 @@ export function firstMessage(name: string, fits: (line: RecordedLine) => boolean
   if (line === undefined) {
     throw new Error(`nothing of the kind is in ${name}`);
   }
-  return bytesOf(line);
+  return messageBytes(line);
 }
 
 /** The recorded login of an agent of this mode. */

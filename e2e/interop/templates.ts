@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { Direction } from '../recordings/index.ts';
 import { changed, type GoEvent, goJson, payloadOf, targetOf, typeOf } from './go-event.ts';
-import { type Direction, recordedEvents } from './recordings.ts';
+import { recordedEvents } from './recordings.ts';
 
 /** A Kubernetes object as the originals send it. */
 export interface GoObject {

@@ -1,12 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EventStream, runWireClient, type WireError, type WireEvent } from '../../lib/wire/index.ts';
+import { messageBytes } from '../recordings/index.ts';
 import type { GoCall } from './go-calls.ts';
 import { readEvent } from './go-event.ts';
 import { GoPeer, type GoServer } from './go-peer.ts';
 import { type Material, makeMaterial } from './material.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
 import { type HeaderLine, headerLines, recordedAnswer, recordedLogin } from './recorded-calls.ts';
-import { bytesOf, hasRecordings, recordedEvents } from './recordings.ts';
+import { recordedEvents } from './recordings.ts';
 import * as schemas from './schemas.ts';
 
 // Our client against a server of grpc-go with the recorded messages of the originals; the programs are not involved.
@@ -31,7 +32,7 @@ afterEach(async () => {
   stops = [];
 });
 
-describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../shared is)', () => {
+describe('our client and a Go principal', () => {
   interface Behaviour {
     /** The only version that it takes. */
     readonly version?: string;
@@ -180,7 +181,7 @@ describe.skipIf(!hasRecordings)('our client and a Go principal (only where ../sh
     const { call, messages } = principal.streams[0] as { call: GoCall; messages: Buffer[] };
     const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'principal->agent');
     for (const { line } of sent) {
-      call.send(bytesOf(line));
+      call.send(messageBytes(line));
     }
     await until(() => expect(agent.events).toHaveLength(sent.length));
     for (const event of agent.events) {

@@ -2,20 +2,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import { type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
+import { messageBytes, type RecordedLine, recordedJson, recordedLines } from '../recordings/index.ts';
 import type { GoCall } from './go-calls.ts';
 import { extensionOf, readEvent, writeEvent } from './go-event.ts';
 import { GoPeer } from './go-peer.ts';
 import { type Material, makeMaterial } from './material.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
 import { firstMessage, headerLines, recordedLogin } from './recorded-calls.ts';
-import {
-  bytesOf,
-  hasRecordings,
-  type RecordedLine,
-  recordedEvents,
-  recordedJson,
-  recordedLines,
-} from './recordings.ts';
+import { recordedEvents } from './recordings.ts';
 import * as schemas from './schemas.ts';
 import { readToken, type Token } from './tokens.ts';
 
@@ -42,7 +36,7 @@ afterEach(async () => {
   stops = [];
 });
 
-describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared is)', () => {
+describe('our server and a Go agent', () => {
   let server: WireServer;
   let sessions: Session[];
   let received: WireEvent[];
@@ -104,7 +98,7 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
       const recorded = recordedLines('connect').filter(
         ({ rpc, dir }) => rpc === methods.authenticate && dir === 'principal->agent',
       );
-      const theirs = readMessage(schemas.authResponse, bytesOf(recorded[0] as RecordedLine));
+      const theirs = readMessage(schemas.authResponse, messageBytes(recorded[0] as RecordedLine));
       const free = { accessToken: expect.any(String), refreshToken: expect.any(String) };
       expect(tokens).toEqual({ ...theirs, ...free });
 
@@ -166,7 +160,7 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
     const { call, session, messages } = await subscribe('agent-managed');
     const sent = recordedEvents('app-managed', 'agent-managed').filter(({ line }) => line.dir === 'agent->principal');
     for (const { line } of sent) {
-      call.send(bytesOf(line));
+      call.send(messageBytes(line));
     }
     await until(() => expect(received).toHaveLength(sent.length));
     expect(received.map(({ eventId }) => eventId)).toEqual(sent.map(({ event }) => extensionOf(event, 'eventid')));
@@ -228,7 +222,7 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
       const lines = recordedLines(recording).filter((line) => line.rpc === method && line.dir === 'agent->principal');
       const live = connection.open(method, { authorization }, { message: () => undefined });
       for (const line of lines.slice(0, 5)) {
-        live.send(bytesOf(line));
+        live.send(messageBytes(line));
       }
       // Neither makes a Go agent believe that its connection is bad, as other codes do.
       expect(['NotFound', 'Unimplemented']).toContain((await live.ended).code);
@@ -260,7 +254,7 @@ describe.skipIf(!hasRecordings)('our server and a Go agent (only where ../shared
       const recorded = recordedLines('auth-errors').find(
         ({ call, status }) => call === line.call && status !== undefined,
       )?.status;
-      expect(await connection.unary(methods.authenticate, bytesOf(line))).toMatchObject({ ...recorded });
+      expect(await connection.unary(methods.authenticate, messageBytes(line))).toMatchObject({ ...recorded });
     }
     const invalid = { code: 'Unauthenticated', message: 'invalid authentication data' };
     for (const metadata of [

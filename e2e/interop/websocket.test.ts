@@ -6,11 +6,12 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import { runWireClient, type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
+import { messageBytes, recordedLines } from '../recordings/index.ts';
 import { readEvent } from './go-event.ts';
 import { dataFrame, type GrpcWsFrame, halfClose, metadataFrame, readGrpcWs } from './grpc-ws.ts';
 import { type Material, makeMaterial } from './material.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
-import { bytesOf, hasRecordings, recordedEvents, recordedLines } from './recordings.ts';
+import { recordedEvents } from './recordings.ts';
 import { authResponse, methods } from './schemas.ts';
 import { movedToken } from './tokens.ts';
 
@@ -39,11 +40,11 @@ const recordedMessage = (rpc: string, dir: string) => {
   if (line === undefined) {
     throw new Error(`no ${rpc} is recorded`);
   }
-  return bytesOf(line);
+  return messageBytes(line);
 };
 const eventsOf = (dir: string) => recordedEvents('websocket', agent).filter(({ line }) => line.dir === dir);
 
-describe.skipIf(!hasRecordings)('over WebSocket (only where ../shared is)', () => {
+describe('over WebSocket', () => {
   test('our client: recorded metadata on a WebSocket of its own for each call, frames as described', async () => {
     const requests: IncomingMessage[] = [];
     const received: { path: string; frames: GrpcWsFrame[]; socket: WebSocket }[] = [];
@@ -120,7 +121,7 @@ describe.skipIf(!hasRecordings)('over WebSocket (only where ../shared is)', () =
     const sent = eventsOf('principal->agent');
     stream.socket.send(metadataFrame({ 'Content-Type': 'application/grpc' }));
     for (const { line } of sent) {
-      stream.socket.send(dataFrame(bytesOf(line)));
+      stream.socket.send(dataFrame(messageBytes(line)));
     }
     await until(() => expect(stream.frames).toHaveLength(sent.length));
     const echoed = stream.frames.map((frame) => frame.is === 'data' && readEvent(frame.bytes));
@@ -217,7 +218,7 @@ describe.skipIf(!hasRecordings)('over WebSocket (only where ../shared is)', () =
       await until(() => expect(sessions).toHaveLength(1));
       const sent = eventsOf('agent->principal');
       for (const { line } of sent) {
-        stream.socket.send(dataFrame(bytesOf(line)));
+        stream.socket.send(dataFrame(messageBytes(line)));
       }
       await until(() => expect(received).toHaveLength(sent.length));
       for (const event of received) {

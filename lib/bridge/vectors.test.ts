@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { eventLines, messageBytes } from '../../e2e/recordings/index.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import {
   AgentParts,
@@ -22,9 +21,6 @@ import { decodeEvent, principalSource, type WireEvent } from '../wire/index.ts';
 import { eventOf, messageOf } from './index.ts';
 
 // What Go peers were recorded to say about projects, repositories and keys, and what ours say of the same objects.
-// The recordings stand beside the project; without them these tests are skipped.
-
-const folder = join(import.meta.dirname, '../../../shared/vectors');
 
 interface Line {
   readonly seq: number;
@@ -34,31 +30,19 @@ interface Line {
   readonly message: Message;
 }
 
-function read(file: string): Line[] {
-  const lines = [];
-  for (const text of readFileSync(join(folder, file), 'utf8').split('\n')) {
-    if (text === '') {
-      continue;
-    }
-    const { bytes, rpc, ...line } = JSON.parse(text);
-    if (bytes === undefined || rpc !== '/eventstreamapi.EventStream/Subscribe') {
-      continue;
-    }
-    const event = decodeEvent(Event.decode(Buffer.from(bytes, 'base64')).event);
+function read(name: string): Line[] {
+  return eventLines(name).flatMap((line) => {
+    const event = decodeEvent(Event.decode(messageBytes(line)).event);
     const message = messageOf(event);
-    if (message !== undefined) {
-      lines.push({ ...line, event, message });
-    }
-  }
-  return lines;
+    return message === undefined ? [] : [{ ...line, event, message }];
+  });
 }
 
 beforeAll(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
 afterAll(() => void vi.useRealTimers());
 
-describe.skipIf(!existsSync(folder))('recorded by Go peers', () => {
-  const files = ['appproject', 'repository', 'gpgkey', 'resync', 'connect'].map((name) => `${name}.jsonl`);
-  const lines = existsSync(folder) ? files.flatMap(read) : [];
+describe('recorded by Go peers', () => {
+  const lines = ['appproject', 'repository', 'gpgkey', 'resync', 'connect'].flatMap(read);
   const about = (target: Message['target'], dir: Line['dir']) =>
     lines.filter((line) => line.message.target === target && line.dir === dir);
 
@@ -137,9 +121,7 @@ describe.skipIf(!existsSync(folder))('recorded by Go peers', () => {
 
   test('the list of an agent that has only projects has the checksum that we make of it', () => {
     // The agent of this recording has the one project that it reports.
-    const recorded = read('gpgkey.jsonl').filter(
-      ({ agent, dir }) => agent === 'agent-managed' && dir !== 'principal->agent',
-    );
+    const recorded = read('gpgkey').filter(({ agent, dir }) => agent === 'agent-managed' && dir !== 'principal->agent');
     const update = recorded.find(({ message }) => message.type === 'request-update')?.message;
     const list = recorded.find(({ message }) => message.type === 'request-synced-resource-list')?.message;
     if (update?.type !== 'request-update' || list?.type !== 'request-synced-resource-list') {

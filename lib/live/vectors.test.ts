@@ -1,7 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { ZodType } from 'zod';
+import { eventLines, messageBytes, recordingNames } from '../../e2e/recordings/index.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { dataOf, decodeEvent, eventTypes, targets, type WireEvent } from '../wire/index.ts';
 import {
@@ -13,17 +12,6 @@ import {
   terminalRequest,
 } from './index.ts';
 
-// Needs traffic recorded between the Go originals, in ../shared/vectors beside the checkout; skipped where it is not.
-
-const folder = join(import.meta.dirname, '../../../shared/vectors');
-const files = (() => {
-  try {
-    return readdirSync(folder).filter((name) => name.endsWith('.jsonl') && name !== 'headers.jsonl');
-  } catch {
-    return [];
-  }
-})();
-
 function liveEvents(): WireEvent[] {
   const wanted: ReadonlySet<string> = new Set([
     targets.resource,
@@ -31,21 +19,10 @@ function liveEvents(): WireEvent[] {
     targets.containerLog,
     targets.terminal,
   ]);
-  return files.flatMap((name) =>
-    readFileSync(join(folder, name), 'utf8')
-      .split('\n')
-      .flatMap((line) => {
-        if (line === '') {
-          return [];
-        }
-        const { rpc, bytes } = JSON.parse(line) as { rpc?: string; bytes?: string };
-        if (rpc !== '/eventstreamapi.EventStream/Subscribe' || bytes === undefined) {
-          return [];
-        }
-        const event = decodeEvent(Event.decode(Buffer.from(bytes, 'base64')).event);
-        return wanted.has(event.target) ? [event] : [];
-      }),
-  );
+  return recordingNames()
+    .flatMap(eventLines)
+    .map((line) => decodeEvent(Event.decode(messageBytes(line)).event))
+    .filter((event) => wanted.has(event.target));
 }
 
 function schemaOf({ target, type }: WireEvent): ZodType<object> {
@@ -58,20 +35,17 @@ function schemaOf({ target, type }: WireEvent): ZodType<object> {
   return target === targets.terminal ? terminalRequest : logRequest;
 }
 
-test.skipIf(files.length === 0)(
-  'every recorded request and answer of live access is read, and nothing of it is lost',
-  () => {
-    const events = liveEvents();
-    expect(new Set(events.map(({ target }) => target)).size).toBe(4);
-    for (const event of events) {
-      const read = dataOf(event, schemaOf(event)) as Record<string, unknown>;
-      const raw = JSON.parse(Buffer.from(event.data).toString('utf8')) as Record<string, unknown>;
-      expect(Object.keys(raw).filter((key) => !(key in read))).toEqual([]);
-      for (const [key, value] of Object.entries(raw)) {
-        if (typeof value === 'string' && key !== 'body') {
-          expect(read[key]).toBe(value);
-        }
+test('every recorded request and answer of live access is read, and nothing of it is lost', () => {
+  const events = liveEvents();
+  expect(new Set(events.map(({ target }) => target)).size).toBe(4);
+  for (const event of events) {
+    const read = dataOf(event, schemaOf(event)) as Record<string, unknown>;
+    const raw = JSON.parse(Buffer.from(event.data).toString('utf8')) as Record<string, unknown>;
+    expect(Object.keys(raw).filter((key) => !(key in read))).toEqual([]);
+    for (const [key, value] of Object.entries(raw)) {
+      if (typeof value === 'string' && key !== 'body') {
+        expect(read[key]).toBe(value);
       }
     }
-  },
-);
+  }
+});

@@ -1,5 +1,3 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import {
   Client,
   compressionAlgorithms,
@@ -14,6 +12,7 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { messageBytes, recordedLines } from '../../e2e/recordings/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { Event, PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionRequest, VersionResponse } from '../../proto/gen/versionapi/version.ts';
@@ -343,28 +342,23 @@ describe('our server and a foreign client', () => {
     await until(() => expect(second.ends).toEqual([{ code: status.OK, details: '' }]));
   });
 
-  const vectors = join(import.meta.dirname, '../../../shared/vectors');
-  test.skipIf(!existsSync(vectors))('recorded logins get the recorded answers', async () => {
-    const lines = readFileSync(join(vectors, 'auth-errors.jsonl'), 'utf8')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    const logins = lines.filter((line) => line.rpc === '/authapi.Authentication/Authenticate');
+  test('recorded logins get the recorded answers', async () => {
+    const logins = recordedLines('auth-errors').filter((line) => line.rpc === '/authapi.Authentication/Authenticate');
     const answers = new Map(logins.filter((line) => line.dir === 'principal->agent').map((line) => [line.call, line]));
     let compared = 0;
-    for (const { bytes, call, decoded } of logins.filter((line) => line.dir === 'agent->principal')) {
-      const client = connect(decoded.mode === 'managed' ? agentTls : otherTls);
-      const answer = answers.get(call);
-      const ours = unary(client, '/authapi.Authentication/Authenticate', Buffer.from(bytes, 'base64'));
-      if (answer.status) {
+    for (const line of logins.filter((login) => login.dir === 'agent->principal')) {
+      const client = connect(line.decoded?.mode === 'managed' ? agentTls : otherTls);
+      const answer = answers.get(line.call);
+      const ours = unary(client, '/authapi.Authentication/Authenticate', messageBytes(line));
+      if (answer?.status) {
         await expect(ours).rejects.toEqual(failure(status.UNAUTHENTICATED, answer.status.message));
         expect(answer.status.code).toBe('Unauthenticated');
       } else {
         const { accessToken, refreshToken, ...rest } = AuthResponse.decode(await ours);
-        const { accessToken: theirAccess, refreshToken: theirRefresh, ...theirs } = answer.decoded;
+        const { accessToken: theirAccess, refreshToken: theirRefresh, ...theirs } = answer?.decoded ?? {};
         expect({ ...rest, principalNamespace: theirs.principalNamespace }).toEqual(theirs);
-        expect(subjectOf(accessToken)).toBe(subjectOf(theirAccess));
-        expect(subjectOf(refreshToken)).toBe(subjectOf(theirRefresh));
+        expect(subjectOf(accessToken)).toBe(subjectOf(String(theirAccess)));
+        expect(subjectOf(refreshToken)).toBe(subjectOf(String(theirRefresh)));
       }
       compared++;
     }

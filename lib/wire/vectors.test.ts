@@ -1,6 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import {
+  eventLines,
+  messageBytes,
+  type RecordedLine,
+  recordedLines,
+  recordingNames,
+} from '../../e2e/recordings/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import type { CloudEvent, CloudEventAttributeValue } from '../../proto/gen/cloudevents/cloudevent.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
@@ -20,17 +25,6 @@ import {
 
 // Every message recorded between a Go principal and Go agents: decoded, compared with what Go saw, encoded again.
 
-const folder = join(import.meta.dirname, '../../../shared/vectors');
-
-interface Line {
-  readonly seq: number;
-  readonly dir: 'agent->principal' | 'principal->agent';
-  readonly rpc: string;
-  readonly agent?: string;
-  readonly bytes?: string;
-  readonly decoded?: Record<string, unknown>;
-}
-
 interface RecordedEvent {
   readonly type: string;
   readonly id?: string;
@@ -43,23 +37,12 @@ interface RecordedEvent {
   readonly dataBase64?: string;
 }
 
-const files = existsSync(folder)
-  ? readdirSync(folder).filter((file) => file.endsWith('.jsonl') && file !== 'headers.jsonl')
-  : [];
-
-function linesOf(file: string): Line[] {
-  return readFileSync(join(folder, file), 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-}
-
 function attributesOf(event: CloudEvent): Record<string, unknown> {
   const plain = (value: CloudEventAttributeValue) => value.ceString ?? { ce_uri: value.ceUri };
   return Object.fromEntries(Object.entries(event.attributes).map(([name, value]) => [name, plain(value)]));
 }
 
-function checkEvent(bytes: Buffer, recorded: RecordedEvent, line: Line): void {
+function checkEvent(bytes: Buffer, recorded: RecordedEvent, line: RecordedLine): void {
   const { event } = Event.decode(bytes);
   if (event === undefined) {
     throw new Error('no event');
@@ -89,7 +72,7 @@ interface Codec {
   encode(message: never): { finish(): Uint8Array };
 }
 
-const codecs: Readonly<Record<Line['dir'], Readonly<Record<string, Codec>>>> = {
+const codecs: Readonly<Record<RecordedLine['dir'], Readonly<Record<string, Codec>>>> = {
   'agent->principal': {
     '/authapi.Authentication/Authenticate': AuthRequest,
     '/authapi.Authentication/RefreshToken': RefreshTokenRequest,
@@ -115,7 +98,7 @@ function plainJson(message: object): Record<string, unknown> {
   return Object.fromEntries(kept);
 }
 
-function checkMessage(bytes: Buffer, line: Line): void {
+function checkMessage(bytes: Buffer, line: RecordedLine): void {
   const codec = codecs[line.dir][line.rpc];
   if (codec === undefined) {
     throw new Error(`no message for ${line.dir} ${line.rpc}`);
@@ -126,14 +109,14 @@ function checkMessage(bytes: Buffer, line: Line): void {
   expect(Buffer.from(codec.encode(message as never).finish()).toString('hex')).toBe(bytes.toString('hex'));
 }
 
-describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
-  test.each(files)('%s: every message decodes, and encodes to the same meaning', (file) => {
+describe('recorded traffic of the originals', () => {
+  test.each(recordingNames())('%s: every message decodes, and encodes to the same meaning', (name) => {
     let checked = 0;
-    for (const line of linesOf(file)) {
+    for (const line of recordedLines(name)) {
       if (line.bytes === undefined) {
         continue;
       }
-      const bytes = Buffer.from(line.bytes, 'base64');
+      const bytes = messageBytes(line);
       try {
         if (line.rpc.startsWith('/eventstreamapi')) {
           checkEvent(bytes, line.decoded as unknown as RecordedEvent, line);
@@ -141,7 +124,7 @@ describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
           checkMessage(bytes, line);
         }
       } catch (error) {
-        throw new Error(`${file}, message ${line.seq}: ${String(error)}`, { cause: error });
+        throw new Error(`${name}, message ${line.seq}: ${String(error)}`, { cause: error });
       }
       checked++;
     }
@@ -150,13 +133,10 @@ describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
 
   test('our acknowledgement of every recorded event is the recorded one', () => {
     let matched = 0;
-    for (const file of files) {
+    for (const name of recordingNames()) {
       const events = new Map<string, ReturnType<typeof decodeEvent>>();
-      for (const line of linesOf(file)) {
-        if (line.bytes === undefined || !line.rpc.endsWith('/Subscribe')) {
-          continue;
-        }
-        const event = decodeEvent(Event.decode(Buffer.from(line.bytes, 'base64')).event);
+      for (const line of eventLines(name)) {
+        const event = decodeEvent(Event.decode(messageBytes(line)).event);
         const id = `${line.agent} ${event.resourceId} ${event.eventId} ${event.extensions.sentat ?? ''}`;
         if (event.type !== eventTypes.processed) {
           events.set(`${line.dir} ${id}`, event);
@@ -178,11 +158,8 @@ describe.skipIf(files.length === 0)('recorded traffic of the originals', () => {
   test('spec checksums in recorded requests are the ones that we compute', () => {
     const requested = new Set<unknown>();
     const computed = new Set<string>();
-    for (const line of files.flatMap(linesOf)) {
-      if (line.bytes === undefined || !line.rpc.endsWith('/Subscribe')) {
-        continue;
-      }
-      const event = decodeEvent(Event.decode(Buffer.from(line.bytes, 'base64')).event);
+    for (const line of recordingNames().flatMap(eventLines)) {
+      const event = decodeEvent(Event.decode(messageBytes(line)).event);
       if (event.type === eventTypes.requestUpdate) {
         requested.add(JSON.parse(Buffer.from(event.data).toString()).checksum);
       }

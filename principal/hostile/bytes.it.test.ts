@@ -1,13 +1,12 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { constants } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
-import { join } from 'node:path';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AttackCall, bytesOf, evil, frame, mutated, other, Stage } from '../../e2e/hostile/index.ts';
 import { namespace, until } from '../../e2e/pair/index.ts';
 import { Random } from '../../e2e/random/index.ts';
+import { eventLines, messageBytes, recordingNames } from '../../e2e/recordings/index.ts';
 import { agentSource, eventTypes, heartbeatEvent, messageEvent, objectEvent, targets } from '../../lib/wire/index.ts';
 
 let stage: Stage;
@@ -259,19 +258,13 @@ test(`10,000 spoilt messages (SEED=${seed})`, async () => {
   }
 });
 
-/** What a Go agent sent, where recordings are at hand; they are no part of the project. */
+/** The events that a Go agent sent, but for the largest. */
 function recorded(): Uint8Array[] {
-  const folder = join(import.meta.dirname, '../../../shared/vectors');
-  if (!existsSync(folder)) {
-    return [];
-  }
-  return readdirSync(folder)
-    .filter((file) => file.endsWith('.jsonl'))
-    .flatMap((file) => readFileSync(join(folder, file), 'utf8').split('\n'))
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as { dir?: string; rpc?: string; bytes?: string })
-    .filter(({ dir, rpc }) => dir === 'agent->principal' && rpc === subscribePath)
-    .flatMap(({ bytes }) => (bytes === undefined || bytes.length > 20_000 ? [] : [Buffer.from(bytes, 'base64')]));
+  return recordingNames()
+    .flatMap(eventLines)
+    .filter(({ dir }) => dir === 'agent->principal')
+    .map(messageBytes)
+    .filter(({ length }) => length <= 15_000);
 }
 
 const words = [

@@ -1,18 +1,16 @@
 import { expect, test } from 'vitest';
 import type { WebSocket } from 'ws';
-import { bytesOf, hasRecordings, recordedLines } from '../../../e2e/interop/recordings.ts';
+import { messageBytes, recordedLines } from '../../../e2e/recordings/index.ts';
 import { readInput } from '../../../lib/live/index.ts';
 import { type ClientLiveStream, type LiveStreamHandlers, TerminalStreamData } from '../../../lib/wire/index.ts';
 import { TerminalSession } from './terminal-session.ts';
 
-// Needs a terminal recorded between the Go originals, in ../shared/vectors beside the checkout; skipped where it is not.
-
-test.skipIf(!hasRecordings)('what a recorded principal of the original sends reaches the container', async () => {
+test('what a recorded principal of the original sends reaches the container', async () => {
   const messages = recordedLines('terminal')
     .filter(
       ({ rpc, dir, bytes }) => rpc.endsWith('/StreamTerminal') && dir === 'principal->agent' && bytes !== undefined,
     )
-    .map((line) => TerminalStreamData.decode(bytesOf(line)));
+    .map((line) => TerminalStreamData.decode(messageBytes(line)));
   expect(messages.length).toBeGreaterThan(4);
   const [{ requestUuid: uuid = '' } = {}] = messages;
   let principal: LiveStreamHandlers<TerminalStreamData> | undefined;

@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { eventLines } from '../../../e2e/recordings/index.ts';
 import {
   type Application,
   type ApplicationMessage,
@@ -13,9 +12,7 @@ import { Lab, LabCluster, told } from '../testing/lab.ts';
 import { hubSpecOf } from './mirror.ts';
 import { StageAgent, StagePrincipal } from './testing/stage.ts';
 
-// What a Go principal and a Go autonomous agent said to each other about Applications. The folder is not part of the
-// project; without it these tests are skipped.
-const folder = join(import.meta.dirname, '../../../../shared/vectors');
+// What a Go principal and a Go autonomous agent said to each other about Applications.
 const agentName = 'agent-autonomous';
 
 interface Recorded {
@@ -24,21 +21,15 @@ interface Recorded {
   readonly message: Message;
 }
 
-interface Line {
-  readonly seq: number;
-  readonly dir: string;
-  readonly agent?: string;
-  readonly decoded?: {
-    readonly type?: string;
-    readonly attributes?: Readonly<Record<string, string | { readonly ce_uri: string }>>;
-    readonly dataJson?: object;
-  };
+interface DecodedEvent {
+  readonly type?: string;
+  readonly attributes?: Readonly<Record<string, string | { readonly ce_uri: string }>>;
+  readonly dataJson?: object;
 }
 
-function recorded(file: string): Recorded[] {
-  const lines = readFileSync(join(folder, file), 'utf8').trim().split('\n');
-  return lines.flatMap((text) => {
-    const { seq, dir, agent, decoded } = JSON.parse(text) as Line;
+function recorded(name: string): Recorded[] {
+  return eventLines(name).flatMap(({ seq, dir, agent, ...line }) => {
+    const decoded = line.decoded as DecodedEvent | undefined;
     const { dataschema, resourceid: resourceId, eventid: eventId } = decoded?.attributes ?? {};
     const target = typeof dataschema === 'object' ? dataschema.ce_uri : '';
     const type = decoded?.type?.slice(decoded.type.lastIndexOf('.') + 1);
@@ -86,8 +77,8 @@ function withoutEmpty(value: unknown): unknown {
   );
 }
 
-describe.skipIf(!existsSync(folder))('recordings of Go peers', () => {
-  test.each(['app-autonomous.jsonl', 'refresh.jsonl', 'terminate.jsonl', 'resync.jsonl'])(
+describe('recordings of Go peers', () => {
+  test.each(['app-autonomous', 'refresh', 'terminate', 'resync'])(
     'a principal that hears the agent of %s shows what a Go principal showed, and asks what it asked',
     async (file) => {
       const lab = new Lab();
@@ -138,7 +129,7 @@ describe.skipIf(!existsSync(folder))('recordings of Go peers', () => {
     },
   );
 
-  test.each(['app-autonomous.jsonl', 'refresh.jsonl', 'terminate.jsonl', 'resync.jsonl'])(
+  test.each(['app-autonomous', 'refresh', 'terminate', 'resync'])(
     'an agent with the Applications of %s tells of them as a Go agent did, attribute by attribute',
     async (file) => {
       const lab = new Lab();
@@ -176,10 +167,10 @@ describe.skipIf(!existsSync(folder))('recordings of Go peers', () => {
   );
 
   test.each<[string, string]>([
-    ['app-autonomous.jsonl', 'set-operation'],
-    ['terminate.jsonl', 'set-operation'],
-    ['terminate.jsonl', 'terminate-operation'],
-    ['refresh.jsonl', 'spec-update'],
+    ['app-autonomous', 'set-operation'],
+    ['terminate', 'set-operation'],
+    ['terminate', 'terminate-operation'],
+    ['refresh', 'spec-update'],
   ])('in %s, an agent that gets %s from a Go principal does what its user wanted, once', async (file, type) => {
     const lab = new Lab();
     const agent = new StageAgent(lab, new LabCluster('agent', lab.time), 'argocd-autonomous');
@@ -222,7 +213,7 @@ describe.skipIf(!existsSync(folder))('recordings of Go peers', () => {
   test('the checksum that a Go principal sends for a mirror is told from the Application that it shows', () => {
     let source: Application | undefined;
     const isEqual: boolean[] = [];
-    for (const { isFromAgent, message } of recorded('resync.jsonl')) {
+    for (const { isFromAgent, message } of recorded('resync')) {
       if (message.target === 'application' && isFromAgent && message.type !== 'error') {
         source = message.object;
       } else if (message.target === 'resourceResync' && message.type === 'request-update' && source !== undefined) {

@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { eventLines, type RecordedLine } from '../../../e2e/recordings/index.ts';
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
 import {
   type Application,
@@ -15,9 +14,8 @@ import {
 import { Lab, type LabAgent } from '../testing/lab.ts';
 
 // What a Go principal and a Go agent said to each other about managed Applications, each side's part played by ours: it must
-// come to what the Go side came to. The recordings are kept outside the project; where they are not, this is skipped.
+// come to what the Go side came to.
 
-const folder = join(import.meta.dirname, '../../../../shared/vectors');
 const agentName = 'agent-managed';
 const agentNamespace = 'argocd-managed';
 
@@ -30,31 +28,23 @@ function isState(message: Message): message is ApplicationMessage {
   return message.target === 'application' && (message.type === 'create' || message.type === 'spec-update');
 }
 
-interface Line {
-  readonly dir: string;
-  readonly rpc: string;
-  readonly agent?: string;
-  readonly decoded?: {
-    readonly type?: string;
-    readonly attributes?: Readonly<Record<string, string | { readonly ce_uri: string }>>;
-    readonly dataJson?: unknown;
-  };
+interface DecodedEvent {
+  readonly type?: string;
+  readonly attributes?: Readonly<Record<string, string | { readonly ce_uri: string }>>;
+  readonly dataJson?: unknown;
 }
 
-function recorded(file: string): Recorded[] {
-  return readFileSync(join(folder, `${file}.jsonl`), 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as Line)
-    .filter(({ agent, rpc }) => agent === agentName && rpc.endsWith('/Subscribe'))
+function recorded(name: string): Recorded[] {
+  return eventLines(name)
+    .filter(({ agent }) => agent === agentName)
     .flatMap(({ dir, decoded }) => {
       const message = messageOf(decoded);
       return message === undefined ? [] : [{ toAgent: dir === 'principal->agent', message }];
     });
 }
 
-function messageOf(event: Line['decoded']): Message | undefined {
-  const { type = '', attributes = {}, dataJson } = event ?? {};
+function messageOf(event: RecordedLine['decoded']): Message | undefined {
+  const { type = '', attributes = {}, dataJson } = (event ?? {}) as DecodedEvent;
   const target = (attributes.dataschema as { ce_uri: string } | undefined)?.ce_uri;
   const { resourceid: resourceId, eventid: eventId, principaluid: principalUid } = attributes;
   const kind = type.slice(type.lastIndexOf('.') + 1);
@@ -97,7 +87,7 @@ async function imitate(lab: Lab, agent: LabAgent, report: Application, before: A
   await lab.run();
 }
 
-describe.skipIf(!existsSync(folder))('recorded between Go peers', () => {
+describe('recorded between Go peers', () => {
   test.each([
     ['app-managed', 4],
     ['refresh', 3],

@@ -1,17 +1,15 @@
 import { expect, test } from 'vitest';
-import { bytesOf, hasRecordings, recordedLines } from '../../../e2e/interop/recordings.ts';
+import { messageBytes, recordedLines } from '../../../e2e/recordings/index.ts';
 import { TerminalStreamData } from '../../../lib/wire/index.ts';
 import { FakeLiveStream } from '../testing/fake-stream.ts';
 import { TerminalSessions, type TerminalUser } from './terminal-sessions.ts';
 
-// Needs a terminal recorded between the Go originals, in ../shared/vectors beside the checkout; skipped where it is not.
-
-test.skipIf(!hasRecordings)('a recorded agent of the original finds its session, and its output is shown', () => {
+test('a recorded agent of the original finds its session, and its output is shown', () => {
   const messages = recordedLines('terminal')
     .filter(
       ({ rpc, dir, bytes }) => rpc.endsWith('/StreamTerminal') && dir === 'agent->principal' && bytes !== undefined,
     )
-    .map((line) => TerminalStreamData.decode(bytesOf(line)));
+    .map((line) => TerminalStreamData.decode(messageBytes(line)));
   expect(messages.length).toBeGreaterThan(5);
   const [{ requestUuid = '' } = {}] = messages;
   const shown: string[] = [];
