@@ -41,10 +41,13 @@ test.each([
   [['--tls-max-version=tls1.1', '--tls-min-version=tls1.2'], /minimum TLS version \(tls1.2\) cannot be higher/],
   [['--tls-ciphersuites=NONSENSE'], /--tls-ciphersuites: .*NONSENSE/],
   [['--redis-addr=redis'], /--redis-addr "redis" is no address/],
-  [['--adoption-policy=sometimes'], /--adoption-policy.*always, never/],
   [['--source-uid-mismatch-policy=delete'], /--source-uid-mismatch-policy.*recreate, upsert/],
   [['--create-namespace'], /needs --destination-based-mapping/],
   [['--tls-client-key=/x'], /Both --tls-client-cert and --tls-client-key have to be given/],
   [['--creds=mtls'], /invalid cred string/],
   [['--creds=userpass:/does/not/exist'], /credential file cannot be read: ENOENT/],
 ])('%j is refused', (args, message) => expect(() => options(...args)).toThrow(message));
+
+test('defect 43: an unknown adoption policy is refused', () => {
+  expect(() => options('--adoption-policy=sometimes')).toThrow(/--adoption-policy.*always, never/);
+});

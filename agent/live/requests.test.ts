@@ -18,7 +18,7 @@ function start(handler: (event: WireEvent, context: RequestContext) => Promise<v
   return { requests, refused, sent, lines };
 }
 
-test('a request runs once however often it comes, and beside all others', async () => {
+test('defect 38: a request runs once however often it comes, and beside all others', async () => {
   const began: string[] = [];
   const { promise, resolve } = Promise.withResolvers<void>();
   const { requests, sent } = start(async (event, { answer }) => {

@@ -84,7 +84,7 @@ test('an Application goes to its cluster, its status comes back, and then nothin
   expect(await fleet.versions()).toEqual(before);
 });
 
-test('8.3 H: an operation runs once, and the hub’s Application keeps its destination', async () => {
+test('ocm defect H9: ocm defect H10: an operation runs once, and the hub’s Application keeps its destination', async () => {
   fleet.start();
   await fleet.create('guestbook', { operation: sync });
   const done = await fleet.onHub(
@@ -190,7 +190,7 @@ test('a refresh is carried to the cluster and taken off when it is done', async 
   }
 });
 
-test('8.3 M: an Application that is deleted stays until its copy and what it deployed are gone', async () => {
+test('ocm defect M18: an Application that is deleted stays until its copy and what it deployed are gone', async () => {
   fleet.start();
   await fleet.create('guestbook');
   await fleet.onHub('its health', 'guestbook', isHealthy);
@@ -228,7 +228,7 @@ test('what is deleted without its finalizer leaves what it deployed, also when n
   expect(fleet.argoCd.cascaded).toEqual([]);
 });
 
-test('the last word on the finalizer counts, also when the cluster hears only the end of it', async () => {
+test('ocm defect M18: the last word on the finalizer counts, also when the cluster hears only the end of it', async () => {
   fleet.start();
   await fleet.create('orphan');
   await fleet.create('cascade', { metadata: { finalizers: [] } });
@@ -250,7 +250,7 @@ test('the last word on the finalizer counts, also when the cluster hears only th
   expect(fleet.argoCd.cascaded).toEqual(['argocd/cascade']);
 });
 
-test('8.3 M: no work is left when an Application loses its label or moves to another cluster, also unseen', async () => {
+test('ocm defect M19: no work is left when an Application loses its label or moves to another cluster, also unseen', async () => {
   await fleet.fixture.managedCluster('other');
   fleet.start();
   const names = ['unlabelled', 'unannotated', 'moved', 'kept'];
@@ -373,7 +373,7 @@ test('a change of one Application, or of a cluster’s labels, is no work on the
   await fleet.hub.delete(managedClusters, { name: 'other' });
 });
 
-test('8.3 M: two Applications that want one place: the first has it, the other is told, and follows', async () => {
+test('ocm defect M22: two Applications that want one place: the first has it, the other is told, and follows', async () => {
   fleet.start();
   await fleet.create('guestbook');
   await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
@@ -424,7 +424,7 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
   await eventually('our Secret again', () => fleet.hub.get(secrets, key));
 });
 
-test('8.3 H: a controller that dies after every write leaves no operation undone, none done twice, and no work', async () => {
+test('ocm defect H9: a controller that dies after every write leaves no operation undone, none done twice, and no work', async () => {
   let lives = 0;
   let isOver = false;
   const over = Promise.withResolvers<void>();

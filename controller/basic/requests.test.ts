@@ -293,8 +293,8 @@ class Fleet {
   }
 }
 
-describe('8.3 H: operations', () => {
-  it('run once each, in order, whatever is late, missed or killed', () => {
+describe('operations', () => {
+  it('ocm defect H9: run once each, in order, whatever is late, missed or killed', () => {
     const first = Math.floor(Math.random() * 2 ** 31);
     let ended = 0;
     for (let round = 0; round < 300; round++) {

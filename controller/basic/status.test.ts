@@ -29,7 +29,7 @@ function telling(values: { name: string; fieldValue: object }[], name = 'guestbo
 const text = (name: string, string: string) => ({ name, fieldValue: { type: 'String', string } });
 
 describe('feedback', () => {
-  it('is read by name and type; anything else counts as not told', () => {
+  it('ocm defect M20: is read by name and type; anything else counts as not told', () => {
     const work = telling([
       text('healthStatus', 'Healthy'),
       { name: 'syncStatus', fieldValue: { type: 'Integer', integer: 1 } },
@@ -54,7 +54,7 @@ describe('the status of the hub’s Application', () => {
     expect(statusOf({}, status)).toEqual(status);
   });
 
-  it('is what the cluster tells, with messages, revision, last deployment and first condition', () => {
+  it('ocm defect M21: is what the cluster tells, with messages, revision, last deployment and first condition', () => {
     const status = statusOf({
       healthStatus: 'Degraded',
       healthMessage: 'no pods',
@@ -90,7 +90,7 @@ describe('the status of the hub’s Application', () => {
     });
   });
 
-  it('8.3 M: goes from Healthy to Healthy without a detour, and an unchanged report changes nothing', () => {
+  it('ocm defect M21: goes from Healthy to Healthy without a detour, and an unchanged report changes nothing', () => {
     const feedback: Feedback = {
       healthStatus: 'Healthy',
       syncStatus: 'Synced',
@@ -105,7 +105,7 @@ describe('the status of the hub’s Application', () => {
     expect(statusFor(application({ status: first }), { feedback, cluster: 'c1' }, later)).toEqual(first);
   });
 
-  it('8.3 M: has no operationState that nobody told', () => {
+  it('ocm defect M21: has no operationState that nobody told', () => {
     expect(statusOf({ healthStatus: 'Healthy', syncStatus: 'Synced' }).operationState).toBeUndefined();
     expect(statusOf({ operationStatePhase: 'Succeeded' }).operationState).toBeUndefined();
   });

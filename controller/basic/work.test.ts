@@ -114,7 +114,7 @@ describe('the copy', () => {
         destination: { namespace: 'guestbook', name: '', server: 'https://kubernetes.default.svc' },
       },
     });
-    expect(one, '8.3 H: the destination of the hub’s Application is not touched').toEqual(before);
+    expect(one, 'the destination of the hub’s Application is not touched').toEqual(before);
   });
 
   it.each([
@@ -197,7 +197,7 @@ describe('the work', () => {
     );
   });
 
-  it('has a name that the work agent can take, however long that of the Application is, and whatever its UID', () => {
+  it('ocm defect M20: ocm defect M22: has a name that the work agent can take, however long that of the Application is, and whatever its UID', () => {
     const long = `a${'b'.repeat(180)}.${'c'.repeat(60)}`;
     const names = [long, `${long}x`].map((name) => workName({ name, uid }));
     expect(new Set(names).size).toBe(2);

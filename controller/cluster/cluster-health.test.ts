@@ -58,7 +58,7 @@ function work(
   };
 }
 
-test('available when every workload has a ready pod', () => {
+test('ocm defect M17: available when every workload has a ready pod', () => {
   expect(availability([work()], up, undefined)).toMatchObject({ status: 'True', reason: 'ProbeAvailable' });
   expect(availability([work({ ready: { agent: 0, controller: 1 } })], up, undefined)).toMatchObject({
     status: 'False',
@@ -83,7 +83,7 @@ test('unknown until the cluster has answered', () => {
   });
 });
 
-test('what the cluster refuses is named', () => {
+test('ocm defect M17: what the cluster refuses is named', () => {
   const refused = work({ applied: 'False', refused: 'namespaces "argocd" not found' });
   const message = 'ManifestWork w: Deployment argocd/agent: namespaces "argocd" not found';
   expect(availability([refused], up, undefined)).toMatchObject({ status: 'False', reason: 'WorkNotApplied', message });

@@ -68,7 +68,7 @@ test('what makes no sense in an AddOnDeploymentConfig is said, and the works sta
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
 });
 
-test('argocd-operator needs its CRDs on the hub; with them it is delivered with an ArgoCD for it', async () => {
+test('ocm defect M12: argocd-operator needs its CRDs on the hub; with them it is delivered with an ArgoCD for it', async () => {
   const { ns, a } = hub;
   await hub.fixture.placement(ns, 'placement', [a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { argoCD: 'Operator', agentNamespace: 'gitops' });
@@ -97,7 +97,7 @@ test('argocd-operator needs its CRDs on the hub; with them it is delivered with 
   await hub.idle();
 });
 
-test("a user's ArgoCD that cannot work is said with the place of the mistake, and nothing else stops", async () => {
+test("ocm defect M5: a user's ArgoCD that cannot work is said with the place of the mistake, and nothing else stops", async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const payload = (manifests: readonly object[]) =>

@@ -49,7 +49,7 @@ async function application(namespace: string, name: string, cluster: string, met
   return { namespace, name };
 }
 
-test('a cluster that does not answer holds nobody up and can be forced', async () => {
+test('ocm defect H6: a cluster that does not answer holds nobody up and can be forced', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -76,7 +76,7 @@ test('a cluster that does not answer holds nobody up and can be forced', async (
   }
 });
 
-test('a cluster that leaves is cleaned up in order, and can come back', async () => {
+test('ocm defect H8: a cluster that leaves is cleaned up in order, and can come back', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -253,7 +253,7 @@ test('a clean-up that failed says so, and runs again when its work is deleted', 
   await eventually('nothing left', async () => (await hub.client.list(manifestWorks, { namespace: a })).length === 0);
 });
 
-test('nobody leaves because a Placement cannot be read', async () => {
+test('ocm defect H2: nobody leaves because a Placement cannot be read', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.client.delete(placements, { namespace: ns, name: 'placement' });
@@ -269,7 +269,7 @@ test('nobody leaves because a Placement cannot be read', async () => {
   }
 });
 
-test('of two GitOpsClusters that select a cluster the older has it, and hands it over when it goes', async () => {
+test('ocm defect H3: of two GitOpsClusters that select a cluster the older has it, and hands it over when it goes', async () => {
   const { ns, a, b } = hub;
   await hub.fixture.placement(ns, 'first', [a]);
   await hub.fixture.gitOpsCluster(ns, 'older', 'first');
@@ -309,7 +309,7 @@ test('of two GitOpsClusters that select a cluster the older has it, and hands it
   );
 });
 
-test('deleting a GitOpsCluster takes everything along', async () => {
+test('ocm defect H1: deleting a GitOpsCluster takes everything along', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });

@@ -49,7 +49,7 @@ const wants = (namespace: string, name: string, cluster: string) =>
 const isGone = async (namespace: string, name: string) =>
   (await hub.client.get(gitOpsClusters, { namespace, name })) === undefined;
 
-test('a ManagedCluster that is deleted is cleaned up in order, while OCM waits for its add-on', async () => {
+test('ocm defect H8: a ManagedCluster that is deleted is cleaned up in order, while OCM waits for its add-on', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -117,7 +117,7 @@ test('a ManagedCluster that is gone at once leaves nothing on the hub', async ()
   await hub.enrolled(a);
 });
 
-test('an add-on that somebody deletes is made again, and the cluster does not notice', async () => {
+test('ocm defect M2: an add-on that somebody deletes is made again, and the cluster does not notice', async () => {
   const { a } = hub;
   await hub.enroll();
   const before = await hub.addOn(a);
@@ -190,7 +190,7 @@ test('settings that are gone do not keep a cluster from being cleaned up', async
   await eventually('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
 });
 
-test('when the namespace of a GitOpsCluster is deleted its clusters are cleaned up first', async () => {
+test('ocm defect H1: when the namespace of a GitOpsCluster is deleted its clusters are cleaned up first', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.client.delete(namespaces, { name: ns });
@@ -202,7 +202,7 @@ test('when the namespace of a GitOpsCluster is deleted its clusters are cleaned 
   }
 });
 
-test('a page of decisions that is missing is no reason to leave', async () => {
+test('ocm defect H2: a page of decisions that is missing is no reason to leave', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const key = { namespace: ns, name: 'placement' };
@@ -229,7 +229,7 @@ test('a page of decisions that is missing is no reason to leave', async () => {
   expect(await uidsOf(a)).toHaveLength(3);
 });
 
-test('a fleet without its Placement goes when its GitOpsCluster does', async () => {
+test('ocm defect H1: a fleet without its Placement goes when its GitOpsCluster does', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.client.delete(placements, { namespace: ns, name: 'placement' });
@@ -243,7 +243,7 @@ test('a fleet without its Placement goes when its GitOpsCluster does', async () 
 });
 
 test.each(['the same namespace', 'another namespace'])(
-  'a cluster goes over to a GitOpsCluster in %s without losing anything in between',
+  'ocm defect H3: a cluster goes over to a GitOpsCluster in %s without losing anything in between',
   async (where) => {
     const { ns, a } = hub;
     const other = where === 'the same namespace' ? ns : `${ns}-other`;

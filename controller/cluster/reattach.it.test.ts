@@ -121,7 +121,7 @@ async function applicationFor(cluster: string): Promise<void> {
 }
 
 test.each(['goes on running', 'is another one by then'])(
-  'a cluster that comes back at any stage of leaving works again, and until then nothing says that it does (the controller %s)',
+  'ocm defect M2: ocm defect M9: ocm defect H7: a cluster that comes back at any stage of leaving works again, and until then nothing says that it does (the controller %s)',
   async (controller) => {
     const { ns } = hub;
     const names = Object.keys(stages);

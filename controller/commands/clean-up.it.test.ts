@@ -56,7 +56,7 @@ test('a cluster that never had Argo CD is clean', async () => {
   expect(await run()).toEqual({ removed: 0, namespace: 'deleted' });
 });
 
-test('copies go without what they deployed, everywhere, and then the namespace', async () => {
+test('ocm defect M15: copies go without what they deployed, everywhere, and then the namespace', async () => {
   await cluster.applyCrds(argoCdCrds);
   const elsewhere = `${ns}-team`;
   await namespace();
@@ -137,7 +137,7 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
   await cluster.client.delete(appProjects, { namespace: now, name: 'default' });
 });
 
-test('a namespace that was there before stays', async () => {
+test('ocm defect M15: a namespace that was there before stays', async () => {
   await cluster.applyCrds(argoCdCrds);
   await namespace({ 'app.kubernetes.io/managed-by': 'argocd-agent-addon' });
   await create(applications, { name: 'one', annotations: copyOf, finalizers }, { spec });

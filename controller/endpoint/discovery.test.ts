@@ -26,11 +26,11 @@ const around = (found?: Service, nodes: KubeNode[] = [], others: Partial<Surroun
 const find = (written: { address: string; port: string }, found?: Service, nodes: KubeNode[] = []) =>
   discoverEndpoint(written, around(found, nodes), 'argocd');
 
-test('what the user wrote is used as it is', () => {
+test('ocm defect M3: what the user wrote is used as it is', () => {
   expect(find({ address: 'a', port: '1' })).toEqual({ address: 'a', port: '1' });
 });
 
-test('a load balancer: host name before IP address, the serving port, what the user wrote of the two', () => {
+test('ocm defect M3: a load balancer: host name before IP address, the serving port, what the user wrote of the two', () => {
   const ports = [
     { name: 'metrics', port: 8000 },
     { name: 'grpc', port: 8443 },
@@ -73,7 +73,7 @@ test('an IPv6 address is shown in brackets', () => {
   expect(endpointText({ address: '2001:db8::1', port: '443' })).toBe('[2001:db8::1]:443');
 });
 
-test('certificates name every way to the principal and the resource proxy, each once', () => {
+test('ocm defect M4: certificates name every way to the principal and the resource proxy, each once', () => {
   const nodePort = service({ type: 'NodePort', ports: [{ name: 'https', port: 443, nodePort: 30443 }] }, [
     { hostname: 'lb', ip: '9.9.9.9' },
   ]);

@@ -79,7 +79,7 @@ const trouble = (cluster: string, since: string) => ({
 });
 const at = (second: number) => `2030-01-07T00:00:${String(second).padStart(2, '0')}Z`;
 
-test('of many failing clusters the ten are listed that have been failing for longest, in the same order every time', () => {
+test('ocm defect M9: of many failing clusters the ten are listed that have been failing for longest, in the same order every time', () => {
   const failing = Array.from({ length: 30 }, (_, i) => trouble(`c${30 - i}`, at(30 - i)));
   const of = (before: GitOpsCluster, now: Date) =>
     nextStatus(before, good, { ...known, clusters: { ...summary, failing }, now });

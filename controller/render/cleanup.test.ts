@@ -46,7 +46,7 @@ test('every namespace that the add-on has used is cleaned up, and no other may b
   ]);
 });
 
-test('the clean-up may not do more than it needs: nothing to make, and to change only what it removes', () => {
+test('ocm defect M11: the clean-up may not do more than it needs: nothing to make, and to change only what it removes', () => {
   const { manifests } = renderCleanUp(templates, input).workload;
   const of = <T>(suffix: string) => manifests.filter(({ kind }) => kind?.endsWith(suffix)) as (KubeObject & T)[];
   const roles = of<{ rules: { resources: string[]; verbs: string[] }[] }>('Role');

@@ -18,7 +18,7 @@ function imagesOf(manifests: readonly KubeObject[]): string[] {
   });
 }
 
-test('8.2 M: images named by their digest are delivered as they are', () => {
+test('ocm defect M13: images named by their digest are delivered as they are', () => {
   const image = `quay.io/argoproj/argocd@${digest}`;
   const redisImage = `docker.io/library/redis@${digest}`;
   const render = (config: RenderInput['config']) => {

@@ -58,7 +58,7 @@ test("the generated ArgoCD is the original's", () => {
   expect(autonomous.argoCDAgent.agent).toMatchObject({ client: { mode: 'autonomous' } });
 });
 
-test('operator, then ArgoCD and credentials; namespaces and CRDs stay when they go', () => {
+test('ocm defect H8: operator, then ArgoCD and credentials; namespaces and CRDs stay when they go', () => {
   const works = worksWith();
   expect(works.map(({ part }) => part)).toEqual(['crds', 'argocd', 'agent']);
   const [crds, runtime, agent] = works;

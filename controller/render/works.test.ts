@@ -213,7 +213,7 @@ suite('the agent', () => {
     expect(find('Secret', client?.metadata.name ?? '', without)).toBeUndefined();
   });
 
-  test('may not do more than it needs', () => {
+  test('ocm defect M11: may not do more than it needs', () => {
     const roles = manifestsOf({ ...input, liveAccess: 'None' }).filter(
       ({ kind, metadata }) => kind?.endsWith('Role') && metadata.name.includes('agent'),
     );
@@ -249,7 +249,7 @@ suite('values', () => {
 });
 
 suite('CRDs', () => {
-  test('are brought up to date on the clusters, not only made', () => {
+  test('ocm defect M12: are brought up to date on the clusters, not only made', () => {
     const works = renderWorks(templates, input).filter(({ part }) => part === 'crds');
     expect(works.length).toBeGreaterThan(0);
     for (const { spec } of works) {

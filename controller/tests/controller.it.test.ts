@@ -45,7 +45,7 @@ test('clusters that are selected while the certificate authority is being made a
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
 });
 
-test('two GitOpsClusters of a namespace share authority and principal, and come to rest', async () => {
+test('ocm defect H3: two GitOpsClusters of a namespace share authority and principal, and come to rest', async () => {
   const { ns, a, b } = hub;
   await hub.fixture.placement(ns, 'one', [a]);
   await hub.fixture.placement(ns, 'two', [b]);
@@ -61,7 +61,7 @@ test('two GitOpsClusters of a namespace share authority and principal, and come 
   );
 });
 
-test('a GitOpsCluster enrolls the clusters of all decision pages', async () => {
+test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all decision pages', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const authority = textOf((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '';
@@ -132,7 +132,7 @@ test('a GitOpsCluster enrolls the clusters of all decision pages', async () => {
   ]);
 });
 
-test('a second look writes nothing, nor does a restart', async () => {
+test('ocm defect M14: a second look writes nothing, nor does a restart', async () => {
   const { a } = hub;
   await hub.enroll();
   await hub.idle();
@@ -146,7 +146,7 @@ test('a second look writes nothing, nor does a restart', async () => {
   expect(hub.controller.writes).toBe(0);
 });
 
-test('what someone deletes or changes is repaired', async () => {
+test('ocm defect M2: what someone deletes or changes is repaired', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const original = await hub.work(a, 'agent');
@@ -179,7 +179,7 @@ test('what someone deletes or changes is repaired', async () => {
   await eventually('the add-on', () => hub.addOn(b));
 });
 
-test('the health of a cluster comes from its works and its connection', async () => {
+test('ocm defect M9: the health of a cluster comes from its works and its connection', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   const verdict = async (type: string) => findCondition((await hub.addOn(a))?.status?.conditions, type);
@@ -298,7 +298,7 @@ test.runIf(hasShared)('with the CRD of the original, which refuses little, the s
   }
 });
 
-test('the hub itself is never touched', async () => {
+test('ocm defect H4: the hub itself is never touched', async () => {
   const { ns, a } = hub;
   await hub.fixture.managedCluster('local-cluster');
   await hub.fixture.placement(ns, 'placement', ['local-cluster', a]);
@@ -367,7 +367,7 @@ test('a work that cannot be below 500 KiB is a condition that names object and s
   }
 });
 
-test('an AddOnDeploymentConfig that an add-on names is applied and reported', async () => {
+test('ocm defect M6: an AddOnDeploymentConfig that an add-on names is applied and reported', async () => {
   const { a, b } = hub;
   await hub.enroll();
   await hub.fixture.put(addOnDeploymentConfigs, {

@@ -94,7 +94,7 @@ const worksOf = async (name: string) =>
   );
 
 test.each(['managedclusters', 'placementdecisions', 'placements'])(
-  '8.1 H: nobody leaves because %s cannot be read',
+  'ocm defect H2: nobody leaves because %s cannot be read',
   async (resource) => {
     const { ns, a, b } = hub;
     await allowAllBut(undefined);
@@ -124,7 +124,7 @@ test.each(['managedclusters', 'placementdecisions', 'placements'])(
   },
 );
 
-test('8.1 M: what failed is tried again by itself, and the status says so until it works', async () => {
+test('ocm defect M1: what failed is tried again by itself, and the status says so until it works', async () => {
   const { ns, a, b } = hub;
   await allowAllBut('manifestworks');
   await hub.fixture.placement(ns, 'placement', [a, b]);
@@ -137,7 +137,7 @@ test('8.1 M: what failed is tried again by itself, and the status says so until 
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
 });
 
-test('8.1 M: the discovered address stands in no specification, and follows the Service', async () => {
+test('ocm defect M3: the discovered address stands in no specification, and follows the Service', async () => {
   const { ns, a, b } = hub;
   const key = { namespace: ns, name: 'argocd-agent-principal' };
   const address = (ip: string) => ({ status: { loadBalancer: { ingress: [{ ip }] } } });
@@ -159,7 +159,7 @@ test('8.1 M: the discovered address stands in no specification, and follows the 
   expect((await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' }))?.spec).toEqual(spec);
 });
 
-test('8.1 M: a namespace of the agents that changes, changes everywhere', async () => {
+test('ocm defect M6: a namespace of the agents that changes, changes everywhere', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   const spec = { argoCDAgentAddon: { agentNamespace: 'elsewhere' } };
@@ -173,7 +173,7 @@ test('8.1 M: a namespace of the agents that changes, changes everywhere', async 
   });
 });
 
-test('8.1 M: tolerations are added to a Placement that lacks them, beside those that it has', async () => {
+test('ocm defect M10: tolerations are added to a Placement that lacks them, beside those that it has', async () => {
   const { ns, a } = hub;
   await hub.fixture.placement(ns, 'placement', [a]);
   const own = { key: 'own', operator: 'Exists' as const };
@@ -189,7 +189,7 @@ test('8.1 M: tolerations are added to a Placement that lacks them, beside those 
   ]);
 });
 
-test('8.2 M: a CRD that the hub upgrades is upgraded on the clusters', async () => {
+test('ocm defect M12: a CRD that the hub upgrades is upgraded on the clusters', async () => {
   const { a } = hub;
   await hub.enroll();
   const name = 'applications.argoproj.io';
@@ -205,7 +205,7 @@ test('8.2 M: a CRD that the hub upgrades is upgraded on the clusters', async () 
   await eventually('the CRD of the cluster', async () => (await versionOf()).includes('upgraded'));
 });
 
-test('8.2 M: what others note on what the controller made stays, and leads to no write', async () => {
+test('ocm defect M14: what others note on what the controller made stays, and leads to no write', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   await hub.idle();
@@ -232,7 +232,7 @@ test('8.2 M: what others note on what the controller made stays, and leads to no
   }
 });
 
-test('8.2 H: nothing that a departure leaves behind keeps the agent of a cluster that comes back from working', async () => {
+test('ocm defect H7: nothing that a departure leaves behind keeps the agent of a cluster that comes back from working', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   // Secrets are made anew; all else that the cluster gets is what it got at first.

@@ -140,7 +140,7 @@ async function enroll(): Promise<void> {
   await actAsAgent();
 }
 
-test('hub and cluster are after leaving what they were before enrolment', async () => {
+test('ocm defect M15: hub and cluster are after leaving what they were before enrolment', async () => {
   await ocm.join(managed, { fleet: 'yes' });
   await fixture.namespace(ns);
   await hub.client.create(managedClusterSetBindings, {

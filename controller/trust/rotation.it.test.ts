@@ -90,7 +90,7 @@ async function enrolled(options: Parameters<typeof hub.enroll>[0] = {}): Promise
   return authority();
 }
 
-test('an operator asks for another authority: nothing changes over before all clusters trust it', async () => {
+test('ocm defect H5: ocm defect M16: an operator asks for another authority: nothing changes over before all clusters trust it', async () => {
   const { ns } = hub;
   const former = await enrolled();
   const ask = (text: string) =>
@@ -131,7 +131,7 @@ test('a user replaces an authority of theirs: the former one stays trusted until
   expect((await hub.secret('argocd-agent-ca'))?.metadata.resourceVersion).toBe(metadata.resourceVersion);
 });
 
-test('an authority of ours is renewed after two thirds of its life', async () => {
+test('ocm defect H5: ocm defect M1: an authority of ours is renewed after two thirds of its life', async () => {
   let now = Date.now();
   const former = await enrolled({ clock: () => new Date(now) });
   now += 250 * 24 * 3600_000;
@@ -141,7 +141,7 @@ test('an authority of ours is renewed after two thirds of its life', async () =>
   await Promise.all([offered(hub.a, next), offered(hub.b, next)]);
 });
 
-test('what becomes due while the controller works is renewed by itself', async () => {
+test('ocm defect M1: what becomes due while the controller works is renewed by itself', async () => {
   const former = await enrolled();
   await hub.stop();
   const due = renewalTime(inspectCertificate(former)).getTime();

@@ -136,7 +136,7 @@ afterAll(async () => {
 });
 
 describe("the chart's rights", { timeout: 600_000 }, () => {
-  it('are enough for controller and principal to enroll a cluster and to let it go', async () => {
+  it('ocm defect M10: are enough for controller and principal to enroll a cluster and to let it go', async () => {
     const principal = await start('argocd', 'argocd-agent-principal', 'argocd-agent.ts', ['principal']);
     const controller = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts');
     await hub.client.create(managedClusters, {

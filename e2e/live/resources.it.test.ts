@@ -131,7 +131,7 @@ test('what the API server offers is shown: kinds, version, schemas', async () =>
   }
 });
 
-test('an object is created where an Application deploys, and deleted', async () => {
+test('defect 39: an object is created where an Application deploys, and deleted', async () => {
   const body = JSON.stringify({
     apiVersion: 'v1',
     kind: 'ConfigMap',
@@ -147,7 +147,7 @@ test('an object is created where an Application deploys, and deleted', async () 
   expect(deleted.status).toBe(200);
 });
 
-test('a large list comes whole, and holds nothing up', async () => {
+test('defect 38: a large list comes whole, and holds nothing up', async () => {
   const { client } = pair.managed;
   const data = { text: 'x'.repeat(100_000) };
   for (let index = 0; index < 30; index++) {

@@ -169,7 +169,7 @@ describe('after helm install, without anyone doing more', () => {
     expect(certificates.size).toBe(2);
   });
 
-  test("the hub's Argo CD knows each cluster, through the resource proxy", () =>
+  test("ocm defect M4: the hub's Argo CD knows each cluster, through the resource proxy", () =>
     each(async (name) => {
       const found = await fleet.hub.client.get(secrets, { namespace: argocd, name: `cluster-${name}` });
       expect(found?.metadata.labels).toMatchObject({

@@ -10,10 +10,9 @@ import {
 import { Memory, pair, testLog } from './replicas/testing.ts';
 import { hubApplication, Lab, LabCluster, told } from './testing/lab.ts';
 
-// Defects of argocd-agent by their numbers in the behaviour reference (F.2) that are no single kind's or mode's. Where all
-// tests of defects are is said in e2e/house/defects.test.ts.
+// Defects of argocd-agent (docs/defects.md) that do not belong to a single kind or mode.
 
-test('F.2 8: no name makes a namespace an autonomous agent’s: what came to argocd from another hub is given to its agent', async () => {
+test('defect 8: no name makes a namespace an autonomous agent’s: what came to argocd from another hub is given to its agent', async () => {
   const lab = new Lab();
   const principal = lab.principal({
     agentOf: applicationRouter({ namespace: 'argocd', allowedNamespaces: [], mapping: 'destination' }),
@@ -30,7 +29,7 @@ test('F.2 8: no name makes a namespace an autonomous agent’s: what came to arg
   expect(agent.copy()?.spec.project, 'a change on the hub is passed on, not reverted').toBe('edited');
 });
 
-test('F.2 15: a project of the hub that is called like an agent’s own stands in the way of nothing', async () => {
+test('defect 15: a project of the hub that is called like an agent’s own stands in the way of nothing', async () => {
   const hub = new Memory<AppProject>();
   const cluster = new Memory<AppProject>();
   const log = testLog();
@@ -53,7 +52,7 @@ test('F.2 15: a project of the hub that is called like an agent’s own stands i
   expect(log.warnings).toEqual([]);
 });
 
-test('F.2 37: an agent that comes and goes leaves nothing behind', async () => {
+test('defect 37: an agent that comes and goes leaves nothing behind', async () => {
   const lab = new Lab();
   const principal = lab.principal();
   const agent = lab.agent();
@@ -73,7 +72,7 @@ test('F.2 37: an agent that comes and goes leaves nothing behind', async () => {
   expect([...principal.said, ...agent.said], 'nothing is still at work on connections that are gone').toEqual([]);
 });
 
-test('F.2 46: agents that connect at once are served side by side, and one that does not answer holds up nobody', async () => {
+test('defect 46: agents that connect at once are served side by side, and one that does not answer holds up nobody', async () => {
   const lab = new Lab();
   const principal = lab.principal();
   const names = Array.from({ length: 200 }, (_, index) => `agent-${index}`);
@@ -93,7 +92,7 @@ test('F.2 46: agents that connect at once are served side by side, and one that 
   expect(told(principal, 'create')).toHaveLength(200);
 });
 
-test('F.2 49: what an autonomous agent speaks of is in its namespace on the hub, also when its installation is called like that', () => {
+test('defect 49: what an autonomous agent speaks of is in its namespace on the hub, also when its installation is called like that', () => {
   const lab = new Lab();
   const store = new LabCluster('other', lab.time);
   store.objects.create(hubApplication({ namespace: 'argocd' }));

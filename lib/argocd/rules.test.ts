@@ -64,7 +64,7 @@ test.each([
   [['//'], 'x', false],
   [['/[/'], 'x', false],
   [['no', '/^ag/'], 'agent', true],
-])('%j matches %s: %s', (patterns, text, expected) => expect(matchesAny(patterns, text)).toBe(expected));
+])('defect 40: %j matches %s: %s', (patterns, text, expected) => expect(matchesAny(patterns, text)).toBe(expected));
 
 test('a glob made from a text by putting wild cards in matches the text', () => {
   for (let seed = 1; seed <= 500; seed++) {
@@ -89,7 +89,7 @@ test('a glob made from a text by putting wild cards in matches the text', () => 
 
 const project = (spec: AppProject['spec']): AppProject => ({ metadata: { name: 'p', uid: 'u' }, spec });
 
-test('a project goes to the agents that its destinations and source namespaces mean', () => {
+test('defect 41: a project goes to the agents that its destinations and source namespaces mean', () => {
   const some = project({ destinations: [{ name: 'a*', namespace: '*' }], sourceNamespaces: ['a1', 'b1'] });
   expect(isProjectForAgent(some, 'a1', 'namespace')).toBe(true);
   expect(isProjectForAgent(some, 'a2', 'namespace')).toBe(false);
@@ -106,7 +106,7 @@ test('a project goes to the agents that its destinations and source namespaces m
   expect(isProjectForAgent(untouched, 'a1', 'destination')).toBe(true);
 });
 
-test('an agent gets its own destinations once, turned to itself, and no roles', () => {
+test('defect 41: an agent gets its own destinations once, turned to itself, and no roles', () => {
   const whole = project({
     destinations: [
       { name: 'a1', namespace: 'x' },

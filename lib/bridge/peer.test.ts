@@ -102,7 +102,7 @@ test('the acknowledgement of what came carries all its extensions', () => {
   expect(sent).toEqual([expect.objectContaining({ extensions })]);
 });
 
-test('what cannot be read or is not for us is acknowledged, so that it does not come again', () => {
+test('defect 37: defect 45: what cannot be read or is not for us is acknowledged, so that it does not come again', () => {
   const { peer, sent, heard } = start();
   peer.event({ ...eventOf(message, 'them'), data: Buffer.from('nonsense') });
   peer.event(heartbeatEvent({ source: 'them' }));

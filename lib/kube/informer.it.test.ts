@@ -94,7 +94,7 @@ test('5,000 objects are listed in pages', async () => {
   await expectSameAsServer(both);
 }, 180_000);
 
-test('deletes, changes and re-creations during a gap are reported after it', async () => {
+test('defect 10: deletes, changes and re-creations during a gap are reported after it', async () => {
   const proxy = await startTcpProxy(Number(new URL(cluster.server).port));
   const away = KubeClient.fromKubeconfig(cluster.kubeconfig, undefined, { server: `https://127.0.0.1:${proxy.port}` });
   try {

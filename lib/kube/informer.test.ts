@@ -118,38 +118,41 @@ test('a watch that breaks is resumed where it broke, after a delay that grows', 
   expect(i.stats).toMatchObject({ lists: 1, watches: 2, errors: 4 });
 });
 
-test.each(['as an event', 'as an answer'])('410 %s leads to a list that reports the difference', async (how) => {
-  for (const name of ['stays', 'changes', 'goes', 'reborn']) {
-    kind.put(map(name, '1'));
-  }
-  const i = await started();
-  log.length = 0;
-  const gone = new ApiError({ status: 410, reason: 'Expired', message: 'too old resource version' });
-  if (how === 'as an answer') {
-    kind.refuse = [gone];
-  }
-  kind.breakWatches(how === 'as an answer' ? new ConnectionError('reset', { code: 'X', sent: true }) : gone, () => {
-    kind.put(map('changes', '2'));
-    kind.remove('ns/goes');
-    kind.remove('ns/reborn');
-    kind.put(map('reborn', '2', 'other-uid'));
-    kind.put(map('new', '1'));
-    kind.put(map('came-and-went', '1'));
-    kind.remove('ns/came-and-went');
-    kind.compact();
-  });
-  await until(() => expect(i.stats.lists).toBe(2));
-  expect(log).toEqual([
-    'deleted goes=1',
-    'deleted reborn=1',
-    'added reborn=2',
-    'added new=1',
-    'updated changes=1 -> changes=2',
-  ]);
-  expect(i.list().map(text).sort()).toEqual(['changes=2', 'new=1', 'reborn=2', 'stays=1']);
-  kind.put(map('stays', '2'));
-  await until(() => expect(log.at(-1)).toBe('updated stays=1 -> stays=2'));
-});
+test.each(['as an event', 'as an answer'])(
+  'defect 10: 410 %s leads to a list that reports the difference',
+  async (how) => {
+    for (const name of ['stays', 'changes', 'goes', 'reborn']) {
+      kind.put(map(name, '1'));
+    }
+    const i = await started();
+    log.length = 0;
+    const gone = new ApiError({ status: 410, reason: 'Expired', message: 'too old resource version' });
+    if (how === 'as an answer') {
+      kind.refuse = [gone];
+    }
+    kind.breakWatches(how === 'as an answer' ? new ConnectionError('reset', { code: 'X', sent: true }) : gone, () => {
+      kind.put(map('changes', '2'));
+      kind.remove('ns/goes');
+      kind.remove('ns/reborn');
+      kind.put(map('reborn', '2', 'other-uid'));
+      kind.put(map('new', '1'));
+      kind.put(map('came-and-went', '1'));
+      kind.remove('ns/came-and-went');
+      kind.compact();
+    });
+    await until(() => expect(i.stats.lists).toBe(2));
+    expect(log).toEqual([
+      'deleted goes=1',
+      'deleted reborn=1',
+      'added reborn=2',
+      'added new=1',
+      'updated changes=1 -> changes=2',
+    ]);
+    expect(i.list().map(text).sort()).toEqual(['changes=2', 'new=1', 'reborn=2', 'stays=1']);
+    kind.put(map('stays', '2'));
+    await until(() => expect(log.at(-1)).toBe('updated stays=1 -> stays=2'));
+  },
+);
 
 test('deleted and created again within one watch event is reported as both', async () => {
   await started();

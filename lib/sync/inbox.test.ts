@@ -195,7 +195,7 @@ test('what this side itself has to do is never dropped', async () => {
   expect(f.acknowledged).toEqual(['3']);
 });
 
-test('nothing is started or acknowledged after the end', async () => {
+test('defect 48: nothing is started or acknowledged after the end', async () => {
   const f = new Fixture();
   f.inbox.receive(state('1'));
   f.stop.abort();

@@ -317,7 +317,7 @@ describe('our server and a foreign client', () => {
     );
   });
 
-  test('a message that is no event is left out, the stream goes on', async () => {
+  test('defect 45: a message that is no event is left out, the stream goes on', async () => {
     const client = connect();
     const { accessToken } = await logIn(client);
     const { call, ends } = subscribe(client, accessToken);

@@ -117,7 +117,7 @@ test('what an agent should not say is refused', () => {
   }
 });
 
-test('after a restart the counts are kept, and an agent that does not come back counts as gone', async () => {
+test('defect 29: after a restart the counts are kept, and an agent that does not come back counts as gone', async () => {
   const before = start({ a: ['https://a'], b: ['https://b'] });
   for (const agent of ['a', 'b']) {
     before.infos.connected(agent);

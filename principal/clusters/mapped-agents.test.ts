@@ -35,7 +35,7 @@ test('cluster Secrets with an agent name map, others do not', () => {
   expect([heard, agents.names()]).toEqual([['+one'], ['one']]);
 });
 
-test('an agent stays mapped until its last Secret is gone', () => {
+test('defect 29: an agent stays mapped until its last Secret is gone', () => {
   const { agents, heard, handler } = start();
   handler().added?.(secret('a', 'one'), false);
   handler().added?.(secret('b', 'one'), false);
@@ -45,7 +45,7 @@ test('an agent stays mapped until its last Secret is gone', () => {
   expect([heard, agents.has('one')]).toEqual([['+one', '-one'], false]);
 });
 
-test('a changed label moves the mapping', () => {
+test('defect 29: a changed label moves the mapping', () => {
   const { heard, handler } = start();
   handler().added?.(secret('a', 'one'), false);
   handler().updated?.(secret('a', 'one'), secret('a', 'two'));

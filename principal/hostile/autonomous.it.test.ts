@@ -101,7 +101,7 @@ test('an autonomous agent writes only into its own namespace, whatever it says',
   await call.sendAll(events);
 });
 
-test('its projects and those of the hub, or of a neighbour, are not confused', async () => {
+test('defect 31: its projects and those of the hub, or of a neighbour, are not confused', async () => {
   const call = await stage.agent({ name: rogue, mode: 'autonomous' });
   // "rogue" and "next-team" make the same name as "rogue-next" and "team".
   const names = ['next-team', 'own', 'guarded', `../${namespace}`];
@@ -159,7 +159,7 @@ test('kinds that an autonomous agent does not own are refused', async () => {
   ]);
 });
 
-test('an agent cannot change its mode by itself', async () => {
+test('defect 44: an agent cannot change its mode by itself', async () => {
   for (const [name, was, wanted] of [
     [evil, 'managed', 'autonomous'],
     [rogue, 'autonomous', 'managed'],

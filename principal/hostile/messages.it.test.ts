@@ -35,7 +35,7 @@ describe.each([
   ['namespace-based', () => stage.hub.principalPort],
   ['destination-based', () => stage.byDestination.port],
 ] as const)('with %s mapping', (_, port) => {
-  test('what an agent says about what is not its own changes nothing, and it learns nothing', async () => {
+  test('defect 1: what an agent says about what is not its own changes nothing, and it learns nothing', async () => {
     const all = await stage.hub.hub.client.list(applications);
     const victims = all.filter(({ metadata }) => metadata.namespace !== evil);
     expect(victims).toHaveLength(3);
@@ -285,7 +285,7 @@ const oddTexts: Record<string, string | Buffer> = {
   'wrong types everywhere': `{"metadata":{"name":7,"labels":[],"annotations":"x","finalizers":{}},"spec":"x","status":[]}`,
 };
 
-test('payloads that are no honest JSON harm nobody', async () => {
+test('defect 45: payloads that are no honest JSON harm nobody', async () => {
   const call = await stage.agent();
   const types = [eventTypes.statusUpdate, eventTypes.delete, eventTypes.error, eventTypes.create];
   for (const [what, text] of Object.entries(oddTexts)) {

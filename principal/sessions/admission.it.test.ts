@@ -130,7 +130,7 @@ test('the connection is recorded', async () => {
   await until('it says connected again', async () => (await connected()) === 'true' || undefined, logs());
 });
 
-test('a new principal certificate is served without a restart', async () => {
+test('ocm defect H5: ocm defect M8: a new principal certificate is served without a restart', async () => {
   const said = pair.principal.output.length;
   const certificate = await issueCertificate({
     authority: pair.authority,

@@ -25,7 +25,7 @@ test.each([
   expect(pinnedMode(from, 'a')).toBe(pinned);
 });
 
-test('another mode is refused with what must be done, and the agent is told', () => {
+test('defect 44: another mode is refused with what must be done, and the agent is told', () => {
   const come = () => checkMode(sources([undefined], 'managed'), { agent: 'a', mode: 'autonomous' });
   expect(come).toThrow(AuthError);
   try {

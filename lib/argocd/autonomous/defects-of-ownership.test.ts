@@ -105,7 +105,7 @@ describe('what belongs to others', () => {
 });
 
 describe('what cannot be done yet', () => {
-  test('without a namespace the event is kept, the trouble is said, and it is done when the namespace is there', async () => {
+  test('defect 22: without a namespace the event is kept, the trouble is said, and it is done when the namespace is there', async () => {
     const lab = new Lab();
     lab.hub.objects.cluster.missing.add('a');
     const principal = new StagePrincipal(lab);
@@ -147,7 +147,7 @@ describe('what cannot be done yet', () => {
     expect(principal.mirror()).toBeDefined();
   });
 
-  test('without a cluster the event is kept; a cluster of another name changes the mirrors', async () => {
+  test('defect 22: without a cluster the event is kept; a cluster of another name changes the mirrors', async () => {
     const lab = new Lab();
     let cluster: string | undefined;
     const principal = new StagePrincipal(lab, { clusterOf: () => cluster });
@@ -180,7 +180,7 @@ describe('what cannot be done yet', () => {
     expect(principal.mirrors.troubles('a')).toEqual([]);
   });
 
-  test('what the API server rejects is tried again ever more rarely, and the next word of the agent at once', async () => {
+  test('defect 21: what the API server rejects is tried again ever more rarely, and the next word of the agent at once', async () => {
     const { lab, principal } = await alone();
     let calls = 0;
     lab.hub.intercept = (call) => {

@@ -11,7 +11,7 @@ const hubRef = { namespace: 'a', name: 'shop' };
 
 describe('requests', () => {
   test.each([annotations.refresh, annotations.hydrate])(
-    '%s reaches an Application without annotations, and is gone from the mirror when it is done',
+    'defect 20: %s reaches an Application without annotations, and is gone from the mirror when it is done',
     async (request) => {
       const { lab, principal, agent } = joined();
       agent.cluster.objects.create(ownApplication());
@@ -34,7 +34,7 @@ describe('requests', () => {
     expect(told(principal, 'spec-update')).toEqual([]);
   });
 
-  test('equal resource versions on both clusters hide nothing', async () => {
+  test('defect 19: equal resource versions on both clusters hide nothing', async () => {
     const { lab, principal } = await alone();
     const { resourceVersion = '' } = principal.mirror()?.metadata ?? {};
     principal.hear(

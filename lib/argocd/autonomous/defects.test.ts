@@ -12,7 +12,7 @@ const hubRef = { namespace: 'a', name: 'shop' };
 const resources = 'resources-finalizer.argocd.argoproj.io';
 
 describe('a re-created Application', () => {
-  test('takes over the name though the deletion of the one before comes later', async () => {
+  test('defect 4: takes over the name though the deletion of the one before comes later', async () => {
     const { lab, principal } = await alone();
     const before = principal.mirror()?.metadata.uid;
     principal.hear(says('create', own('new', { spec: { project: 'default', source: { path: 'new' } } })));
@@ -63,7 +63,7 @@ describe('a re-created Application', () => {
 });
 
 describe('a mirror', () => {
-  test('that is missing is made by an update too', async () => {
+  test('defect 5: that is missing is made by an update too', async () => {
     const lab = new Lab();
     const principal = new StagePrincipal(lab);
     principal.connect();
@@ -72,7 +72,7 @@ describe('a mirror', () => {
     expect(principal.mirror()?.metadata.annotations?.[annotations.sourceUid]).toBe('u');
   });
 
-  test('is made again after a user deleted it, whatever its finalizers', async () => {
+  test('defect 6: is made again after a user deleted it, whatever its finalizers', async () => {
     const { lab, principal } = await alone();
     for (const finalizers of [null, [resources], [resources, 'example.com/hold']]) {
       const { uid } = lab.hub.objects.patch(hubRef, { metadata: { finalizers } }).metadata;
@@ -102,7 +102,7 @@ describe('a mirror', () => {
     expect(lab.hub.writes).toBe(writes);
   });
 
-  test('is protected after a restart, before its agent is there', async () => {
+  test('defect 7: is protected after a restart, before its agent is there', async () => {
     const { lab, principal } = await alone();
     principal.stop.abort();
     const again = new StagePrincipal(lab);

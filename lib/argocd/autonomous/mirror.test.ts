@@ -108,7 +108,7 @@ describe('what a mirror looks like', () => {
 });
 
 describe('project names', () => {
-  test('every project is prefixed; none means default', () => {
+  test('defect 31: every project is prefixed; none means default', () => {
     expect(mirrorProject('a', 'team')).toBe('a-team');
     expect(mirrorProject('a', 'default')).toBe('a-default');
     expect(mirrorProject('a', '')).toBe('a-default');
@@ -137,7 +137,7 @@ describe('what either side can tell without the other', () => {
       ownApplication({}, { spec: { project: 'x', destination: { name: 'in-cluster', namespace: 'n' } } }),
     ],
     ['one with an operation', ownApplication({}, { operation: { sync: {} } })],
-  ])('the digest of %s is that of its mirror', (_, source) => {
+  ])('defect 14: the digest of %s is that of its mirror', (_, source) => {
     const mirror = mirrorOf(source);
     expect(mirrorDigest(fieldsOfMirror(mirror, 'a'), mirror)).toBe(mirrorDigest(fieldsOfSource(source), source));
   });

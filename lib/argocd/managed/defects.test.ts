@@ -3,8 +3,7 @@ import type { ObjectRef } from '../../sync/index.ts';
 import { type Application, annotations, applicationRouter, type Message } from '../index.ts';
 import { hubApplication, Lab, type LabAgent, type LabPrincipal, told } from '../testing/lab.ts';
 
-// Defects of argocd-agent that concern managed Applications, by their numbers in the behaviour reference (F.2). Numbers 3,
-// 17 and 50 are in deletion.test.ts.
+// Defects of argocd-agent (docs/defects.md) that concern managed Applications. Those of deletion are in deletion.test.ts.
 
 const ref: ObjectRef = { namespace: 'a', name: 'shop' };
 const local: ObjectRef = { namespace: 'argocd', name: 'shop' };
@@ -56,7 +55,7 @@ async function joined(lab: Lab, hub = hubApplication()): Promise<{ principal: La
   return { principal, agent };
 }
 
-test('F.2 1: an agent cannot write the status of another agent, nor end its deletion, nor mark it as broken', async () => {
+test('defect 1: an agent cannot write the status of another agent, nor end its deletion, nor mark it as broken', async () => {
   const lab = new Lab();
   const hub = lab.hub.objects.create(hubApplication({ finalizers: ['f'] }, { spec: { destination: { name: 'b' } } }));
   lab.hub.objects.delete(ref, { propagation: 'Background' });
@@ -82,7 +81,7 @@ test('F.2 1: an agent cannot write the status of another agent, nor end its dele
   expect(lab.hub.objects.get(ref), 'its own agent may').toBeUndefined();
 });
 
-test('F.2 2: an agent gets nothing that the namespaces and labels of the hub keep from it, whatever it asks', async () => {
+test('defect 2: an agent gets nothing that the namespaces and labels of the hub keep from it, whatever it asks', async () => {
   const lab = new Lab();
   const kept = [
     lab.hub.objects.create(hubApplication({ namespace: 'private' })),
@@ -110,7 +109,7 @@ test('F.2 2: an agent gets nothing that the namespaces and labels of the hub kee
   expect(told(principal, 'delete').map(({ object }) => object.spec)).toEqual([{}, {}]);
 });
 
-test('F.2 18: a copy whose making failed is made later, and takes every update', async () => {
+test('defect 18: a copy whose making failed is made later, and takes every update', async () => {
   const lab = new Lab();
   const { agent } = await joined(lab);
   let failures = 5;
@@ -127,7 +126,7 @@ test('F.2 18: a copy whose making failed is made later, and takes every update',
   expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
 });
 
-test('F.2 19: versions of two clusters are not compared: an update counts whatever its number', async () => {
+test('defect 19: versions of two clusters are not compared: an update counts whatever its number', async () => {
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
@@ -140,7 +139,7 @@ test('F.2 19: versions of two clusters are not compared: an update counts whatev
   expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
 });
 
-test('F.2 21: what an API server will never take is told once, tried ever more rarely, and holds up nothing', async () => {
+test('defect 21: what an API server will never take is told once, tried ever more rarely, and holds up nothing', async () => {
   const lab = new Lab();
   const attempts: number[] = [];
   const { agent } = await joined(lab);
@@ -166,7 +165,7 @@ test('F.2 21: what an API server will never take is told once, tried ever more r
   expect(lab.hub.objects.get(ref)?.status?.conditions ?? []).toEqual([]);
 });
 
-test('F.2 23: status is told when an agent starts, and when it adopts', async () => {
+test('defect 23: status is told when an agent starts, and when it adopts', async () => {
   const lab = new Lab();
   const { agent } = await joined(lab);
   agent.stop.abort();
@@ -182,7 +181,7 @@ test('F.2 23: status is told when an agent starts, and when it adopts', async ()
   expect(lab.hub.objects.get({ ...ref, name: 'own' })?.status?.health?.status).toBe('Missing');
 });
 
-test('F.2 24: an Application that is being deleted on the hub is brought in step first, and deleted only then', async () => {
+test('defect 24: an Application that is being deleted on the hub is brought in step first, and deleted only then', async () => {
   const lab = new Lab();
   const { agent } = await joined(lab, hubApplication({ finalizers: ['resources-finalizer.argocd.argoproj.io'] }));
   const calls: string[] = [];
@@ -203,7 +202,7 @@ test('F.2 24: an Application that is being deleted on the hub is brought in step
   expect(lab.hub.objects.get(ref)).toBeUndefined();
 });
 
-test('F.2 25: nothing is remembered of an Application that is gone: its successor in name is not taken for it', async () => {
+test('defect 25: nothing is remembered of an Application that is gone: its successor in name is not taken for it', async () => {
   const lab = new Lab();
   const { agent } = await joined(lab);
   const uid = lab.hub.objects.get(ref)?.metadata.uid ?? '';
@@ -217,7 +216,7 @@ test('F.2 25: nothing is remembered of an Application that is gone: its successo
   expect(agent.copy()?.metadata.annotations?.[annotations.sourceUid]).not.toBe(uid);
 });
 
-test('F.2 26: an error of an agent shows as health and condition; the rest stays, also of a remapped namespace', async () => {
+test('defect 26: an error of an agent shows as health and condition; the rest stays, also of a remapped namespace', async () => {
   const lab = new Lab();
   const hub = { namespace: 'gitops', name: 'shop' };
   lab.hub.objects.create(
@@ -251,7 +250,7 @@ test('F.2 26: an error of an agent shows as health and condition; the rest stays
   });
 });
 
-test('F.2 28: any number of Applications made while an agent is away reaches it', async () => {
+test('defect 28: any number of Applications made while an agent is away reaches it', async () => {
   const lab = new Lab();
   const principal = lab.principal();
   const agent = lab.agent();
@@ -267,7 +266,7 @@ test('F.2 28: any number of Applications made while an agent is away reaches it'
   expect(agent.cluster.objects.list()).toHaveLength(1_500);
 });
 
-test('F.2 32: what the managed cluster notes on its copy outlives the updates of the hub', async () => {
+test('defect 32: what the managed cluster notes on its copy outlives the updates of the hub', async () => {
   const lab = new Lab();
   const { agent } = await joined(lab);
   const own = { [annotations.notified]: 'sent', [annotations.hydrate]: 'normal', [annotations.refresh]: 'hard' };
@@ -282,7 +281,7 @@ test.each([
   { [annotations.refresh]: 'normal' },
   { [annotations.refresh]: 'hard', [annotations.refreshTimestamp]: '2026-01-01T00:00:00Z' },
   { [annotations.hydrate]: 'normal', [annotations.hydrateTimestamp]: '2026-01-01T00:00:00Z' },
-])('F.2 33: the request %o reaches Argo CD once, and is gone on the hub when it is done', async (request) => {
+])('defect 33: the request %o reaches Argo CD once, and is gone on the hub when it is done', async (request) => {
   const lab = new Lab();
   const { agent } = await joined(lab);
   const done = Object.fromEntries(Object.keys(request).map((key) => [key, null]));
@@ -307,7 +306,7 @@ test.each([
   expect(Object.keys(agent.copy()?.metadata.annotations ?? {}).filter((key) => key in request)).toEqual([]);
 });
 
-test('F.2 34: a state told again carries no operation; the operation is a message of its own, once', async () => {
+test('defect 34: a state told again carries no operation; the operation is a message of its own, once', async () => {
   const lab = new Lab();
   lab.hub.objects.create(hubApplication({}, { operation: { sync: { revision: 'r1' } } }));
   const principal = lab.principal();
@@ -331,7 +330,7 @@ test('F.2 34: a state told again carries no operation; the operation is a messag
   expect(told(principal, 'set-operation')).toHaveLength(1);
 });
 
-test("F.2 35: kubectl's note of the hub's object is not on the copy, neither at first nor after an update", async () => {
+test("defect 35: kubectl's note of the hub's object is not on the copy, neither at first nor after an update", async () => {
   const lab = new Lab();
   const { agent } = await joined(lab, hubApplication({ annotations: { [annotations.lastApplied]: '{}' } }));
   expect(agent.copy()?.metadata.annotations).not.toHaveProperty([annotations.lastApplied]);
@@ -341,7 +340,7 @@ test("F.2 35: kubectl's note of the hub's object is not on the copy, neither at 
   expect(agent.copy()?.metadata.annotations).not.toHaveProperty([annotations.lastApplied]);
 });
 
-test('F.2 36: objects of the caches are never written to', async () => {
+test('defect 36: objects of the caches are never written to', async () => {
   // The laboratory's caches give frozen objects: whoever writes to one throws, and nothing comes into step.
   const lab = new Lab();
   const { agent } = await joined(lab, hubApplication({ labels: { a: '1' }, finalizers: ['f'] }));
@@ -354,7 +353,7 @@ test('F.2 36: objects of the caches are never written to', async () => {
   expect(lab.log.filter(({ level }) => level === 'error' || level === 'warn')).toEqual([]);
 });
 
-test('F.2 42: a deletion that found nothing does not let a later one pass', async () => {
+test('defect 42: a deletion that found nothing does not let a later one pass', async () => {
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
@@ -367,7 +366,7 @@ test('F.2 42: a deletion that found nothing does not let a later one pass', asyn
   expect(agent.copy()?.metadata.annotations?.[annotations.sourceUid]).toBe('u');
 });
 
-test("F.2 51: own writes that come back late, several at once, pass for nobody else's", async () => {
+test("defect 51: own writes that come back late, several at once, pass for nobody else's", async () => {
   const lab = new Lab();
   const { principal, agent } = await joined(lab);
   lab.hub.lagMs = 500;

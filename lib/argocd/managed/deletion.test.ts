@@ -156,7 +156,7 @@ async function moved(lab: Lab) {
   return { principal, one, two, part, everywhere };
 }
 
-test('F.2 50: what the old cluster is still removing is told on the Application that went to another one', async () => {
+test('defect 50: what the old cluster is still removing is told on the Application that went to another one', async () => {
   const lab = new Lab();
   const { one, two } = await moved(lab);
   let writes = 0;
@@ -219,7 +219,7 @@ test.each(['while the connection is broken', 'while the agent is down', 'after t
   },
 );
 
-test('F.2 3: a deletion of an earlier incarnation, delivered late, does not touch the new one', async () => {
+test('defect 3: a deletion of an earlier incarnation, delivered late, does not touch the new one', async () => {
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
@@ -264,7 +264,7 @@ test.each([
 
 test.each([
   ['the old copy is gone at once', [], 'recreate'],
-  ['F.2 17: the old copy takes its time', [resources], 'recreate'],
+  ['defect 17: the old copy takes its time', [resources], 'recreate'],
   ['the old copy becomes the new one', [resources], 'upsert'],
 ] as const)('deleted and made again under the same name while the agent is away: %s', async (_, finalizers, policy) => {
   const lab = new Lab();
@@ -310,7 +310,7 @@ test('a deletion that Argo CD does not get on with is brought to its notice, eve
   expect(restarted.applications.stats()).toMatchObject({ queued: 0, retrying: 0 });
 });
 
-test('nothing is remembered of an agent that says it has what it should not have, once that is deleted', async () => {
+test('defect 25: nothing is remembered of an agent that says it has what it should not have, once that is deleted', async () => {
   const lab = new Lab();
   const principal: LabPrincipal = lab.principal();
   principal.connect('a');

@@ -65,7 +65,7 @@ test("the hub's untouched default project reaches every agent, and takes over th
   expect(managed.objects.get('default')?.spec.sourceRepos).toEqual(['*']);
 });
 
-test('a hub project that was copied from another hub is no mirror', async () => {
+test('defect 8: a hub project that was copied from another hub is no mirror', async () => {
   const { hub, managed, settled } = start();
   hub.put({ ...project('team'), metadata: { name: 'team', annotations: { [annotations.sourceUid]: 'other-hub' } } });
   await settled();
@@ -127,7 +127,7 @@ test('what an API server makes of a project is not fought over', async () => {
   expect(managed.writes).toEqual(['create', 'patch', 'patch', 'patch']);
 });
 
-test('a write that fails is repeated', async () => {
+test('defect 47: a write that fails is repeated', async () => {
   const { hub, managed, settled } = start();
   managed.fail = 2;
   hub.put(project('team'));
@@ -150,7 +150,7 @@ test('a project that the API server refuses is told once, acknowledged, and trie
   expect(log.warnings).toEqual(['AppProject cannot be had here: status 422']);
 });
 
-test('a project that was deleted and made again while nobody could hear it is changed in place', async () => {
+test('defect 53: a project that was deleted and made again while nobody could hear it is changed in place', async () => {
   const { hub, managed, settled, connect, disconnect } = start();
   hub.put(project('team'));
   await settled();
@@ -166,7 +166,7 @@ test('a project that was deleted and made again while nobody could hear it is ch
   });
 });
 
-test('after a restart of both sides nothing is sent or written that is in step, and what must go goes', async () => {
+test('defect 14: after a restart of both sides nothing is sent or written that is in step, and what must go goes', async () => {
   const first = start();
   first.hub.put(project('kept'));
   first.hub.put(project('changed'));

@@ -63,7 +63,7 @@ test('keys that are kept out by their label stay on the hub, and leave when it i
   expect(managed.objects.size).toBe(0);
 });
 
-test('local changes are put back, conflicts are no end', async () => {
+test('defect 47: local changes are put back, conflicts are no end', async () => {
   const { hub, managed, settled } = start();
   hub.put(keys({ a: 'A' }));
   await settled();
@@ -85,7 +85,7 @@ test('keys without data are keys', async () => {
   expect(managed.objects.get(gpgKeysName)?.data).toEqual({ a: 'A' });
 });
 
-test('keys that were changed and removed on the hub while nobody was connected', async () => {
+test('defect 11: keys that were changed and removed on the hub while nobody was connected', async () => {
   const first = start();
   first.hub.put(keys({ a: 'A' }));
   await first.settled();

@@ -26,7 +26,7 @@ const project = (name: string, spec: AppProject['spec'] = { sourceRepos: ['*'] }
 });
 
 describe('a project of an autonomous agent', () => {
-  test('is mirrored under a prefixed name for its own namespace and cluster, changed and removed', async () => {
+  test('defect 13: is mirrored under a prefixed name for its own namespace and cluster, changed and removed', async () => {
     const { hub, cluster, settled } = start();
     cluster.put({
       metadata: {
@@ -72,7 +72,7 @@ describe('a project of an autonomous agent', () => {
     expect(hub.writes).toEqual(['create', 'patch', 'delete']);
   });
 
-  test('that is there already is updated, also one that argocd-agent’s principal made', async () => {
+  test('defect 16: that is there already is updated, also one that argocd-agent’s principal made', async () => {
     const hub = new Memory<AppProject>();
     hub.put({
       metadata: {
@@ -107,7 +107,7 @@ describe('a project of an autonomous agent', () => {
 });
 
 describe('a mirror', () => {
-  test('is put back when somebody on the hub changes it, takes its marks or deletes it, also with finalizers', async () => {
+  test('defect 6: is put back when somebody on the hub changes it, takes its marks or deletes it, also with finalizers', async () => {
     const { hub, cluster, settled } = start();
     cluster.put({
       ...project('team'),
@@ -137,7 +137,7 @@ describe('a mirror', () => {
     expect(hub.objects.size).toBe(0);
   });
 
-  test('is protected from the start when its agent is expected', async () => {
+  test('defect 7: is protected from the start when its agent is expected', async () => {
     const first = start();
     first.cluster.put(project('team'));
     await first.settled();
@@ -173,7 +173,7 @@ describe('a mirror', () => {
     expect(first.hub.objects.get('one-kept')?.metadata.annotations?.[annotations.sourceUid]).toBe('uid-kept');
   });
 
-  test('is brought in step after any absence, at the cost of the difference', async () => {
+  test('defect 13: is brought in step after any absence, at the cost of the difference', async () => {
     const first = start();
     for (const name of ['kept', 'changed', 'dropped', 'meddled', 'lost']) {
       first.cluster.put(project(name));
@@ -237,7 +237,7 @@ describe('an agent can reach only its own mirrors', () => {
     expect(hub.objects.get('one-x')?.spec.sourceRepos).toEqual(['mine']);
   });
 
-  test('two agents whose names come together: the first has it, the second is refused and changes nothing', async () => {
+  test('defect 31: two agents whose names come together: the first has it, the second is refused and changes nothing', async () => {
     const hub = new Memory<AppProject>();
     const log = testLog();
     const troubles: unknown[] = [];
@@ -274,7 +274,7 @@ describe('an agent can reach only its own mirrors', () => {
   });
 });
 
-test('what a Go agent would compare with its own project is the checksum of that, not of the mirror', async () => {
+test('defect 14: what a Go agent would compare with its own project is the checksum of that, not of the mirror', async () => {
   const { hub, cluster, settled, principal } = start();
   const spec = { sourceRepos: ['*'], destinations: [{ server: 'https://kubernetes.default.svc', namespace: '*' }] };
   cluster.put(project('team', spec));

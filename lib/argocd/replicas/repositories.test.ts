@@ -117,7 +117,7 @@ test('the untouched default project gives no credentials away', async () => {
   expect(managed.writes).toEqual([]);
 });
 
-test('a repository follows its project: named later, made later, turned away, gone, and back', async () => {
+test('defect 27: a repository follows its project: named later, made later, turned away, gone, and back', async () => {
   const { hub, projects, managed, settled } = start();
   const isThere = async () => {
     await settled();
@@ -141,7 +141,7 @@ test('a repository follows its project: named later, made later, turned away, go
   expect(await isThere()).toBe(false);
 });
 
-test('a repository that changes from one project of the agent to another stays all the time', async () => {
+test('defect 27: a repository that changes from one project of the agent to another stays all the time', async () => {
   const { hub, projects, managed, settled } = start();
   projects.put(project('other'));
   hub.put(repository('git'));
@@ -164,7 +164,7 @@ test('only Secrets that a label selector selects take part', async () => {
   expect(managed.objects.size).toBe(0);
 });
 
-test('owners and finalizers stay on the hub', async () => {
+test('defect 52: owners and finalizers stay on the hub', async () => {
   const { hub, managed, settled, sent } = start();
   const { labels } = repository('git').metadata;
   const ownerReferences = [{ apiVersion: 'v1', kind: 'ExternalSecret', name: 'git', uid: 'x' }];
@@ -211,7 +211,7 @@ test('a Secret that is there for something else is never touched, whatever the h
   ]);
 });
 
-test('a repository that is there is taken over when it may be, as soon as it may', async () => {
+test('defect 43: a repository that is there is taken over when it may be, as soon as it may', async () => {
   for (const adoptionPolicy of ['always', 'never'] as const) {
     const managed = new Memory<Secret>();
     managed.put({ ...repository('git'), data: { url: base64('https://mine') } });
@@ -225,7 +225,7 @@ test('a repository that is there is taken over when it may be, as soon as it may
   }
 });
 
-test('what the hub took away while nobody was connected is gone after any restart', async () => {
+test('defect 12: what the hub took away while nobody was connected is gone after any restart', async () => {
   const first = start();
   first.hub.put(repository('deleted'));
   first.hub.put(repository('turned-away', 'other'));
@@ -246,7 +246,7 @@ test('what the hub took away while nobody was connected is gone after any restar
   ).toEqual(['repository delete deleted', 'repository delete turned-away']);
 });
 
-test('one that was deleted and made again meanwhile is changed in place', async () => {
+test('defect 11: defect 53: one that was deleted and made again meanwhile is changed in place', async () => {
   const first = start();
   first.hub.put(repository('git'));
   await first.settled();
@@ -261,7 +261,7 @@ test('one that was deleted and made again meanwhile is changed in place', async 
   });
 });
 
-test('an API server that does not answer takes nothing away', async () => {
+test('defect 27: an API server that does not answer takes nothing away', async () => {
   const { hub, projects, managed, settled } = start();
   hub.put(repository('git'));
   await settled();

@@ -23,7 +23,7 @@ function watch(current: () => Material | 'plaintext', own: Material | 'plaintext
   return { calls, watched };
 }
 
-test('a renewed certificate is taken up near the end of the one in use, not before', () => {
+test('ocm defect M8: ocm defect M16: a renewed certificate is taken up near the end of the one in use, not before', () => {
   vi.setSystemTime(lastTenth - 10 * 60_000);
   let current = used;
   const { calls, watched } = watch(() => current);

@@ -32,7 +32,7 @@ const golden = {
 };
 
 describe('golden messages', () => {
-  test('an acknowledgement by an agent', () => {
+  test('defect 54: an acknowledgement by an agent', () => {
     const created = objectEvent(
       targets.application,
       eventTypes.create,

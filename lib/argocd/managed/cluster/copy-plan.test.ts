@@ -154,7 +154,7 @@ test('a copy whose source is gone is not held by finalizers that nobody removes 
   expect(planDeletion('hub-1', leaving)).toMatchObject({ action: 'update', patch });
 });
 
-test('a deletion is of one incarnation', () => {
+test('defect 3: a deletion is of one incarnation', () => {
   expect(planDeletion('hub-1', copy())).toEqual({ action: 'delete', uid: 'local-1', propagation: 'Background' });
   expect(planDeletion('hub-0', copy())).toEqual({ action: 'none' });
   expect(planDeletion('', copy({ annotations: {} }))).toEqual({ action: 'none' });
