@@ -5,6 +5,7 @@ import { annotations } from '../names.ts';
 import type { Copy } from '../peer/kind-sync.ts';
 import type { RequestUpdate } from '../peer/messages.ts';
 import { Warnings } from '../peer/warnings.ts';
+import { ConflictBackoff } from '../writing/conflict-backoff.ts';
 import { Troubles } from '../writing/failures.ts';
 import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
@@ -53,18 +54,26 @@ export class CopyKeeper<T extends ReplicaObject> {
   readonly #options: CopyKeeperOptions<T>;
   readonly #wanted = new Map<string, Wanted<T>>();
   readonly #troubles: Troubles;
+  readonly #conflicts: ConflictBackoff;
   readonly #warnings: Warnings;
 
   constructor(options: CopyKeeperOptions<T>) {
     this.#options = options;
-    const { log, clock, random } = options;
+    const { kind, peer, log, clock, random } = options;
     this.#warnings = new Warnings(log, clock);
     this.#troubles = new Troubles({ clock, random });
+    this.#conflicts = new ConflictBackoff({
+      noun: kind.noun,
+      logFields: ({ name }) => ({ ...peer, [kind.field]: name }),
+      clock,
+      random,
+      log,
+    });
   }
 
-  /** Objects that cannot be had. */
+  /** Objects that cannot be had, or that somebody keeps changing. */
   get troubles(): number {
-    return this.#troubles.size;
+    return this.#troubles.size + this.#conflicts.active;
   }
 
   /** Takes what is there for what is wanted, until the source says something else: it is protected meanwhile. */
@@ -120,10 +129,12 @@ export class CopyKeeper<T extends ReplicaObject> {
     };
   }
 
-  /** Whether a copy is not what it was when it was last what is wanted. */
-  isAstray(name: string, now: T | undefined): boolean {
+  /** The object of this name changed here. If it is a copy that somebody else changed, it is put back in time. */
+  localChange(name: string, now: T | undefined): void {
     const wanted = this.#wanted.get(name);
-    return wanted !== undefined && (now === undefined || this.#state(now) !== wanted.settled);
+    if (wanted !== undefined && (now === undefined || this.#state(now) !== wanted.settled)) {
+      this.#conflicts.whenDue(this.refOf(name), () => this.#options.look(name));
+    }
   }
 
   /** The source wants this. False when it cannot be had here. */
@@ -145,8 +156,20 @@ export class CopyKeeper<T extends ReplicaObject> {
     }
   }
 
-  /** The one place that makes a copy what the source wants. */
-  async bringInStep(name: string, signal: AbortSignal): Promise<'done' | 'retry'> {
+  /**
+   * The one place that makes a copy what the source wants.
+   * @param putsBack the source did not change: what has to be written was somebody else's change
+   */
+  async bringInStep(name: string, putsBack: boolean, signal: AbortSignal): Promise<'done' | 'retry'> {
+    const written = { count: 0 };
+    const outcome = await this.#write(name, written, signal);
+    if (putsBack && written.count > 0 && outcome === 'done') {
+      this.#conflicts.recordPutBack(this.refOf(name));
+    }
+    return outcome;
+  }
+
+  async #write(name: string, written: { count: number }, signal: AbortSignal): Promise<'done' | 'retry'> {
     const { store, view, kind, rules, log, peer } = this.#options;
     const ref = this.refOf(name);
     let result: string | undefined;
@@ -167,9 +190,11 @@ export class CopyKeeper<T extends ReplicaObject> {
           view.learn(
             await store.create(newCopy(kind, wanted.object, ref, { ...wanted.marks, ...rules.stamp?.() }), signal),
           );
+          written.count++;
           log.info({ ...peer, [kind.field]: name }, `${kind.noun} created`);
         } else if (plan !== undefined) {
           view.learn(await store.patch(ref, plan, signal));
+          written.count++;
           log.info({ ...peer, [kind.field]: name }, `${kind.noun} updated`);
         }
         const now = view.get(ref);
@@ -219,6 +244,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     if (wanted === undefined || wanted.sourceUid === sourceUid) {
       this.#wanted.delete(name);
       this.#troubles.solved(name);
+      this.#conflicts.forget(ref);
     }
     for (let step = 0; step < maxSteps; step++) {
       const local = view.get(ref);
@@ -302,6 +328,7 @@ export class CopyKeeper<T extends ReplicaObject> {
   /** Stops all timers. */
   close(): void {
     this.#troubles.close();
+    this.#conflicts.close();
   }
 
   /** Something stands in the way that only time or people mend. */

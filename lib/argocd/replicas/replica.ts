@@ -110,9 +110,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
 
   /** The owner's view changed. */
   localChange({ name }: ObjectRef, { now }: StoreChange<T>): void {
-    if (this.#keeper.isAstray(name, now)) {
-      this.look(name);
-    }
+    this.#keeper.localChange(name, now);
   }
 
   /** Something may be out of step. `doubtful`: the cache may be wrong about it. */
@@ -159,7 +157,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
       if (work.doubtful) {
         await this.#keeper.read(work.name, signal);
       }
-      return this.#keeper.bringInStep(work.name, signal);
+      return this.#keeper.bringInStep(work.name, true, signal);
     }
     const { name, message, connection } = work;
     if (connection !== this.#connections) {
@@ -169,7 +167,9 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     if (message.type === 'delete') {
       return this.#keeper.remove(name, message.object.metadata.uid ?? '', signal);
     }
-    return this.#keeper.want(name, message.object as unknown as T) ? this.#keeper.bringInStep(name, signal) : 'done';
+    return this.#keeper.want(name, message.object as unknown as T)
+      ? this.#keeper.bringInStep(name, false, signal)
+      : 'done';
   }
 }
 

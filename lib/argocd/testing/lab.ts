@@ -1,5 +1,5 @@
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
-import { Cluster, type Collection, VirtualTime } from '../../sync/testing.ts';
+import { Cluster, type Collection, type Kinds, VirtualTime } from '../../sync/testing.ts';
 import {
   AgentParts,
   AgentSync,
@@ -17,22 +17,25 @@ import { joinParts, nameOf, type Talk } from './join.ts';
 /** When everything in a laboratory happens, so that condition times can be foretold. */
 export const today = new Date('2026-01-02T03:04:05Z');
 
-/** A cluster's Applications: a store without delay whose calls can be made to fail, and whose objects nobody may change. */
-export class LabCluster implements Store<Application> {
-  readonly objects: Collection<Application>;
+/**
+ * A cluster's objects of one kind, Applications unless another one is named: a store without delay whose calls can be made
+ * to fail, and whose objects nobody may change.
+ */
+export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<Kinds[K]> {
+  readonly objects: Collection<Kinds[K]>;
   /** Called before every call of the store; throws what the call is to fail with. */
   intercept: (call: 'read' | 'create' | 'patch' | 'delete', ref: ObjectRef) => void = () => undefined;
   /** Writes through the store. */
   writes = 0;
-  readonly #listeners = new Set<(change: StoreChange<Application>) => void>();
+  readonly #listeners = new Set<(change: StoreChange<Kinds[K]>) => void>();
   /** Objects that the cache does not show, as those that a label selector leaves out. */
-  isHidden: (object: Application) => boolean = () => false;
+  isHidden: (object: Kinds[K]) => boolean = () => false;
 
   /** How late the cache hears of a change. */
   lagMs = 0;
 
-  constructor(name: string, time: VirtualTime) {
-    this.objects = new Cluster(name, time).of('Application');
+  constructor(name: string, time: VirtualTime, kind: K = 'Application' as K) {
+    this.objects = new Cluster(name, time).of(kind);
     this.objects.watch(({ old, now }) => {
       const before = old === undefined || this.isHidden(old) ? undefined : old;
       const after = now === undefined || this.isHidden(now) ? undefined : now;
@@ -51,13 +54,13 @@ export class LabCluster implements Store<Application> {
     });
   }
 
-  #tell(change: StoreChange<Application>): void {
+  #tell(change: StoreChange<Kinds[K]>): void {
     for (const listener of this.#listeners) {
       listener(change);
     }
   }
 
-  subscribe(listener: (change: StoreChange<Application>) => void): () => void {
+  subscribe(listener: (change: StoreChange<Kinds[K]>) => void): () => void {
     this.#listeners.add(listener);
     for (const now of this.objects.list()) {
       if (!this.isHidden(now)) {
@@ -67,18 +70,18 @@ export class LabCluster implements Store<Application> {
     return () => this.#listeners.delete(listener);
   }
 
-  async read(ref: ObjectRef): Promise<Application | undefined> {
+  async read(ref: ObjectRef): Promise<Kinds[K] | undefined> {
     this.intercept('read', ref);
     return frozen(this.objects.get(ref));
   }
 
-  async create(object: Application): Promise<Application> {
+  async create(object: Kinds[K]): Promise<Kinds[K]> {
     this.intercept('create', { namespace: object.metadata.namespace ?? '', name: object.metadata.name });
     this.writes++;
     return frozen(this.objects.create(object));
   }
 
-  async patch(ref: ObjectRef, patch: Readonly<Record<string, unknown>>): Promise<Application> {
+  async patch(ref: ObjectRef, patch: Readonly<Record<string, unknown>>): Promise<Kinds[K]> {
     this.intercept('patch', ref);
     this.writes++;
     return frozen(this.objects.patch(ref, patch));

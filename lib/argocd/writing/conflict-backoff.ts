@@ -1,25 +1,27 @@
 import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../sync/index.ts';
-import { displayName, type SyncLog } from '../log.ts';
+import type { SyncLog } from '../log.ts';
 import { placeOf } from '../place.ts';
 
-/** How {@link Fights} work. */
-export interface FightsOptions {
+/** How a {@link ConflictBackoff} works. */
+export interface ConflictBackoffOptions {
+  /** How texts name an object of this kind. */
+  readonly noun: string;
+  /** The fields by which log lines name an object. */
+  readonly logFields: (ref: ObjectRef) => object;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: SyncLog;
-  /** A fight about this one began or ended. */
-  readonly changed: (ref: ObjectRef) => void;
+  /** Called when a conflict about an object begins or ends. */
+  readonly changed?: (ref: ObjectRef) => void;
 }
 
-/** After so many changes in a row that were put back, somebody else wants it otherwise for good: people tire sooner. */
+/** After this many changes in a row that were put back, a program keeps writing the object: people give up sooner. */
 const unsuspicious = 10;
-/** Whoever fights changes what was put back at once; what is left alone for so long is settled. */
+/** A conflict is over when the object stays as it was put back for this long. */
 const calmMs = 10_000;
-const foughtAbout =
-  'somebody changes or deletes this Application again and again; it is put back, but ever more rarely';
 const retreat: Backoff = { baseMs: 1_000, factor: 2, capMs: 60_000, jitter: 0.5 };
 
-interface Fight {
+interface Conflict {
   putBack: number;
   lastAt: number;
   waiting: (() => void) | undefined;
@@ -27,82 +29,85 @@ interface Fight {
 }
 
 /**
- * Keeps the agent and somebody else who writes the same objects from outdoing each other as fast as the API server lets
- * them: what is changed again and again is put back ever more rarely, and said to be fought about. It ends when nothing
- * was to put back for a while.
+ * Keeps this program and somebody else who writes the same objects from overwriting each other as fast as the API server
+ * allows. An object that is changed again and again is put back ever more rarely, and a warning names the conflict. It ends
+ * when the object stays as it was put back for ten seconds.
  */
-export class Fights {
-  readonly #options: FightsOptions;
-  readonly #fights = new Map<string, Fight>();
+export class ConflictBackoff {
+  readonly #options: ConflictBackoffOptions;
+  readonly #conflicts = new Map<string, Conflict>();
+  readonly #warning: string;
   #isClosed = false;
 
-  constructor(options: FightsOptions) {
+  constructor(options: ConflictBackoffOptions) {
     this.#options = options;
+    this.#warning = `somebody changes or deletes this ${options.noun} again and again; it is put back, but ever more rarely`;
   }
 
-  /** Places that are fought about. */
+  /** Objects that somebody keeps changing. */
   get active(): number {
     let count = 0;
-    for (const { putBack } of this.#fights.values()) {
+    for (const { putBack } of this.#conflicts.values()) {
       count += putBack > unsuspicious ? 1 : 0;
     }
     return count;
   }
 
-  /** That somebody changes this one as fast as it is put back, in words; undefined when nobody does. */
-  about(ref: ObjectRef): string | undefined {
-    return (this.#fights.get(placeOf(ref))?.putBack ?? 0) > unsuspicious ? foughtAbout : undefined;
+  /** The warning about this object; undefined when nobody keeps changing it. */
+  warningOf(ref: ObjectRef): string | undefined {
+    return (this.#conflicts.get(placeOf(ref))?.putBack ?? 0) > unsuspicious ? this.#warning : undefined;
   }
 
-  /** Calls `putBack`, which makes a place right, when it is time: at once, unless it has been necessary too often. */
+  /** Calls `putBack`, which restores an object, when it is time: at once, unless that was necessary too often. */
   whenDue(ref: ObjectRef, putBack: () => void): void {
     const { clock, random } = this.#options;
-    const fight = this.#fights.get(placeOf(ref));
-    if (fight === undefined || fight.putBack <= unsuspicious) {
+    const conflict = this.#conflicts.get(placeOf(ref));
+    if (conflict === undefined || conflict.putBack <= unsuspicious) {
       putBack();
       return;
     }
-    fight.endsAt?.();
-    const due = fight.lastAt + backoffDelay(retreat, fight.putBack - unsuspicious, random());
-    fight.waiting?.();
-    fight.waiting = clock.after(Math.max(0, due - clock.now()), () => {
-      fight.waiting = undefined;
-      // Somebody else may have put it right meanwhile: then this is all that ends the fight.
-      fight.endsAt = clock.after(calmMs, () => this.forget(ref));
+    conflict.endsAt?.();
+    const due = conflict.lastAt + backoffDelay(retreat, conflict.putBack - unsuspicious, random());
+    conflict.waiting?.();
+    conflict.waiting = clock.after(Math.max(0, due - clock.now()), () => {
+      conflict.waiting = undefined;
+      // Somebody else may have restored the object meanwhile: then only this timer ends the conflict.
+      conflict.endsAt = clock.after(calmMs, () => this.forget(ref));
       putBack();
     });
   }
 
-  /** Somebody's change of a place was put back. */
-  putBack(ref: ObjectRef): void {
+  /** Records that somebody's change of an object was put back. */
+  recordPutBack(ref: ObjectRef): void {
     if (this.#isClosed) {
       return;
     }
-    const { clock } = this.#options;
+    const { clock, log, logFields, changed } = this.#options;
     const place = placeOf(ref);
-    const fight = this.#fights.get(place) ?? { putBack: 0, lastAt: 0, waiting: undefined, endsAt: undefined };
-    fight.putBack++;
-    fight.lastAt = clock.now();
-    fight.endsAt?.();
-    fight.endsAt = clock.after(calmMs, () => this.forget(ref));
-    this.#fights.set(place, fight);
-    if (fight.putBack === unsuspicious + 1) {
-      this.#options.log.warn({ application: displayName(ref) }, foughtAbout);
-      this.#options.changed(ref);
+    const conflict = this.#conflicts.get(place) ?? { putBack: 0, lastAt: 0, waiting: undefined, endsAt: undefined };
+    conflict.putBack++;
+    conflict.lastAt = clock.now();
+    conflict.endsAt?.();
+    conflict.endsAt = clock.after(calmMs, () => this.forget(ref));
+    this.#conflicts.set(place, conflict);
+    if (conflict.putBack === unsuspicious + 1) {
+      log.warn(logFields(ref), this.#warning);
+      changed?.(ref);
     }
   }
 
-  /** Nothing is wanted of this place any more, or it is calm. */
+  /** Ends the conflict about an object: nothing is desired of it any more, or nobody changes it any more. */
   forget(ref: ObjectRef): void {
     const place = placeOf(ref);
-    const fight = this.#fights.get(place);
-    if (fight !== undefined) {
-      fight.waiting?.();
-      fight.endsAt?.();
-      this.#fights.delete(place);
-      if (fight.putBack > unsuspicious) {
-        this.#options.log.info({ application: displayName(ref) }, 'the Application is left as it was put back');
-        this.#options.changed(ref);
+    const conflict = this.#conflicts.get(place);
+    if (conflict !== undefined) {
+      conflict.waiting?.();
+      conflict.endsAt?.();
+      this.#conflicts.delete(place);
+      if (conflict.putBack > unsuspicious) {
+        const { log, logFields, noun, changed } = this.#options;
+        log.info(logFields(ref), `the ${noun} is left as it was put back`);
+        changed?.(ref);
       }
     }
   }
@@ -110,10 +115,10 @@ export class Fights {
   /** Stops all timers. */
   close(): void {
     this.#isClosed = true;
-    for (const { waiting, endsAt } of this.#fights.values()) {
+    for (const { waiting, endsAt } of this.#conflicts.values()) {
       waiting?.();
       endsAt?.();
     }
-    this.#fights.clear();
+    this.#conflicts.clear();
   }
 }

@@ -3,7 +3,7 @@ import type { Application } from '../../application.ts';
 import { displayName, type SyncLog } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { isSkipped } from '../../routing.ts';
-import { Fights } from '../../writing/conflict-backoff.ts';
+import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
 import type { CopyWriter } from '../../writing/copy-writer.ts';
 import { Troubles } from '../../writing/failures.ts';
 import { isMarked, type MirrorPlace, mirroredUid } from '../mirror.ts';
@@ -66,19 +66,25 @@ export class MirrorKeeper {
   readonly #options: MirrorKeeperOptions;
   readonly #wanted = new Map<string, Wanted>();
   readonly #troubles: Troubles;
-  readonly #fights: Fights;
+  readonly #conflicts: ConflictBackoff;
   #cluster: string | undefined;
 
   constructor(options: MirrorKeeperOptions) {
     this.#options = options;
     const { clock, random, log } = options;
-    this.#fights = new Fights({ clock, random, log, changed: () => undefined });
+    this.#conflicts = new ConflictBackoff({
+      noun: 'Application',
+      logFields: (ref) => ({ application: displayName(ref) }),
+      clock,
+      random,
+      log,
+    });
     this.#troubles = new Troubles({ clock, random });
   }
 
   /** Mirrors that cannot be written, or that somebody fights over. */
   get troubled(): number {
-    return this.#troubles.size + this.#fights.active;
+    return this.#troubles.size + this.#conflicts.active;
   }
 
   /** Applications that the agent has, as far as it said. */
@@ -108,7 +114,7 @@ export class MirrorKeeper {
   /** Stops all timers. */
   close(): void {
     this.#troubles.close();
-    this.#fights.close();
+    this.#conflicts.close();
   }
 
   /** Does what the agent says. */
@@ -152,7 +158,7 @@ export class MirrorKeeper {
         this.#options.look(name);
       }
     } else if (now === undefined || this.#troubles.has(name) || (place !== undefined && isAstray(now, wanted, place))) {
-      this.#fights.whenDue(this.#ref(name), () => this.#options.look(name));
+      this.#conflicts.whenDue(this.#ref(name), () => this.#options.look(name));
     }
   }
 
@@ -219,7 +225,7 @@ export class MirrorKeeper {
       const result = await writer.run(this.#ref(name), plan, signal);
       this.#options.requests.follow(name, this.mirror(name));
       if (writes && report === undefined) {
-        this.#fights.putBack(this.#ref(name));
+        this.#conflicts.recordPutBack(this.#ref(name));
       }
       switch (result.is) {
         case 'done':
@@ -287,7 +293,7 @@ export class MirrorKeeper {
       return;
     }
     if (now === undefined || isAstray(now, wanted, place)) {
-      this.#fights.whenDue(this.#ref(name), () => this.#options.look(name));
+      this.#conflicts.whenDue(this.#ref(name), () => this.#options.look(name));
     }
   }
 
@@ -312,7 +318,7 @@ export class MirrorKeeper {
     if (wanted?.sourceUid === sourceUid) {
       this.#wanted.delete(name);
       this.#troubles.solved(name);
-      this.#fights.forget(this.#ref(name));
+      this.#conflicts.forget(this.#ref(name));
     }
     return this.#settleUnknown(name, signal);
   }

@@ -19,7 +19,7 @@ import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../pe
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import { triggersOf } from '../../triggers.ts';
-import { Fights } from '../../writing/conflict-backoff.ts';
+import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
 import { CopyWriter } from '../../writing/copy-writer.ts';
 import { Troubles } from '../../writing/failures.ts';
 import type { Plan } from '../../writing/plan.ts';
@@ -77,7 +77,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #troubles: Troubles;
   /** Copies that go with their source, by place: the principal is told when they are gone, whatever becomes of their marks. */
   readonly #leavers = new Map<string, { readonly uid: string | undefined; readonly source: string }>();
-  readonly #fights: Fights;
+  readonly #conflicts: ConflictBackoff;
   readonly #nudges: Nudges;
   readonly #reporter: Reporter;
   readonly #writer: CopyWriter;
@@ -104,7 +104,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       territory: this.#territory,
       remarksOn: (ref) => ({
         problem: this.#troubles.of(placeOf(ref)),
-        warning: this.#fights.about(ref),
+        warning: this.#conflicts.warningOf(ref),
         ownRefresh: this.#wanted.get(placeOf(ref))?.ownRefresh === true,
       }),
       log: this.#log,
@@ -116,7 +116,9 @@ export class AgentSync implements AgentKind<MirrorPart> {
       resend: options.resend,
     });
     this.#troubles = new Troubles({ clock: this.#clock, random: this.#random });
-    this.#fights = new Fights({
+    this.#conflicts = new ConflictBackoff({
+      noun: 'Application',
+      logFields: (ref) => ({ application: displayName(ref) }),
       clock: this.#clock,
       random: this.#random,
       log: this.#log,
@@ -182,7 +184,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   /** Stops all timers. */
   close(): void {
     this.#reporter.close();
-    this.#fights.close();
+    this.#conflicts.close();
     this.#nudges.close();
     this.#troubles.close();
     this.#operations.close();
@@ -249,7 +251,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       pending: this.#reporter.pending,
       inFlight: this.#reporter.inFlight,
       queued: (this.#inbox?.queued ?? 0) + this.#operations.size,
-      retrying: (this.#inbox?.retrying ?? 0) + this.#troubles.size + this.#fights.active,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#troubles.size + this.#conflicts.active,
     };
   }
 
@@ -334,7 +336,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     };
     const result = await this.#writer.run(ref, plan, signal);
     if (putsBack && wrote && result.is === 'done') {
-      this.#fights.putBack(ref);
+      this.#conflicts.recordPutBack(ref);
     }
     switch (result.is) {
       case 'done':
@@ -345,7 +347,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         this.#wanted.delete(place);
         this.#operations.forget(ref, result.sourceUid);
         this.#solved(ref);
-        this.#fights.forget(ref);
+        this.#conflicts.forget(ref);
         this.#reporter.gone(ref, result.sourceUid);
         return 'done';
       case 'stopped':
@@ -367,7 +369,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     const now = this.#view.get(ref);
     // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
     if (copy !== undefined && now !== copy && (now === undefined || isAstray(now, wanted))) {
-      this.#fights.whenDue(ref, () => this.#look(ref, undefined));
+      this.#conflicts.whenDue(ref, () => this.#look(ref, undefined));
     }
   }
 
@@ -390,7 +392,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     if (last !== undefined) {
       this.#wanted.delete(place);
       this.#solved(ref);
-      this.#fights.forget(ref);
+      this.#conflicts.forget(ref);
     }
     return outcome;
   }
@@ -432,7 +434,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       }
     }
     if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {
-      this.#fights.whenDue(ref, () => this.#look(ref, now === undefined ? old : undefined));
+      this.#conflicts.whenDue(ref, () => this.#look(ref, now === undefined ? old : undefined));
     }
   }
 
