@@ -1,7 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
 const everywhere = ['bin', 'controller', 'principal', 'agent', 'cli', 'lib', 'proto', 'e2e', 'bench', 'charts'];
-const setupFiles = ['vitest.setup.ts'];
 const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
 
 /**
@@ -15,11 +14,10 @@ export default defineConfig({
         test: {
           name: 'unit',
           sequence: { groupOrder: 0 },
-          setupFiles,
           include: files('test'),
           exclude: [...files('it.test'), ...files('e2e.test')],
-          // Of a test that takes a second: other suites and other programs may have most of the machine.
-          testTimeout: 120_000,
+          // Of a test that takes a second: others may have most of the machine. Longer than until() waits: it says for what.
+          testTimeout: 150_000,
           hookTimeout: 120_000,
         },
       },
@@ -27,7 +25,6 @@ export default defineConfig({
         test: {
           name: 'integration',
           sequence: { groupOrder: 1 },
-          setupFiles,
           include: files('it.test'),
           testTimeout: 180_000,
           hookTimeout: 300_000,
@@ -38,7 +35,6 @@ export default defineConfig({
         test: {
           name: 'e2e',
           sequence: { groupOrder: 2 },
-          setupFiles,
           include: files('e2e.test'),
           // Longer than the longest waits in a test: those say what was not as expected.
           testTimeout: 900_000,

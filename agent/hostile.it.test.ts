@@ -14,10 +14,10 @@ import {
   Program,
   put,
   startHub,
-  until,
 } from '../e2e/pair/index.ts';
 import { Random } from '../e2e/random/index.ts';
 import { TokenAuthority } from '../lib/auth/index.ts';
+import { until } from '../lib/base/testing.ts';
 import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { issueCertificate } from '../lib/pki/index.ts';
 import {
@@ -139,7 +139,7 @@ async function sendAll(events: readonly WireEvent[]): Promise<void> {
       'the agent has acknowledged everything',
       async () => {
         send();
-        return some.every(({ eventId }) => acknowledged.has(eventId)) || undefined;
+        return some.every(({ eventId }) => acknowledged.has(eventId));
       },
       { details },
     );

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, test } from 'vitest';
-import { application, applications, namespace, type Pair, startPair, until } from '../e2e/pair/index.ts';
+import { application, applications, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
+import { until } from '../lib/base/testing.ts';
 import { namespaces } from '../lib/kube/index.ts';
 
 // What a label does to a watch with a selector only a real API server can tell.
@@ -41,7 +42,7 @@ async function deployed(name: string, finalizers: string[] = []): Promise<void> 
 test('a label on the hub takes an Application out of synchronisation, and its going brings it back', async () => {
   await deployed('out');
   await editHub('out', { metadata: { labels: { [ignored]: 'true' } } });
-  await until('the copy is gone', async () => (await onManaged('out')) === undefined || undefined, logs());
+  await until('the copy is gone', async () => (await onManaged('out')) === undefined, logs());
   await pair.principal.says(/its copy is deleted, what it deployed there stays/);
   await editHub('out', { metadata: { labels: { [ignored]: null } } });
   await until('the copy is back', () => onManaged('out'), logs());
@@ -52,7 +53,7 @@ test('a label on the copy leaves it alone, which the hub shows, until the label 
   await editManaged('alone', { metadata: { labels: { [ignored]: 'true' } } });
   await until(
     'the hub shows it',
-    async () => (await conditions('alone')).includes('takes no part in synchronisation') || undefined,
+    async () => (await conditions('alone')).includes('takes no part in synchronisation'),
     logs(),
   );
   await editManaged('alone', { spec: { project: 'mine' } });
@@ -62,12 +63,12 @@ test('a label on the copy leaves it alone, which the hub shows, until the label 
     'it is in step again',
     async () => {
       const spec = (await onManaged('alone'))?.spec;
-      return (spec?.project === 'default' && (spec.source as { path?: string }).path === 'late') || undefined;
+      return spec?.project === 'default' && (spec.source as { path?: string }).path === 'late';
     },
     logs(),
   );
   await editManaged('alone', { status: { health: { status: 'Healthy' } } });
-  await until('the hub shows nothing any more', async () => (await conditions('alone')) === '' || undefined, logs());
+  await until('the hub shows nothing any more', async () => (await conditions('alone')) === '', logs());
 });
 
 test('a deletion that waits for an agent that is away says so, and is released', async () => {
@@ -80,19 +81,19 @@ test('a deletion that waits for an agent that is away says so, and is released',
   for (const name of ['kept', 'released']) {
     await until(
       `${name} says what it waits for`,
-      async () => (await conditions(name)).includes(`AgentWarning: waiting for agent ${pair.name}`) || undefined,
+      async () => (await conditions(name)).includes(`AgentWarning: waiting for agent ${pair.name}`),
       logs(),
     );
   }
   await editHub('released', { metadata: { annotations: { 'argocd-agent.argoproj-labs.io/release': 'true' } } });
-  await until('it is gone', async () => (await onHub('released')) === undefined || undefined, logs());
+  await until('it is gone', async () => (await onHub('released')) === undefined, logs());
   pair.agent.start();
   for (const name of ['kept', 'released']) {
     await until(`the agent deletes ${name}`, async () => (await onManaged(name))?.metadata.deletionTimestamp, logs());
     // There is no Argo CD that would do it.
     await editManaged(name, { metadata: { finalizers: null } });
   }
-  await until('it is gone', async () => (await onHub('kept')) === undefined || undefined, logs());
+  await until('it is gone', async () => (await onHub('kept')) === undefined, logs());
 });
 
 test('a deletion that nobody gets on with is brought to the notice of Argo CD', async () => {
@@ -104,5 +105,5 @@ test('a deletion that nobody gets on with is brought to the notice of Argo CD', 
     logs(),
   );
   await editManaged('stuck', { metadata: { finalizers: null } });
-  await until('it is gone', async () => (await onHub('stuck')) === undefined || undefined, logs());
+  await until('it is gone', async () => (await onHub('stuck')) === undefined, logs());
 });

@@ -7,8 +7,8 @@ import {
   namespace,
   type Pair,
   startPair,
-  until,
 } from '../e2e/pair/index.ts';
+import { until } from '../lib/base/testing.ts';
 import { isNotFound, namespaces } from '../lib/kube/index.ts';
 
 let pair: Pair;
@@ -46,31 +46,23 @@ describe('an Application of the hub', () => {
     await pair.hub.client.mergePatch(applications, { name: 'life', namespace: pair.name }, { spec: edited });
     await until(
       'the edit is on the managed cluster',
-      async () => ((await onManaged('life'))?.spec.source as { path?: string })?.path === 'x' || undefined,
+      async () => ((await onManaged('life'))?.spec.source as { path?: string })?.path === 'x',
       logs(),
     );
 
     const status = { sync: { status: 'Synced', revision: 'abc' }, health: { status: 'Healthy' } };
     await pair.managed.client.mergePatch(applications, { name: 'life', namespace }, { status });
-    await until(
-      'the status is on the hub',
-      async () => (await onHub('life'))?.status?.sync !== undefined || undefined,
-      logs(),
-    );
+    await until('the status is on the hub', async () => (await onHub('life'))?.status?.sync !== undefined, logs());
     expect((await onHub('life'))?.status).toMatchObject(status);
 
     await pair.hub.client.delete(applications, { name: 'life', namespace: pair.name });
-    await until('it is gone', async () => (await onManaged('life')) === undefined || undefined, logs());
+    await until('it is gone', async () => (await onManaged('life')) === undefined, logs());
   });
 
   test('an edit of its copy is reverted, and a deleted copy comes back', async () => {
     const { spec } = await deployed('guarded');
     await pair.managed.client.mergePatch(applications, { name: 'guarded', namespace }, { spec: { project: 'mine' } });
-    await until(
-      'the edit is reverted',
-      async () => (await onManaged('guarded'))?.spec.project === 'default' || undefined,
-      logs(),
-    );
+    await until('the edit is reverted', async () => (await onManaged('guarded'))?.spec.project === 'default', logs());
     const before = await onManaged('guarded');
     await pair.managed.client.delete(applications, { name: 'guarded', namespace });
     const back = await until(
@@ -172,7 +164,7 @@ describe('an Application of the hub', () => {
       'the error is gone',
       async () => {
         const status = (await onHub('refused'))?.status as { health?: { status?: string }; conditions?: unknown[] };
-        return (status?.health?.status === 'Healthy' && (status.conditions ?? []).length === 0) || undefined;
+        return status?.health?.status === 'Healthy' && (status.conditions ?? []).length === 0;
       },
       logs(),
     );
@@ -203,7 +195,7 @@ test('AppProjects that name the agent reach it, rewritten for the cluster itself
   await pair.hub.client.delete(appProjects, { name: 'team', namespace });
   await until(
     'the project is gone',
-    async () => (await pair.managed.client.get(appProjects, { name: 'team', namespace })) === undefined || undefined,
+    async () => (await pair.managed.client.get(appProjects, { name: 'team', namespace })) === undefined,
     logs(),
   );
 });
@@ -231,12 +223,12 @@ describe('after a kill', () => {
           onManaged(`kept-${which}`),
           onHub(`kept-${which}`),
         ]);
-        const done =
+        return (
           late !== undefined &&
           removed === undefined &&
           kept?.spec.project === 'changed' &&
-          (hub?.status?.health as { status?: string })?.status === 'Progressing';
-        return done || undefined;
+          (hub?.status?.health as { status?: string })?.status === 'Progressing'
+        );
       },
       logs(),
     );
@@ -253,7 +245,7 @@ describe('after a kill', () => {
     );
     await until(
       'the edit arrives',
-      async () => (await onManaged(`outage-${which}`))?.spec.project === 'edited' || undefined,
+      async () => (await onManaged(`outage-${which}`))?.spec.project === 'edited',
       logs(),
     );
   });
@@ -261,9 +253,9 @@ describe('after a kill', () => {
 
 test('health says whether the agent is connected', async () => {
   const health = async () => (await fetch(`http://127.0.0.1:${pair.agentHealthPort}/healthz`)).status;
-  await until('it is well', async () => (await health()) === 200 || undefined, logs());
+  await until('it is well', async () => (await health()) === 200, logs());
   await pair.principal.stop('SIGKILL');
-  await until('it is unwell', async () => (await health()) === 503 || undefined, logs());
+  await until('it is unwell', async () => (await health()) === 503, logs());
   pair.principal.start();
-  await until('it is well again', async () => (await health()) === 200 || undefined, logs());
+  await until('it is well again', async () => (await health()) === 200, logs());
 });

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type AgentCluster, appProjects, namespace, type Pair, startPair, until } from '../e2e/pair/index.ts';
+import { type AgentCluster, appProjects, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
+import { until } from '../lib/base/testing.ts';
 import { type ConfigMap, configMaps, type Secret, secrets } from '../lib/kube/index.ts';
 
 // What goes one way, on real API servers and through the real programs: a managed agent `cluster1` and an autonomous one.
@@ -55,7 +56,7 @@ test('a repository follows its project to the managed cluster, is put back there
   });
   await until(
     'the change is put back',
-    async () => (await localRepository())?.data?.url === base64('https://example.com/x.git') || undefined,
+    async () => (await localRepository())?.data?.url === base64('https://example.com/x.git'),
     logs(),
   );
   await pair.managed.client.delete(secrets, repository);
@@ -66,7 +67,7 @@ test('a repository follows its project to the managed cluster, is put back there
     { name: 'team', namespace },
     { spec: { destinations: [{ name: 'another', namespace: '*' }] } },
   );
-  await until('it is taken away', async () => (await localRepository()) === undefined || undefined, logs());
+  await until('it is taken away', async () => (await localRepository()) === undefined, logs());
   const said = `${pair.principal.output}${pair.agent.output}`;
   expect(said).not.toContain(base64('not to be told'));
   expect(said).not.toContain('not to be told');
@@ -85,7 +86,7 @@ test('a repository that was removed on the hub while the agent was away is remov
   await pair.hub.client.delete(secrets, repository);
   pair.principal.start();
   pair.agent.start();
-  await until('it is removed', async () => (await localRepository()) === undefined || undefined, logs());
+  await until('it is removed', async () => (await localRepository()) === undefined, logs());
 });
 
 test('GPG keys reach the managed cluster and no other ConfigMap does', async () => {
@@ -96,7 +97,7 @@ test('GPG keys reach the managed cluster and no other ConfigMap does', async () 
   await until('they are others', async () => (await localKeys())?.data?.B, logs());
   expect((await localKeys())?.data).toEqual({ B: 'another key' });
   await pair.hub.client.delete(configMaps, gpgKeys);
-  await until('they are gone', async () => (await localKeys()) === undefined || undefined, logs());
+  await until('they are gone', async () => (await localKeys()) === undefined, logs());
 });
 
 test('a project of an autonomous agent is mirrored, protected, and never the hub’s own', async () => {
@@ -120,17 +121,13 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
     roles: [{ name: 'r', policies: ['p, proj:edge-tools:r, applications, get, edge-tools/edge/*, allow'] }],
   });
   await pair.hub.client.mergePatch(appProjects, { name: 'edge-tools', namespace }, { spec: { sourceRepos: ['mine'] } });
-  await until(
-    'the edit is put back',
-    async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec) || undefined,
-    logs(),
-  );
+  await until('the edit is put back', async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec), logs());
   await pair.hub.client.delete(appProjects, { name: 'edge-tools', namespace });
   await until(
     'the deletion is undone',
     async () => {
       const now = await mirror('tools');
-      return (now !== undefined && now.metadata.uid !== first.metadata.uid) || undefined;
+      return now !== undefined && now.metadata.uid !== first.metadata.uid;
     },
     logs(),
   );
@@ -153,17 +150,17 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   );
   await until(
     'the later edit is put back',
-    async () => isDeepStrictEqual((await mirror('tools'))?.spec, found) || undefined,
+    async () => isDeepStrictEqual((await mirror('tools'))?.spec, found),
     logs(),
   );
   edge.agent.start();
   await until(
     'the agent puts all right',
-    async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec) || undefined,
+    async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec),
     logs(),
   );
 
   await edge.cluster.client.mergePatch(appProjects, { name: 'tools', namespace }, { metadata: { finalizers: null } });
   await edge.cluster.client.delete(appProjects, { name: 'tools', namespace });
-  await until('the mirror goes with it', async () => (await mirror('tools')) === undefined || undefined, logs());
+  await until('the mirror goes with it', async () => (await mirror('tools')) === undefined, logs());
 });

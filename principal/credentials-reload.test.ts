@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:tls';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { until } from '../lib/base/testing.ts';
 import { createLogger, type KeyPair, Live, parseKeyPair, parseTrust } from '../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../lib/pki/index.ts';
 import type { ServerTls } from '../lib/wire/index.ts';
@@ -50,7 +51,7 @@ async function servesWith(
 ): Promise<void> {
   const stop = new AbortController();
   const running = run({ logger, signal: stop.signal });
-  await vi.waitFor(() => expect(served.at(-1)).toBe(newest));
+  await until(() => expect(served.at(-1)).toBe(newest));
   stop.abort();
   await running;
 }

@@ -9,8 +9,8 @@ import {
   type Pair,
   put,
   startPair,
-  until,
 } from '../e2e/pair/index.ts';
+import { until } from '../lib/base/testing.ts';
 import { namespaces, secrets } from '../lib/kube/index.ts';
 
 let pair: Pair;
@@ -82,7 +82,7 @@ test('reports about one Application are kept apart, and the last state arrives',
     'the last state is on the hub',
     async () => {
       const there = await hub.client.get(applications, { name: 'busy', namespace: pair.name });
-      return (there?.status?.health as { message?: string } | undefined)?.message === 'step 30' || undefined;
+      return (there?.status?.health as { message?: string } | undefined)?.message === 'step 30';
     },
     logs(),
   );

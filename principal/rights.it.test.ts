@@ -8,9 +8,9 @@ import {
   type Program,
   put,
   startPair,
-  until,
 } from '../e2e/pair/index.ts';
 import type { Cluster } from '../e2e/testbed/index.ts';
+import { until } from '../lib/base/testing.ts';
 import {
   clusterRoleBindings,
   clusterRoles,

@@ -1,4 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { type ClusterInfo, encodeClusterInfo } from '../../lib/redis/index.ts';
 import type { WireEvent } from '../../lib/wire/index.ts';
@@ -62,14 +63,14 @@ const payload = (applicationsCount: number) => ({
   resourcesCount: 10,
   serverVersion: '1.34',
 });
-const count = (sent: unknown[], length: number) => vi.waitUntil(() => sent.length === length, { interval: 1 });
+const count = (sent: unknown[], length: number) => until(() => sent.length === length);
 
 test('what could not be read once is read again, also when nobody says that it has changed', async () => {
   const { statistics, state, sent, send, put } = start({ notified: true });
   statistics.connected(send);
   state.failure = new Error('no answer in time');
   put(info(1));
-  await vi.waitUntil(() => state.reads > 2, { interval: 1 });
+  await until(() => state.reads > 2);
   state.failure = undefined;
   await count(sent, 1);
   expect(sent).toEqual([payload(1)]);
@@ -78,7 +79,7 @@ test('what could not be read once is read again, also when nobody says that it h
 test('sent once per connection and when changed, not while disconnected', async () => {
   const { statistics, state, sent, send, put } = start({ notified: true });
   put(info(1));
-  await vi.waitUntil(() => state.reads > 0, { interval: 1 });
+  await until(() => state.reads > 0);
   expect(sent).toEqual([]);
   statistics.connected(send);
   await count(sent, 1);
@@ -89,10 +90,10 @@ test('sent once per connection and when changed, not while disconnected', async 
   statistics.disconnected();
   const reads = state.reads;
   put(info(3));
-  await vi.waitUntil(() => state.reads > reads, { interval: 1 });
+  await until(() => state.reads > reads);
   expect(sent).toHaveLength(2);
   statistics.connected(send);
-  await vi.waitUntil(() => sent.length > 2, { interval: 1 });
+  await until(() => sent.length > 2);
   expect(sent.at(-1)).toEqual(payload(3));
 });
 
@@ -100,7 +101,7 @@ test('with notifications Redis is asked only after one; without, at the interval
   const notified = start({ notified: true });
   const polling = start({ notified: false });
   notified.put(info(1));
-  await vi.waitUntil(() => polling.state.reads > 20, { interval: 1 });
+  await until(() => polling.state.reads > 20);
   expect(notified.state.reads).toBeLessThanOrEqual(4);
 });
 
@@ -113,7 +114,7 @@ test('a burst of changes costs one reading per interval', async () => {
     put(info(n));
     await new Promise((resolve) => setTimeout(resolve, 3));
   }
-  await vi.waitUntil(() => (sent.at(-1) as { applicationsCount?: number })?.applicationsCount === 20, { interval: 1 });
+  await until(() => (sent.at(-1) as { applicationsCount?: number })?.applicationsCount === 20);
   const intervals = Math.ceil((performance.now() - began) / intervalMs);
   expect(state.reads).toBeLessThanOrEqual(3 + intervals);
 });

@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { redisResponse } from '../../lib/live/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../lib/wire/index.ts';
@@ -51,7 +52,7 @@ test('the principal hears that a channel is followed when Redis has confirmed it
   const { followed, subscribe, said, listeners } = start();
   const first = subscribe(channel, 'one');
   const second = subscribe(channel, 'two');
-  await vi.waitUntil(() => followed.length === 1);
+  await until(() => followed.length === 1);
   expect([...listeners.keys()]).toEqual(['app|managed-resources|web|1.8.3']);
   expect(said()).toEqual([]);
   followed[0]?.resolve();

@@ -1,4 +1,5 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { LiveRequests, type RequestContext } from './requests.ts';
@@ -31,13 +32,13 @@ test('defect 38: a request runs once however often it comes, and beside all othe
   for (const id of ['slow', 'slow', 'quick']) {
     expect(requests.take(request(id))).toBe(true);
   }
-  await vi.waitUntil(() => sent?.length === 1);
+  await until(() => sent?.length === 1);
   expect(sent).toEqual(['quick']);
   resolve();
-  await vi.waitUntil(() => sent?.length === 2);
+  await until(() => sent?.length === 2);
   requests.take(request('quick'));
   expect(began).toEqual(['slow', 'quick']);
-  await vi.waitUntil(() => requests.running === 0);
+  await until(() => requests.running === 0);
 });
 
 test('what else comes is not taken', () => {
@@ -62,7 +63,7 @@ test('the end of the connection ends all, and nothing is answered on another one
   expect(aborted).toHaveLength(2);
   requests.connected({ live, send: ({ eventId }) => sent?.push(eventId) });
   resolve();
-  await vi.waitUntil(() => requests.running === 0);
+  await until(() => requests.running === 0);
   expect([sent, lines]).toEqual([[], []]);
 });
 
@@ -74,6 +75,6 @@ test('more than can be carried out at once are refused, a failure is told', asyn
   }
   expect([requests.running, refused?.length]).toEqual([1_000, 44]);
   reject(new Error('broken'));
-  await vi.waitUntil(() => requests.running === 0);
+  await until(() => requests.running === 0);
   expect(lines?.[0]).toContain('broken');
 });

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { manifestWorks } from '../../e2e/ocm/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
 import { scaleOptions } from '../scale/options.ts';
 import { megabytes, print, seconds, table } from '../scale/table.ts';
@@ -20,6 +21,9 @@ something is deleted, and when the controller is restarted. A stand-in acknowled
 
 ARGOCD_CRDS=FOLDER installs Argo CD's CRDs from there instead of the project's compact ones: they are what is delivered.
 `;
+
+/** Many clusters take a while on a small machine. */
+const anHour = { timeoutMs: 3_600_000 };
 
 interface Bench {
   readonly client: KubeClient;
@@ -92,7 +96,7 @@ export async function benchController(args: string[]): Promise<void> {
     rows.push(
       await measured(bench, 'one cluster joins', async () => {
         await select(client, [...names, newcomer]);
-        await until(() => bench.agents.of(newcomer).length >= 3);
+        await until(() => bench.agents.of(newcomer).length >= 3, anHour);
       }),
     );
     const [victim = ''] = names;
@@ -100,8 +104,8 @@ export async function benchController(args: string[]): Promise<void> {
     rows.push(
       await measured(bench, 'one ManifestWork is deleted', async () => {
         await client.delete(manifestWorks, { namespace: victim, name: work });
-        await until(() => !bench.agents.of(victim).includes(work));
-        await until(() => bench.agents.of(victim).includes(work));
+        await until(() => !bench.agents.of(victim).includes(work), anHour);
+        await until(() => bench.agents.of(victim).includes(work), anHour);
       }),
     );
     await controller.stop();
@@ -109,7 +113,7 @@ export async function benchController(args: string[]): Promise<void> {
       const again = await startController(hub);
       controller = again;
       // It has looked at every cluster.
-      await until(async () => (await again.reconciles()) > names.length);
+      await until(async () => (await again.reconciles()) > names.length, anHour);
     });
     rows.push(restarting);
     print(`\n${table(['', 'until done', 'writes', 'which'], rows)}`);
@@ -139,7 +143,7 @@ async function settled({ client, counter }: Bench, clusters: number): Promise<vo
     const found = await client.get(gitOpsClusters, { namespace, name: 'fleet' });
     const { enrolled } = (found as { status?: { clusters?: { enrolled?: number } } })?.status?.clusters ?? {};
     return enrolled === clusters;
-  });
+  }, anHour);
   await quiet(counter);
 }
 
@@ -148,12 +152,6 @@ async function quiet(counter: WriteCounter): Promise<void> {
   for (let last = -1; last !== sum(); ) {
     last = sum();
     await sleep(3_000);
-  }
-}
-
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await isSo())) {
-    await sleep(10);
   }
 }
 

@@ -1,8 +1,9 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { TokenAuthority } from '../../lib/auth/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
 import {
   acknowledgement,
@@ -90,7 +91,6 @@ afterEach(async () => {
 });
 
 /** Resolves when a condition holds. */
-const until = (condition: () => boolean) => vi.waitUntil(condition, { timeout: 15_000 });
 
 /** The payloads of what an agent, or all, said of one type. */
 function said(type: string, agent?: string): Record<string, unknown>[] {

@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
 import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
 import { managedClusters } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { hasShared, shared } from '../testing/hub.ts';
 import { keys } from './names.ts';
 import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
@@ -78,7 +78,7 @@ test('an Application goes to its cluster, its status comes back, and then nothin
   expect(fleet.controller.writes).toBe(writes);
   await fleet.stop();
   fleet.start();
-  await eventually('caches', async () => fleet.controller.missing().length === 0);
+  await until('caches', async () => fleet.controller.missing().length === 0);
   await fleet.settled();
   expect(fleet.controller.writes).toBe(0);
   expect(await fleet.versions()).toEqual(before);
@@ -156,7 +156,7 @@ test('an operation that somebody terminates on the hub ends on the cluster', asy
   });
   expect(fleet.argoCd.ended).toEqual(['argocd/guestbook']);
   const [work] = await fleet.works();
-  await eventually('the work to be applied', async () => {
+  await until('the work to be applied', async () => {
     const found = (await fleet.works()).find(({ metadata }) => metadata.name === work?.metadata.name);
     const applied = found?.status?.conditions?.find(({ type }) => type === 'Applied');
     return applied?.status === 'True' && applied.observedGeneration === found?.metadata.generation;
@@ -224,7 +224,7 @@ test('what is deleted without its finalizer leaves what it deployed, also when n
   await orphan('unseen');
   fleet.start();
   await fleet.onCluster('its end', 'unseen', (one) => one === undefined);
-  await eventually('no works', async () => (await fleet.works()).length === 0);
+  await until('no works', async () => (await fleet.works()).length === 0);
   expect(fleet.argoCd.cascaded).toEqual([]);
 });
 
@@ -246,7 +246,7 @@ test('ocm defect M18: the last word on the finalizer counts, also when the clust
     await fleet.onCluster('its end', name, (one) => one === undefined);
   }
   await fleet.onHub('its end', 'cascade', (one) => one === undefined);
-  await eventually('no works', async () => (await fleet.works()).length === 0);
+  await until('no works', async () => (await fleet.works()).length === 0);
   expect(fleet.argoCd.cascaded).toEqual(['argocd/cascade']);
 });
 
@@ -269,7 +269,7 @@ test('ocm defect M19: no work is left when an Application loses its label or mov
     Object.fromEntries(
       (await fleet.works()).map((work) => [work.metadata.annotations?.[keys.hubName], work.metadata.namespace]),
     );
-  await eventually('the works', async () => {
+  await until('the works', async () => {
     const found = await clustersOf();
     return Object.keys(found).length === 2 && found.kept === 'cluster1' && found.moved === 'other';
   });
@@ -287,7 +287,7 @@ test('what is wrong is said on the Application, and takes nothing down', async (
   const wrong = await fleet.onHub('the problem', 'guestbook', condition);
   const problem = `there is no ManagedCluster clutser1, which annotation ${keys.cluster} names`;
   expect(condition(wrong)).toBe(problem);
-  await eventually('an Event', async () => {
+  await until('an Event', async () => {
     const found = await fleet.hub.list(events, { namespace: 'argocd' });
     return found.some(
       ({ regarding, note, type }) => regarding?.uid === one.metadata.uid && note === problem && type === 'Warning',
@@ -312,7 +312,7 @@ test('an Application does not overwrite itself on the hub, nor a Secret that is 
   const before = await fleet.hub.create(secrets, { metadata: { ...foreign, labels }, data });
   fleet.start();
   await fleet.fixture.managedCluster('local-cluster', { 'local-cluster': 'true' });
-  await eventually('an Event', async () => {
+  await until('an Event', async () => {
     const found = await fleet.hub.list(events, { namespace: 'default' });
     return found.some(({ regarding, reason }) => regarding?.name === 'local-cluster' && reason === 'NoClusterSecret');
   });
@@ -358,7 +358,7 @@ test('a change of one Application, or of a cluster’s labels, is no work on the
   await Promise.all(
     names.map((name) => fleet.create(name, { metadata: { annotations: { [keys.cluster]: 'other' } } })),
   );
-  await eventually('the works', async () => (await fleet.works()).length === names.length);
+  await until('the works', async () => (await fleet.works()).length === names.length);
   await fleet.settled();
   const looks = () => fleet.controller.stats.applications.done;
   let before = looks();
@@ -394,11 +394,11 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
   const base64 = (text: string) => Buffer.from(text).toString('base64');
   fleet.start();
   const key = { namespace: 'argocd', name: 'cluster1-secret' };
-  const ours = await eventually('the cluster Secret', () => fleet.hub.get(secrets, key));
+  const ours = await until('the cluster Secret', () => fleet.hub.get(secrets, key));
   expect(ours.metadata.labels?.['argocd.argoproj.io/secret-type']).toBe('cluster');
   expect(ours.data).toEqual({ name: base64('cluster1'), server: base64('https://cluster1-control-plane:6443') });
   await fleet.hub.mergePatch(secrets, key, { data: { server: base64('https://changed') } });
-  await eventually('its repair', async () => (await fleet.hub.get(secrets, key))?.data?.server === ours.data?.server);
+  await until('its repair', async () => (await fleet.hub.get(secrets, key))?.data?.server === ours.data?.server);
   const agents = {
     metadata: {
       namespace: 'argocd',
@@ -408,7 +408,7 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
     data: { name: base64('cluster1'), server: base64('https://proxy?agentName=cluster1') },
   };
   await fleet.hub.create(secrets, agents);
-  await eventually('one Secret of that name', async () => (await fleet.hub.get(secrets, key)) === undefined);
+  await until('one Secret of that name', async () => (await fleet.hub.get(secrets, key)) === undefined);
   const agentsOwn = await fleet.create('agents');
   await fleet.change('agents', { spec: { destination: { name: 'cluster1' } } });
   const left = await fleet.onHub('the problem', 'agents', condition);
@@ -421,7 +421,7 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
   await fleet.change('ours', { spec: { destination: { name: 'cluster1' } } });
   await fleet.worksAre('the work', 'argocd/ours', (works) => works.length === 1);
   await fleet.hub.delete(secrets, agents.metadata);
-  await eventually('our Secret again', () => fleet.hub.get(secrets, key));
+  await until('our Secret again', () => fleet.hub.get(secrets, key));
 });
 
 test('ocm defect H9: a controller that dies after every write leaves no operation undone, none done twice, and no work', async () => {
@@ -454,7 +454,7 @@ test('ocm defect H9: a controller that dies after every write leaves no operatio
   await fleet.onCluster('it to move', 'guestbook', Boolean, 'gitops');
   await fleet.remove('guestbook');
   await fleet.onHub('its end', 'guestbook', (one) => one === undefined);
-  await eventually('no works', async () => (await fleet.works()).length === 0);
+  await until('no works', async () => (await fleet.works()).length === 0);
   isOver = true;
   over.resolve();
   await living;

@@ -1,5 +1,6 @@
 import { expect, describe as suite, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { crds, type Deployment, deployments, events, findCondition, type KubeObject } from '../../lib/kube/index.ts';
 import { operatorKinds } from '../hub/crds.ts';
 import {
@@ -9,7 +10,6 @@ import {
   managedClusters,
   manifestWorks,
 } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -32,8 +32,8 @@ test('what was applied last of an AddOnDeploymentConfig follows what is wanted w
   await hub.enroll();
   await useConfig(a, { nodePlacement: { nodeSelector: { role: 'one' } } });
   const reference = async () => (await hub.addOn(a))?.status?.configReferences?.[0];
-  const wanted = await eventually('the hash', async () => (await reference())?.desiredConfig?.specHash);
-  await eventually('the works', async () => JSON.stringify(await hub.work(a, 'agent')).includes('"role":"one"'));
+  const wanted = await until('the hash', async () => (await reference())?.desiredConfig?.specHash);
+  await until('the works', async () => JSON.stringify(await hub.work(a, 'agent')).includes('"role":"one"'));
   expect((await reference())?.lastAppliedConfig).toBeUndefined();
   const noted = (await hub.work(a, 'agent'))?.metadata.annotations?.['open-cluster-management.io/config-spec-hash'];
   expect(JSON.parse(noted ?? '')).toEqual({
@@ -42,7 +42,7 @@ test('what was applied last of an AddOnDeploymentConfig follows what is wanted w
   for (const name of workNames) {
     await hub.fixture.reportWork(a, name);
   }
-  await eventually('what was applied', async () => (await reference())?.lastAppliedConfig?.specHash === wanted);
+  await until('what was applied', async () => (await reference())?.lastAppliedConfig?.specHash === wanted);
 });
 
 test('what makes no sense in an AddOnDeploymentConfig is said, and the works stay as they are', async () => {
@@ -62,7 +62,7 @@ test('what makes no sense in an AddOnDeploymentConfig is said, and the works sta
   await useConfig(a, {
     resourceRequirements: [{ containerID: 'deployments:argocd-sever:*', resources }],
   });
-  await eventually('a note', async () =>
+  await until('a note', async () =>
     (await condition(a, 'Configured'))?.message.includes('no container is deployments:argocd-sever:*'),
   );
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
@@ -115,7 +115,7 @@ test("ocm defect M5: a user's ArgoCD that cannot work is said with the place of 
   );
   await hub.unselect(b);
   await hub.fixture.endCleanUp(b);
-  await eventually('the cluster that left', async () => (await hub.addOn(b)) === undefined);
+  await until('the cluster that left', async () => (await hub.addOn(b)) === undefined);
   expect(await hub.work(a, 'agent')).toBeDefined();
 });
 
@@ -135,7 +135,7 @@ suite('a new version of Argo CD on the hub', () => {
     return (server as Deployment | undefined)?.spec?.template?.spec?.containers[0]?.image;
   };
   const has = (cluster: string, version: string) =>
-    eventually(`${version} on ${cluster}`, async () => (await imageOf(cluster)) === image(version));
+    until(`${version} on ${cluster}`, async () => (await imageOf(cluster)) === image(version));
   const isWell = async (cluster: string, ready = 1) => {
     for (const name of workNames) {
       await hub.fixture.reportWork(cluster, name, ready);
@@ -159,7 +159,7 @@ suite('a new version of Argo CD on the hub', () => {
       'False',
       new RegExp(`^Rolling out Argo CD .*v3\\.3\\.0.*: 0 of 2 .*under way: \\[${a}\\], 1 to follow$`),
     );
-    await eventually('the other to wait', async () => {
+    await until('the other to wait', async () => {
       const found = await condition(b, 'Progressing');
       return found?.status === 'True' && found.reason === 'WaitingForRollout';
     });
@@ -174,7 +174,7 @@ suite('a new version of Argo CD on the hub', () => {
     await has(b, '3.3.0');
     await isWell(b);
     await rollout('True', /^2 of 2 clusters have .*v3\.3\.0/);
-    await eventually('rest', async () => (await condition(b, 'Progressing'))?.reason === 'Completed');
+    await until('rest', async () => (await condition(b, 'Progressing'))?.reason === 'Completed');
   });
 
   test('stops at a cluster that fails, goes on when it is well, and does not wait for one out of reach', async () => {
@@ -195,11 +195,11 @@ suite('a new version of Argo CD on the hub', () => {
       'False',
       new RegExp(`^The rollout of .* is stopped: 0 of 2 clusters done, failed: \\[${a}\\], 1 to follow;`),
     );
-    await eventually('its failure', async () => {
+    await until('its failure', async () => {
       const found = await condition(a, 'Progressing');
       return found?.status === 'False' && found.reason === 'Failed';
     });
-    await eventually('an Event', async () =>
+    await until('an Event', async () =>
       (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'ClustersUpToDateFailed'),
     );
     expect(await imageOf(b)).toBe(image('3.2.6'));
@@ -215,7 +215,7 @@ suite('a new version of Argo CD on the hub', () => {
     hub.start();
     await hub.enrolled(a);
     await hub.fixture.clusterAvailable(a, 'Unknown');
-    await eventually('the news', async () => (await condition(a, 'Available'))?.status === 'Unknown');
+    await until('the news', async () => (await condition(a, 'Available'))?.status === 'Unknown');
     await hubRuns('3.3.0');
     await rollout('True', new RegExp(`^0 of 1 clusters have .*v3\\.3\\.0.*; not reporting: \\[${a}\\]$`));
     await hub.fixture.placement(ns, 'placement', [a, b], 1);

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import {
   events,
   findCondition,
@@ -18,7 +19,6 @@ import {
   placementDecisions,
   placements,
 } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -56,7 +56,7 @@ test('ocm defect H6: a cluster that does not answer holds nobody up and can be f
   await hub.fixture.clusterAvailable(a, 'Unknown');
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
   await hub.fixture.endCleanUp(b);
-  await eventually('the other cluster to be left', async () => (await hub.addOn(b)) === undefined);
+  await until('the other cluster to be left', async () => (await hub.addOn(b)) === undefined);
   await hub.fixture.conditionIs(
     [ns, 'fleet'],
     'RemovedClustersCleanedUp',
@@ -66,7 +66,7 @@ test('ocm defect H6: a cluster that does not answer holds nobody up and can be f
   expect(await hub.secret(`cluster-${a}`)).toBeDefined();
   const annotations = { 'apps.open-cluster-management.io/force-detach': 'true' };
   await hub.client.mergePatch(gitOpsClusters, { namespace: ns, name: 'fleet' }, { metadata: { annotations } });
-  await eventually(
+  await until(
     'gone',
     async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' })) === undefined,
   );
@@ -82,7 +82,7 @@ test('ocm defect H8: a cluster that leaves is cleaned up in order, and can come 
   await hub.holdWorks(a);
   const isGoing = async (part: string) => (await hub.work(a, part))?.metadata.deletionTimestamp !== undefined;
   await hub.unselect(a);
-  await eventually('the agent to go', () => isGoing('agent'));
+  await until('the agent to go', () => isGoing('agent'));
   expect((await hub.addOn(a))?.metadata.annotations).toMatchObject({
     'apps.open-cluster-management.io/detaching': 'true',
   });
@@ -94,7 +94,7 @@ test('ocm defect H8: a cluster that leaves is cleaned up in order, and can come 
   );
   expect(await isGoing('argocd')).toBe(false);
   await hub.releaseWork(a, 'agent');
-  await eventually('Argo CD to go', () => isGoing('argocd'));
+  await until('Argo CD to go', () => isGoing('argocd'));
   expect(await isGoing('crds')).toBe(false);
   expect(await hub.secret(`cluster-${a}`)).toBeDefined();
   await hub.releaseWork(a, 'argocd');
@@ -105,9 +105,9 @@ test('ocm defect H8: a cluster that leaves is cleaned up in order, and can come 
   });
   expect(await isGoing('crds')).toBe(false);
   await hub.fixture.endCleanUp(a);
-  await eventually('the CRDs work to go', () => isGoing('crds'));
+  await until('the CRDs work to go', () => isGoing('crds'));
   await hub.releaseWork(a, 'crds');
-  await eventually('nothing left', async () => {
+  await until('nothing left', async () => {
     const left = await Promise.all([
       hub.addOn(a),
       hub.secret(`cluster-${a}`),
@@ -131,7 +131,7 @@ test('the agent stays until Applications that are deleted are gone', async () =>
   const { ns, a } = hub;
   await hub.enroll();
   await hub.fixture.agentConnected(ns, a);
-  await eventually('the connection to be seen', async () =>
+  await until('the connection to be seen', async () =>
     isConditionTrue((await hub.addOn(a))?.status?.conditions, 'AgentConnected'),
   );
   const finalizers = ['resources-finalizer.argocd.argoproj.io'];
@@ -152,16 +152,16 @@ test('the agent stays until Applications that are deleted are gone', async () =>
   await hub.client.delete(applications, ofSet);
   expect(await isStanding()).toBe(true);
   await hub.client.mergePatch(applications, ofSet, { metadata: { finalizers: null } });
-  await eventually('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
+  await until('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
   await hub.fixture.endCleanUp(a);
-  await eventually('the add-on to go', async () => (await hub.addOn(a)) === undefined);
+  await until('the add-on to go', async () => (await hub.addOn(a)) === undefined);
 });
 
 test('the agent does not stay for ever, nor when it is not connected', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.fixture.agentConnected(ns, a);
-  await eventually('the connection to be seen', async () =>
+  await until('the connection to be seen', async () =>
     isConditionTrue((await hub.addOn(a))?.status?.conditions, 'AgentConnected'),
   );
   const ownerReferences = [await applicationSet()];
@@ -169,22 +169,22 @@ test('the agent does not stay for ever, nor when it is not connected', async () 
     await application(ns, `of-${cluster}`, cluster, { ownerReferences });
   }
   await Promise.all([hub.unselect(a), hub.unselect(b)]);
-  const until = (cluster: string) =>
+  const drainUntil = (cluster: string) =>
     hub.addOn(cluster).then((addOn) => addOn?.metadata.annotations?.['apps.open-cluster-management.io/drain-until']);
-  await eventually('the agent that is not connected to go', async () => (await hub.work(b, 'agent')) === undefined);
-  expect(await until(b)).toBeUndefined();
-  await eventually('the other one to stay', () => until(a));
+  await until('the agent that is not connected to go', async () => (await hub.work(b, 'agent')) === undefined);
+  expect(await drainUntil(b)).toBeUndefined();
+  await until('the other one to stay', () => drainUntil(a));
   await hub.idle();
   expect(await hub.work(a, 'agent')).toBeDefined();
   await hub.stop();
   hub.start({ clock: () => new Date(Date.now() + 120_000) });
-  await eventually('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
-  const told = await eventually('the event', async () =>
+  await until('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
+  const told = await until('the event', async () =>
     (await hub.client.list(events, { namespace: ns })).find(({ reason }) => reason === 'DrainTimedOut'),
   );
   expect(told.note).toContain(`${ns}/of-${a}`);
   await Promise.all([a, b].map((cluster) => hub.fixture.endCleanUp(cluster)));
-  await eventually('the add-ons to go', async () => !(await hub.addOn(a)) && !(await hub.addOn(b)));
+  await until('the add-ons to go', async () => !(await hub.addOn(a)) && !(await hub.addOn(b)));
 });
 
 test('a cluster that comes back while it is cleaned up is delivered to when the clean-up is gone', async () => {
@@ -192,7 +192,7 @@ test('a cluster that comes back while it is cleaned up is delivered to when the 
   await hub.enroll();
   await hub.unselect(a);
   const key = { namespace: a, name: 'addon-argocd-agent-addon-pre-delete' };
-  await eventually('the clean-up', () => hub.client.get(manifestWorks, key));
+  await until('the clean-up', () => hub.client.get(manifestWorks, key));
   const finalizers = ['cluster.open-cluster-management.io/manifest-work-cleanup'];
   await hub.client.mergePatch(manifestWorks, key, { metadata: { finalizers } });
   await hub.fixture.placement(ns, 'placement', [a, b]);
@@ -202,7 +202,7 @@ test('a cluster that comes back while it is cleaned up is delivered to when the 
   await hub.client.mergePatch(manifestWorks, key, { metadata: { finalizers: null } });
   await hub.enrolled(a);
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
-  const addOn = await eventually('the add-on to be as before', async () => {
+  const addOn = await until('the add-on to be as before', async () => {
     const found = await hub.addOn(a);
     return findCondition(found?.status?.conditions, 'Progressing')?.reason !== 'Detaching' && found;
   });
@@ -218,14 +218,14 @@ test('a cluster that comes back while its works go gets them again', async () =>
   await hub.holdWorks(a);
   const before = (await hub.work(a, 'agent'))?.metadata.uid;
   await hub.unselect(a);
-  await eventually('the agent to go', async () => (await hub.work(a, 'agent'))?.metadata.deletionTimestamp);
+  await until('the agent to go', async () => (await hub.work(a, 'agent'))?.metadata.deletionTimestamp);
   await hub.fixture.placement(ns, 'placement', [a, b]);
-  await eventually('the cluster to be back', async () => {
+  await until('the cluster to be back', async () => {
     const annotations = (await hub.addOn(a))?.metadata.annotations ?? {};
     return annotations['apps.open-cluster-management.io/detaching'] === undefined;
   });
   await hub.releaseWork(a, 'agent');
-  await eventually('another work of the agent', async () => {
+  await until('another work of the agent', async () => {
     const work = await hub.work(a, 'agent');
     return work !== undefined && work.metadata.uid !== before && work.metadata.deletionTimestamp === undefined;
   });
@@ -245,12 +245,12 @@ test('a clean-up that failed says so, and runs again when its work is deleted', 
   const key = { namespace: a, name: 'addon-argocd-agent-addon-pre-delete' };
   const failed = await hub.client.get(manifestWorks, key);
   await hub.client.delete(manifestWorks, key);
-  await eventually('another', async () => {
+  await until('another', async () => {
     const work = await hub.client.get(manifestWorks, key);
     return work !== undefined && work.metadata.uid !== failed?.metadata.uid;
   });
   await hub.fixture.endCleanUp(a);
-  await eventually('nothing left', async () => (await hub.client.list(manifestWorks, { namespace: a })).length === 0);
+  await until('nothing left', async () => (await hub.client.list(manifestWorks, { namespace: a })).length === 0);
 });
 
 test('ocm defect H2: nobody leaves because a Placement cannot be read', async () => {
@@ -297,12 +297,12 @@ test('ocm defect H3: of two GitOpsClusters that select a cluster the older has i
   expect(await serverOf(b)).toBe('other.example.com');
   expect(await hub.secret(`cluster-${a}`, other)).toBeUndefined();
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'older' });
-  await eventually('the other server', async () => (await serverOf(a)) === 'other.example.com');
-  await eventually(
+  await until('the other server', async () => (await serverOf(a)) === 'other.example.com');
+  await until(
     'the older one gone',
     async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'older' })) === undefined,
   );
-  await eventually(
+  await until(
     'the Secret to move',
     async () =>
       (await hub.secret(`cluster-${a}`, other)) !== undefined && (await hub.secret(`cluster-${a}`)) === undefined,
@@ -314,11 +314,11 @@ test('ocm defect H1: deleting a GitOpsCluster takes everything along', async () 
   await hub.enroll();
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
   await Promise.all([a, b].map((cluster) => hub.fixture.endCleanUp(cluster)));
-  await eventually(
+  await until(
     'gone',
     async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' })) === undefined,
   );
   expect(await hub.client.list(manifestWorks, { namespace: a })).toEqual([]);
   expect(await hub.addOn(b)).toBeUndefined();
-  await eventually('Secrets gone', async () => (await hub.client.list(secrets, { namespace: ns })).length === 0);
+  await until('Secrets gone', async () => (await hub.client.list(secrets, { namespace: ns })).length === 0);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { namespaces, secrets } from '../../lib/kube/index.ts';
 import {
   addOnDeploymentConfigs,
@@ -10,7 +11,6 @@ import {
   placementDecisions,
   placements,
 } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -36,7 +36,7 @@ const isFree = async (cluster: string) =>
 /** Creation times count in seconds: waits until whatever is made from now on is younger. */
 async function isOld(namespace: string, name: string): Promise<void> {
   const born = (await hub.client.get(gitOpsClusters, { namespace, name }))?.metadata.creationTimestamp;
-  await eventually('the next second', async () => Date.now() >= Date.parse(born ?? '') + 1_000);
+  await until('the next second', async () => Date.now() >= Date.parse(born ?? '') + 1_000);
 }
 /** Waits until it is known that a GitOpsCluster would like to have a cluster: its decisions may be heard of after itself. */
 const wants = (namespace: string, name: string, cluster: string) =>
@@ -54,7 +54,7 @@ test('ocm defect H8: a ManagedCluster that is deleted is cleaned up in order, wh
   await hub.enroll();
   await hub.holdWorks(a);
   await deleteCluster(a);
-  await eventually('the agent to go', () => isGoing(a, 'agent'));
+  await until('the agent to go', () => isGoing(a, 'agent'));
   await hub.fixture.conditionIs(
     [ns, 'fleet'],
     'PlacementEvaluated',
@@ -63,15 +63,15 @@ test('ocm defect H8: a ManagedCluster that is deleted is cleaned up in order, wh
   );
   expect(await isGoing(a, 'argocd')).toBe(false);
   await hub.releaseWork(a, 'agent');
-  await eventually('Argo CD to go', () => isGoing(a, 'argocd'));
+  await until('Argo CD to go', () => isGoing(a, 'argocd'));
   await hub.releaseWork(a, 'argocd');
-  await eventually('the clean-up', () => hub.client.get(manifestWorks, cleanUpKey(a)));
+  await until('the clean-up', () => hub.client.get(manifestWorks, cleanUpKey(a)));
   expect((await hub.addOn(a))?.metadata.deletionTimestamp).toBeDefined();
   expect(await isGoing(a, 'crds')).toBe(false);
   await hub.fixture.endCleanUp(a);
-  await eventually('the work of the CRDs to go', () => isGoing(a, 'crds'));
+  await until('the work of the CRDs to go', () => isGoing(a, 'crds'));
   await hub.releaseWork(a, 'crds');
-  await eventually('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
+  await until('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
   await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { finalizers: null } });
   await hub.idle();
   expect(await works(a)).toEqual([]);
@@ -86,7 +86,7 @@ test('a ManagedCluster that is deleted and does not report holds up nobody', asy
   await hub.holdWorks(a);
   await hub.fixture.clusterAvailable(a, 'Unknown');
   await deleteCluster(a);
-  await eventually('the add-on to be let go', () => isFree(a));
+  await until('the add-on to be let go', () => isFree(a));
   expect(await hub.client.get(manifestWorks, cleanUpKey(a))).toBeUndefined();
   for (const part of ['agent', 'argocd', 'crds']) {
     expect(await isGoing(a, part)).toBe(true);
@@ -99,10 +99,10 @@ test('a ManagedCluster that falls silent while it leaves is let go', async () =>
   await hub.enroll();
   await hub.holdWorks(a);
   await deleteCluster(a);
-  await eventually('the agent to go', () => isGoing(a, 'agent'));
+  await until('the agent to go', () => isGoing(a, 'agent'));
   expect(await isFree(a)).toBe(false);
   await hub.fixture.clusterAvailable(a, 'Unknown');
-  await eventually('the add-on to be let go', () => isFree(a));
+  await until('the add-on to be let go', () => isFree(a));
   for (const part of ['agent', 'argocd', 'crds']) {
     await hub.releaseWork(a, part);
   }
@@ -112,7 +112,7 @@ test('a ManagedCluster that is gone at once leaves nothing on the hub', async ()
   const { a } = hub;
   await hub.enroll();
   await hub.client.delete(managedClusters, { name: a });
-  await eventually('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
+  await until('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
   await hub.fixture.managedCluster(a);
   await hub.enrolled(a);
 });
@@ -123,7 +123,7 @@ test('ocm defect M2: an add-on that somebody deletes is made again, and the clus
   const before = await hub.addOn(a);
   const uids = await uidsOf(a);
   await hub.client.delete(managedClusterAddOns, addOnKey(a));
-  const after = await eventually('another', async () => {
+  const after = await until('another', async () => {
     const found = await hub.addOn(a);
     return found?.metadata.uid !== before?.metadata.uid && found;
   });
@@ -145,20 +145,20 @@ test('an add-on with a finalizer of somebody else waits for that one too', async
   expect(await hub.versions()).toEqual(versions);
   await hub.unselect(a);
   await hub.fixture.endCleanUp(a);
-  await eventually('our finalizer to go', async () => (await hub.addOn(a))?.metadata.finalizers?.length === 1);
+  await until('our finalizer to go', async () => (await hub.addOn(a))?.metadata.finalizers?.length === 1);
   expect((await hub.addOn(a))?.metadata.finalizers).toEqual(['example.com/other']);
   await hub.client.mergePatch(managedClusterAddOns, addOnKey(a), { metadata: { finalizers: null } });
-  await eventually('nothing left', async () => (await works(a)).length === 0);
+  await until('nothing left', async () => (await works(a)).length === 0);
 });
 
 test("a cluster whose namespace on the hub is deleted keeps nobody's namespace, and is enrolled again in the next", async () => {
   const { ns, a } = hub;
   await hub.enroll();
   await hub.client.delete(namespaces, { name: a });
-  await eventually('the namespace to go', async () => (await hub.client.get(namespaces, { name: a })) === undefined);
+  await until('the namespace to go', async () => (await hub.client.get(namespaces, { name: a })) === undefined);
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'False', new RegExp(a));
   await hub.fixture.namespace(a);
-  await eventually(
+  await until(
     'the cluster to be enrolled',
     async () => (await works(a)).length === 3 && (await hub.addOn(a)) !== undefined,
   );
@@ -169,10 +169,10 @@ test('a cluster whose namespace on the hub is deleted while it is left is not wa
   const { a } = hub;
   await hub.enroll();
   await hub.unselect(a);
-  await eventually('the clean-up', () => hub.client.get(manifestWorks, cleanUpKey(a)));
+  await until('the clean-up', () => hub.client.get(manifestWorks, cleanUpKey(a)));
   await hub.client.delete(namespaces, { name: a });
-  await eventually('the namespace to go', async () => (await hub.client.get(namespaces, { name: a })) === undefined);
-  await eventually('nothing of it', () => isFree(a));
+  await until('the namespace to go', async () => (await hub.client.get(namespaces, { name: a })) === undefined);
+  await until('nothing of it', () => isFree(a));
 });
 
 test('settings that are gone do not keep a cluster from being cleaned up', async () => {
@@ -187,7 +187,7 @@ test('settings that are gone do not keep a cluster from being cleaned up', async
   await hub.client.delete(addOnDeploymentConfigs, key);
   await hub.unselect(a);
   await hub.fixture.endCleanUp(a);
-  await eventually('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
+  await until('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
 });
 
 test('ocm defect H1: when the namespace of a GitOpsCluster is deleted its clusters are cleaned up first', async () => {
@@ -195,7 +195,7 @@ test('ocm defect H1: when the namespace of a GitOpsCluster is deleted its cluste
   await hub.enroll();
   await hub.client.delete(namespaces, { name: ns });
   await Promise.all([a, b].map((cluster) => hub.fixture.endCleanUp(cluster)));
-  await eventually('the namespace to go', async () => (await hub.client.get(namespaces, { name: ns })) === undefined);
+  await until('the namespace to go', async () => (await hub.client.get(namespaces, { name: ns })) === undefined);
   for (const cluster of [a, b]) {
     expect(await works(cluster)).toEqual([]);
     expect(await hub.addOn(cluster)).toBeUndefined();
@@ -225,7 +225,7 @@ test('ocm defect H2: a page of decisions that is missing is no reason to leave',
   }
   await hub.client.mergePatch(placements, key, { status: { numberOfSelectedClusters: 1 } }, { subresource: 'status' });
   await hub.fixture.endCleanUp(b);
-  await eventually('the one to be left', async () => (await works(b)).length === 0);
+  await until('the one to be left', async () => (await works(b)).length === 0);
   expect(await uidsOf(a)).toHaveLength(3);
 });
 
@@ -239,7 +239,7 @@ test('ocm defect H1: a fleet without its Placement goes when its GitOpsCluster d
   }
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
   await Promise.all([a, b].map((cluster) => hub.fixture.endCleanUp(cluster)));
-  await eventually('the GitOpsCluster to go', () => isGone(ns, 'fleet'));
+  await until('the GitOpsCluster to go', () => isGone(ns, 'fleet'));
 });
 
 test.each(['the same namespace', 'another namespace'])(
@@ -269,7 +269,7 @@ test.each(['the same namespace', 'another namespace'])(
     expect(await isGone(ns, 'older')).toBe(false);
     expect(await uidsOf(a)).toEqual(uids);
     await hub.fixture.gitOpsCluster(other, 'younger', 'second', { principalServerAddress: 'other.example.com' });
-    await eventually('the older one to go', () => isGone(ns, 'older'));
+    await until('the older one to go', () => isGone(ns, 'older'));
     await hub.fixture.conditionIs([other, 'younger'], 'Ready', 'True');
     await hub.idle();
     expect(await uidsOf(a)).toEqual(uids);
@@ -299,7 +299,7 @@ test('a GitOpsCluster that another one cannot take over from can be forced to go
   await hub.fixture.conditionIs([ns, 'one'], 'RemovedClustersCleanedUp', 'False', /must take .* over/);
   const annotations = { 'apps.open-cluster-management.io/force-detach': 'true' };
   await hub.client.mergePatch(gitOpsClusters, { namespace: ns, name: 'one' }, { metadata: { annotations } });
-  await eventually('it to go', () => isGone(ns, 'one'));
+  await until('it to go', () => isGone(ns, 'one'));
   await hub.idle();
   expect(await uidsOf(a)).toEqual(uids);
 });
@@ -318,11 +318,11 @@ test('clusters that shall keep what they have do, and nothing of theirs waits fo
     return objects.filter((one) => one?.metadata.finalizers?.length).length;
   };
   await annotate('true');
-  await eventually('everything to be let go', async () => (await held()) === 0);
+  await until('everything to be let go', async () => (await held()) === 0);
   await annotate(null);
-  await eventually('everything to be held again', async () => (await held()) === 3);
+  await until('everything to be held again', async () => (await held()) === 3);
   await annotate('true');
-  await eventually('everything to be let go again', async () => (await held()) === 0);
+  await until('everything to be let go again', async () => (await held()) === 0);
   await hub.idle();
   await hub.client.delete(gitOpsClusters, key);
   await hub.restart();
@@ -338,6 +338,6 @@ test('clusters that shall keep what they have do, and nothing of theirs waits fo
   }
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
-  await eventually('everything to be held', async () => (await held()) === 3);
+  await until('everything to be held', async () => (await held()) === 3);
   expect(await Promise.all([a, b].map(uidsOf))).toEqual(uids);
 });

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { events, type KubeObject, type PodSpec } from '../../lib/kube/index.ts';
 import { formerWork } from '../hub/names.ts';
 import { type ManifestWork, manifestWorks } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -34,7 +34,7 @@ const applied = () => Promise.all(workNames.map((name) => hub.fixture.reportWork
 async function moveTo(agentNamespace: string): Promise<void> {
   await hub.fixture.gitOpsCluster(hub.ns, 'fleet', 'placement', { agentNamespace });
   for (const part of ['argocd', 'agent']) {
-    await eventually(`${part} in ${agentNamespace}`, async () =>
+    await until(`${part} in ${agentNamespace}`, async () =>
       namespacesIn(await hub.work(hub.a, part))?.includes(agentNamespace),
     );
   }
@@ -48,16 +48,16 @@ test('the namespace that the agent has moved away from is cleaned up when the cl
   await hub.idle();
   expect(await former()).toBeUndefined();
   await applied();
-  const work = await eventually('the clean-up of the namespace', former);
+  const work = await until('the clean-up of the namespace', former);
   expect(environmentOf(work)).toEqual({ ARGOCD_NAMESPACE: 'argocd', CLEANUP_PRINCIPAL_NAMESPACE: ns });
   // Another controller goes on.
   await hub.restart();
   await hub.fixture.endCleanUp(a, 'JobFailed', formerWork.name);
-  await eventually('an Event', async () =>
+  await until('an Event', async () =>
     (await hub.client.list(events, { namespace: ns })).some(({ reason }) => reason === 'CleanUpFailed'),
   );
   await hub.fixture.endCleanUp(a, 'JobComplete', formerWork.name);
-  await eventually('the end of the clean-up', async () => (await former()) === undefined);
+  await until('the end of the clean-up', async () => (await former()) === undefined);
   expect(await noted()).toBeUndefined();
   await hub.idle();
   const versions = await hub.versions();
@@ -70,17 +70,17 @@ test('an agent that moves on, or back, is followed', async () => {
   await settled();
   await moveTo('gitops');
   await applied();
-  await eventually('the clean-up of the namespace', former);
+  await until('the clean-up of the namespace', former);
   await moveTo('third');
   await applied();
-  await eventually('the clean-up of both', async () => {
+  await until('the clean-up of both', async () => {
     const work = await former();
     return work?.metadata.deletionTimestamp === undefined && environmentOf(work).CLEANUP_NAMESPACES === 'gitops';
   });
   expect(await noted()).toBe('argocd,gitops');
   await moveTo('argocd');
   await applied();
-  await eventually('the clean-up of two others', async () => {
+  await until('the clean-up of two others', async () => {
     const { ARGOCD_NAMESPACE: first, CLEANUP_NAMESPACES: others } = environmentOf(await former());
     return first === 'gitops' && others === 'third';
   });
@@ -92,9 +92,9 @@ test('a cluster that leaves while a former namespace is being cleaned up is left
   await settled();
   await moveTo('gitops');
   await applied();
-  await eventually('the clean-up of the namespace', former);
+  await until('the clean-up of the namespace', former);
   await hub.unselect(a);
-  const cleanUp = await eventually('the clean-up', () =>
+  const cleanUp = await until('the clean-up', () =>
     hub.client.get(manifestWorks, { namespace: a, name: 'addon-argocd-agent-addon-pre-delete' }),
   );
   expect(await former()).toBeUndefined();

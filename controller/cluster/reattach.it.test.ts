@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { findCondition, isConditionTrue, type KubeObject, type OwnerReference } from '../../lib/kube/index.ts';
 import {
   applicationSets,
@@ -8,7 +9,6 @@ import {
   managedClusterAddOns,
   manifestWorks,
 } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -18,7 +18,7 @@ const workAgent = ['cluster.open-cluster-management.io/manifest-work-cleanup'];
 /** How far a cluster has left when it comes back. The work agent carries out nothing but what is done here for it. */
 const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = {
   'the agent stays for deletions': (cluster) =>
-    eventually(
+    until(
       'the drain',
       async () => (await hub.addOn(cluster))?.metadata.annotations?.['apps.open-cluster-management.io/drain-until'],
     ),
@@ -40,7 +40,7 @@ const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = 
     await hub.client.mergePatch(managedClusterAddOns, addOnKey(cluster), { metadata: { finalizers } });
     await cleanedUp(cluster);
     await hub.releaseWork(cluster, 'crds');
-    await eventually('the add-on to go', async () => (await hub.addOn(cluster))?.metadata.deletionTimestamp);
+    await until('the add-on to go', async () => (await hub.addOn(cluster))?.metadata.deletionTimestamp);
   },
   'the clean-up itself is going': async (cluster) => {
     await cleanedUp(cluster);
@@ -50,18 +50,18 @@ const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = 
       { metadata: { finalizers: workAgent } },
     );
     await hub.releaseWork(cluster, 'crds');
-    await eventually('the add-on to be gone', async () => (await hub.addOn(cluster)) === undefined);
+    await until('the add-on to be gone', async () => (await hub.addOn(cluster)) === undefined);
   },
   'nobody waited for it, because it did not answer': async (cluster) => {
     await hub.fixture.clusterAvailable(cluster, 'Unknown');
     const annotations = { 'apps.open-cluster-management.io/force-detach': 'true' };
     await hub.client.mergePatch(managedClusterAddOns, addOnKey(cluster), { metadata: { annotations } });
-    await eventually('the add-on to be gone', async () => (await hub.addOn(cluster)) === undefined);
+    await until('the add-on to be gone', async () => (await hub.addOn(cluster)) === undefined);
   },
   'it is gone': async (cluster) => {
     await cleanedUp(cluster);
     await hub.releaseWork(cluster, 'crds');
-    await eventually('nothing left', async () => (await works(cluster)).length === 0);
+    await until('nothing left', async () => (await works(cluster)).length === 0);
   },
 };
 
@@ -69,10 +69,7 @@ const addOnKey = (cluster: string) => ({ namespace: cluster, name: 'argocd-agent
 const works = (cluster: string) => hub.client.list(manifestWorks, { namespace: cluster });
 
 function isGoing(cluster: string, part: string) {
-  return eventually(
-    `${part} of ${cluster} to go`,
-    async () => (await hub.work(cluster, part))?.metadata.deletionTimestamp,
-  );
+  return until(`${part} of ${cluster} to go`, async () => (await hub.work(cluster, part))?.metadata.deletionTimestamp);
 }
 
 async function runsCleanUp(cluster: string) {
@@ -80,7 +77,7 @@ async function runsCleanUp(cluster: string) {
   await hub.releaseWork(cluster, 'agent');
   await isGoing(cluster, 'argocd');
   await hub.releaseWork(cluster, 'argocd');
-  await eventually('the clean-up', () => hub.client.get(manifestWorks, { namespace: cluster, name: cleanUpName }));
+  await until('the clean-up', () => hub.client.get(manifestWorks, { namespace: cluster, name: cleanUpName }));
 }
 
 async function cleanedUp(cluster: string) {
@@ -137,7 +134,7 @@ test.each(['goes on running', 'is another one by then'])(
     await Promise.all(clusters.map((cluster) => hub.holdWorks(cluster)));
     await applicationFor(first);
     await hub.fixture.agentConnected(ns, first);
-    await eventually('the connection to be seen', async () =>
+    await until('the connection to be seen', async () =>
       isConditionTrue((await hub.addOn(first))?.status?.conditions, 'AgentConnected'),
     );
 
@@ -165,7 +162,7 @@ test.each(['goes on running', 'is another one by then'])(
     }
     const held = clusters[names.indexOf('the add-on is going')] ?? '';
     await hub.client.mergePatch(managedClusterAddOns, addOnKey(held), { metadata: { finalizers: null } });
-    await eventually('the clusters to have everything', async () => {
+    await until('the clusters to have everything', async () => {
       await Promise.all(clusters.map(letGo));
       const found = await Promise.all(clusters.map(works));
       return found.every(
@@ -199,7 +196,7 @@ test.each(['goes on running', 'is another one by then'])(
     }
     await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
     const ends = clusters.map((cluster) => hub.fixture.endCleanUp(cluster));
-    await eventually('everything to be left', async () => {
+    await until('everything to be left', async () => {
       await Promise.all(clusters.map(letGo));
       return (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' })) === undefined;
     });

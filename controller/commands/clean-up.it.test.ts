@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, namespaces, pods, type ResourceType, services } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { applications, appProjects } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { argoCdCrds } from '../testing/hub.ts';
 import { cleanUp } from './clean-up.ts';
 
@@ -114,7 +114,7 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
     signal: AbortSignal.timeout(180_000),
   });
   // What the works brought may take a while to go.
-  await eventually('the copies to go', async () => {
+  await until('the copies to go', async () => {
     const left = await cluster.client.list(appProjects, { namespace: ns });
     return left.length === 0;
   });
@@ -197,7 +197,7 @@ test('nothing is touched while the agent runs', async () => {
   });
   // Long enough to look at the pods more than once.
   const began = Date.now();
-  await eventually('a while', async () => Date.now() - began > 1_200);
+  await until('a while', async () => Date.now() - began > 1_200);
   expect(isDone).toBe(false);
   expect(await cluster.client.get(applications, { namespace: ns, name: 'one' })).toBeDefined();
   await cluster.client.delete(pods, { namespace: ns, name: 'agent' }, { gracePeriodSeconds: 0 });

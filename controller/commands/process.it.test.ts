@@ -10,9 +10,10 @@ import {
   spawnSupervised,
   startCluster,
 } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { leases, type Secret } from '../../lib/kube/index.ts';
 import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from '../hub/resources.ts';
-import { eventually, HubFixture } from '../testing/fixture.ts';
+import { HubFixture } from '../testing/fixture.ts';
 
 const root = join(import.meta.dirname, '../..');
 const shared = join(root, '..', 'shared', 'crds');
@@ -70,7 +71,7 @@ async function program(name: string, args: readonly string[], env: Record<string
 }
 
 const answers = (port: number, path: string) =>
-  eventually(`${path} on ${port}`, async () => {
+  until(`${path} on ${port}`, async () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`);
     return response.ok && (await response.text());
   });
@@ -79,20 +80,20 @@ const holder = async () =>
 
 test('with the flags of the original: one leads, another takes over, a signal ends it at once', async () => {
   const first = await program('first', ['--mode=controller', ...patientLeader]);
-  await eventually('the first to lead', async () => (await holder())?.startsWith('first'));
+  await until('the first to lead', async () => (await holder())?.startsWith('first'));
   const second = await program('second', ['--mode=controller', ...patientLeader]);
   await Promise.all([first, second].map(({ health }) => answers(health, '/readyz')));
   await fixture.gitOpsCluster('argocd', 'fleet', 'placement');
   await fixture.conditionIs(['argocd', 'fleet'], 'Ready', 'True');
   // It counts what is over, and it may still be busy with the last of it.
-  await eventually('the cluster to be counted', async () =>
+  await until('the cluster to be counted', async () =>
     /gitops_controller_reconciles_done\{queue="clusters"\} [1-9]/.test(await answers(first.metrics, '/metrics')),
   );
   first.signal('SIGTERM');
   expect(await first.exited).toMatchObject({ code: 0 });
-  await eventually('the second to lead', async () => (await holder())?.startsWith('second'));
+  await until('the second to lead', async () => (await holder())?.startsWith('second'));
   await hub.client.delete(manifestWorks, { namespace: 'c1', name: 'argocd-agent-addon-agent' });
-  await eventually('the work again', () =>
+  await until('the work again', () =>
     hub.client.get(manifestWorks, { namespace: 'c1', name: 'argocd-agent-addon-agent' }),
   );
   expect(await second.log()).not.toMatch(/BEGIN|level=error/);
@@ -148,10 +149,7 @@ test('uninstall leaves no GitOpsCluster without a controller', async () => {
   expect((await hub.client.get(gitOpsClusters, key))?.metadata.finalizers ?? []).toEqual([]);
   const annotations = { 'apps.open-cluster-management.io/retain-clusters': null };
   await hub.client.mergePatch(gitOpsClusters, key, { metadata: { annotations } });
-  await eventually(
-    'it to be held',
-    async () => (await hub.client.get(gitOpsClusters, key))?.metadata.finalizers?.length,
-  );
+  await until('it to be held', async () => (await hub.client.get(gitOpsClusters, key))?.metadata.finalizers?.length);
 });
 
 test('uninstall waits until the controller has cleaned up', async () => {

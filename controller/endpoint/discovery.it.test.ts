@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import {
   type CustomResourceDefinition,
   crds,
@@ -9,7 +10,6 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, textOf } from '../../lib/pki/index.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { gateways, ingresses, routes, tlsRoutes } from './ingress-kinds.ts';
 
@@ -72,7 +72,7 @@ test('the address follows what leads to the principal, and the certificate names
   await client.create(crds, crdOf('gateway.networking.k8s.io', 'v1alpha2', 'TLSRoute', 'tlsroutes'));
   await client.create(crds, crdOf('gateway.networking.k8s.io', 'v1', 'Gateway', 'gateways'));
   const putLater = (type: ReturnType<typeof resourceType>, object: object) =>
-    eventually(`a ${type.kind}`, () => hub.fixture.put(type, object as Service));
+    until(`a ${type.kind}`, () => hub.fixture.put(type, object as Service));
   await putLater(routes, {
     metadata: { namespace: ns, name: 'agents' },
     spec: { host: 'route.example.com', to: { kind: 'Service', name }, tls: { termination: 'passthrough' } },
@@ -97,7 +97,7 @@ test('the address follows what leads to the principal, and the certificate names
   const status = { loadBalancer: { ingress } };
   await client.mergePatch(services, { namespace: ns, name }, { status }, { subresource: 'status' });
   await at('lb.example.com:443');
-  await eventually('a certificate for all of them', async () => {
+  await until('a certificate for all of them', async () => {
     const names = await hosts();
     return ['lb', 'gateway', 'route', 'ingress'].every((one) => names.includes(`${one}.example.com`));
   });

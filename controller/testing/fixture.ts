@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../../lib/base/testing.ts';
 import {
   type Condition,
   findCondition,
@@ -22,30 +22,6 @@ import {
   placementDecisions,
   placements,
 } from '../hub/resources.ts';
-
-/** Waits until a condition holds, by asking again; says what it was waiting for when it does not. */
-export async function eventually<T>(
-  what: string,
-  probe: () => Promise<T | undefined | false>,
-  ms = 120_000,
-): Promise<T> {
-  const deadline = Date.now() + ms;
-  let last: unknown;
-  for (;;) {
-    try {
-      const value = await probe();
-      if (value !== undefined && value !== false) {
-        return value;
-      }
-    } catch (error) {
-      last = error;
-    }
-    if (Date.now() > deadline) {
-      throw new Error(`not within ${ms} ms: ${what}${last ? ` (${(last as Error).message})` : ''}`);
-    }
-    await delay(50);
-  }
-}
 
 /** A hub's objects as a user and OCM's controllers would write them. */
 export class HubFixture {
@@ -125,7 +101,7 @@ export class HubFixture {
   ): Promise<Condition> {
     let seen: Condition | undefined;
     try {
-      return await eventually(`${type} ${status} ${message}`, async () => {
+      return await until(`${type} ${status} ${message}`, async () => {
         seen = await this.condition(namespace, name, type);
         return seen?.status === status && message.test(seen.message) && seen;
       });
@@ -141,7 +117,7 @@ export class HubFixture {
     name: string = cleanUpWork.name,
   ): Promise<void> {
     const key = { namespace: cluster, name };
-    await eventually(`the clean-up of ${cluster}`, () => this.client.get(manifestWorks, key));
+    await until(`the clean-up of ${cluster}`, () => this.client.get(manifestWorks, key));
     const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
     const values = [{ name: how, fieldValue: { type: 'String', string: 'True' } }];
     const manifests = [{ resourceMeta, conditions: [], statusFeedback: { values } }];

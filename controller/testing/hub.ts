@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { type ConfigMap, configMaps, Informer, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
 import {
   gitOpsClusters,
@@ -9,7 +10,7 @@ import {
   placementDecisions,
   placements,
 } from '../hub/resources.ts';
-import { eventually, HubFixture, type RunningController, startController } from './fixture.ts';
+import { HubFixture, type RunningController, startController } from './fixture.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
@@ -73,7 +74,7 @@ export class TestHub {
   async restart(): Promise<void> {
     await this.stop();
     this.start();
-    await eventually('caches', async () => this.controller.missing().length === 0);
+    await until('caches', async () => this.controller.missing().length === 0);
   }
 
   secret(name: string, namespace = this.ns) {
@@ -89,7 +90,7 @@ export class TestHub {
   }
 
   async enrolled(cluster: string): Promise<void> {
-    await eventually(`works of ${cluster}`, async () =>
+    await until(`works of ${cluster}`, async () =>
       (await Promise.all(['crds', 'argocd', 'agent'].map((part) => this.work(cluster, part)))).every(Boolean),
     );
   }
@@ -157,21 +158,13 @@ export class TestHub {
   }
 
   /** As {@link idle}, by another measure. */
-  async quiet(
-    isQuiet: () => boolean | Promise<boolean>,
-    what = 'the controller to be idle',
-    ms?: number,
-  ): Promise<void> {
+  async quiet(isQuiet: () => boolean | Promise<boolean>, what = 'the controller to be idle'): Promise<void> {
     let rounds = 0;
-    await eventually(
-      what,
-      async () => {
-        await this.beat();
-        rounds = (await isQuiet()) ? rounds + 1 : 0;
-        return rounds > 8;
-      },
-      ms,
-    );
+    await until(what, async () => {
+      await this.beat();
+      rounds = (await isQuiet()) ? rounds + 1 : 0;
+      return rounds > 8;
+    });
   }
 
   /** Ends what the hub's tests need besides it. */

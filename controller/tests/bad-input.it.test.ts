@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import {
   ApiError,
   type KubeClient,
@@ -17,7 +18,6 @@ import {
   placementDecisions,
   placements,
 } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { capturedLog, described, printed } from '../testing/kubectl.ts';
 
@@ -35,7 +35,7 @@ async function fleetStatus(): Promise<FleetStatus | undefined> {
 async function shows(columns: Readonly<Record<string, unknown>>, name = 'fleet'): Promise<void> {
   let seen: Record<string, unknown> | undefined;
   try {
-    await eventually('the columns', async () => {
+    await until('the columns', async () => {
       seen = await printed(hub.client, hub.ns, name);
       return Object.entries(columns).every(([column, value]) => seen?.[column] === value);
     });
@@ -46,16 +46,14 @@ async function shows(columns: Readonly<Record<string, unknown>>, name = 'fleet')
 
 /** Waits until the controller's log contains a line: what Events say stands there, too. */
 async function logs(log: ReturnType<typeof capturedLog>, line: RegExp): Promise<void> {
-  await eventually(`a log line ${line}`, async () => line.test(log.text())).catch(() =>
-    expect(log.text()).toMatch(line),
-  );
+  await until(`a log line ${line}`, async () => line.test(log.text())).catch(() => expect(log.text()).toMatch(line));
 }
 
 /** Waits until `kubectl describe` contains a line. */
 async function tells(line: RegExp, name = 'fleet'): Promise<void> {
   let text = '';
   try {
-    await eventually(`a line ${line}`, async () => {
+    await until(`a line ${line}`, async () => {
       text = await described(hub.client, hub.ns, name);
       return line.test(text);
     });
@@ -132,7 +130,7 @@ test('two GitOpsClusters that select the same cluster', async () => {
   await hub.fixture.placement(ns, 'second', [a, b]);
   // Ages count in seconds.
   const older = Date.parse((await hub.client.get(gitOpsClusters, key()))?.metadata.creationTimestamp ?? '');
-  await eventually('the next second', async () => Date.now() > older + 1_000);
+  await until('the next second', async () => Date.now() > older + 1_000);
   await hub.fixture.gitOpsCluster(ns, 'younger', 'second');
   await shows({ Selected: 2, Enrolled: 0, Ready: 'True' }, 'younger');
   await tells(
@@ -152,7 +150,7 @@ test('two GitOpsClusters that select the same cluster', async () => {
   const told = await conflicts();
   await hub.stop();
   hub.start({ patience });
-  await eventually('caches', async () => hub.controller.missing().length === 0);
+  await until('caches', async () => hub.controller.missing().length === 0);
   await hub.idle();
   expect(await of()).toEqual(before);
   expect(await conflicts()).toBe(told);
@@ -177,7 +175,7 @@ test('the hub itself and clusters that are not registered', async () => {
 /** Reports that a cluster refuses a manifest, as OCM's work agent does. */
 async function refuse(cluster: string, message: string): Promise<void> {
   const name = 'argocd-agent-addon-agent';
-  const work = await eventually('the work', () => hub.client.get(manifestWorks, { namespace: cluster, name }));
+  const work = await until('the work', () => hub.client.get(manifestWorks, { namespace: cluster, name }));
   const failed = { status: 'False' as const, reason: 'AppliedManifestFailed', lastTransitionTime: rfc3339(new Date()) };
   const condition = { type: 'Applied', ...failed, observedGeneration: work.metadata.generation ?? 0 };
   const ordinal = work.spec.workload.manifests.findIndex(({ kind }) => kind === 'Deployment');
@@ -199,13 +197,13 @@ test('a work that the cluster refuses, and one that its work agent has no right 
   );
   await shows({ Selected: 2, Enrolled: 0 });
   await logs(log, /level=warning msg="cluster \S+: .*denied the request: no.*event=ClusterRefusesWork/);
-  const { since } = (await eventually('the list', async () => (await fleetStatus())?.failingClusters?.[0])) ?? {};
+  const { since } = (await until('the list', async () => (await fleetStatus())?.failingClusters?.[0])) ?? {};
   const agent = 'system:serviceaccount:open-cluster-management-agent:klusterlet-work-sa';
   await refuse(
     a,
     `deployments.apps "argocd-agent-agent" is forbidden: User "${agent}" cannot patch resource "deployments" in API group "apps" in the namespace "argocd"`,
   );
-  await eventually('what to grant', async () =>
+  await until('what to grant', async () =>
     (await fleetStatus())?.failingClusters?.[0]?.message.endsWith(
       'grant it on the cluster: a ClusterRole that allows to patch deployments.apps, labelled open-cluster-management.io/aggregate-to-work: "true"',
     ),
@@ -217,7 +215,7 @@ test('a work that the cluster refuses, and one that its work agent has no right 
   for (const part of ['agent', 'argocd', 'crds']) {
     await hub.fixture.reportWork(a, `argocd-agent-addon-${part}`);
   }
-  await eventually('nothing to fail', async () => (await fleetStatus())?.failing === 0);
+  await until('nothing to fail', async () => (await fleetStatus())?.failing === 0);
   await tells(new RegExp(`Normal ClusterRecovered: cluster ${a} is well again`));
 });
 
@@ -229,14 +227,14 @@ test('since when a cluster fails does not change when the controller is restarte
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start({ patience });
   await shows({ Ready: 'False', Selected: 1 });
-  const before = await eventually('the list', async () => (await fleetStatus())?.failingClusters?.[0]);
+  const before = await until('the list', async () => (await fleetStatus())?.failingClusters?.[0]);
   expect(before).toMatchObject({ name: a, step: 'ClustersImported', reason: 'Failed' });
   expect(before.message).toContain(`Secret ${ns}/cluster-${a} exists and was not made by this controller`);
-  await eventually('the next second', async () => Date.now() > Date.parse(before.since) + 1_000);
+  await until('the next second', async () => Date.now() > Date.parse(before.since) + 1_000);
   await hub.stop();
   hub.start({ patience });
-  await eventually('caches', async () => hub.controller.missing().length === 0);
-  await eventually('the cluster to be looked at', async () => hub.controller.stats.clusters.failed > 0);
+  await until('caches', async () => hub.controller.missing().length === 0);
+  await until('the cluster to be looked at', async () => hub.controller.stats.clusters.failed > 0);
   expect((await fleetStatus())?.failingClusters).toEqual([before]);
 });
 
@@ -323,7 +321,7 @@ test.each([
     new RegExp(`ManifestWorkCreated False Failed: Failed to create ManifestWorks for clusters: \\[.*${message}`),
   );
   await tells(new RegExp(`Warning ManifestWorkCreatedFailed: .*${message}`));
-  await eventually('both in the list', async () => (await fleetStatus())?.failing === 2);
+  await until('both in the list', async () => (await fleetStatus())?.failing === 2);
   expect((await fleetStatus())?.failingClusters?.[0]).toMatchObject({ name: a, step: 'ManifestWorkCreated' });
   await logs(log, new RegExp(`level=warning msg="[^"]*${message}.*event=ManifestWorkCreatedFailed`));
   // Six works at each attempt; without back-off it would be thousands by now.
@@ -331,7 +329,7 @@ test.each([
   isDown = false;
   await Promise.all([hub.enrolled(a), hub.enrolled(b)]);
   await shows({ Ready: 'True' });
-  await eventually('nothing to fail', async () => (await fleetStatus())?.failing === 0);
+  await until('nothing to fail', async () => (await fleetStatus())?.failing === 0);
 });
 
 test('an API server that answers late holds no other cluster up, and the status says what is under way', async () => {
@@ -349,7 +347,7 @@ test('an API server that answers late holds no other cluster up, and the status 
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start({ patience, client });
   try {
-    await eventually('the write that is not answered', async () => asked > 0);
+    await until('the write that is not answered', async () => asked > 0);
     await hub.enrolled(b);
     await shows({ Selected: 2, Ready: 'Unknown' });
     await tells(/ManifestWorkCreated Unknown InProgress: Reconciliation in progress/);
@@ -378,7 +376,7 @@ test('a status of an earlier version, with a number where the clusters are now, 
   };
   const number = { type: 'integer', format: 'int32' };
   await setStatusSchema({ ...status, clusters: number, availableClusters: number, connectedClusters: number });
-  await eventually('the old schema', () =>
+  await until('the old schema', () =>
     hub.client
       .mergePatch(
         gitOpsClusters,
@@ -392,14 +390,14 @@ test('a status of an earlier version, with a number where the clusters are now, 
   await hub.client.mergePatch(gitOpsClusters, key(), { spec: { argoCDAgentAddon: { mode: 'autonomous' } } });
   hub.start({ patience });
   const { generation } = (await hub.client.get(gitOpsClusters, key()))?.metadata ?? {};
-  await eventually(
+  await until(
     'conditions of the new generation',
     async () => (await hub.client.get(gitOpsClusters, key()))?.status?.observedGeneration === generation,
   );
   await hub.stop();
   await setStatusSchema(status);
   // Others can write the object in between, whatever its status holds.
-  await eventually('a write by a user', () =>
+  await until('a write by a user', () =>
     hub.client.mergePatch(gitOpsClusters, key(), { spec: { argoCDAgentAddon: { mode: 'managed' } } }),
   );
   hub.start({ patience });

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, crds, events, findCondition, leases, type Secret, secrets } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, textOf } from '../../lib/pki/index.ts';
 import {
@@ -11,7 +12,6 @@ import {
   manifestWorks,
   placements,
 } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { chartCrds, hasShared, shared, useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -24,7 +24,7 @@ test('clusters that are selected while the certificate authority is being made a
       return;
     }
     await hub.fixture.placement(ns, 'placement', [a, b]);
-    await eventually('a look at both clusters', async () => hub.controller.stats.clusters.done >= 4);
+    await until('a look at both clusters', async () => hub.controller.stats.clusters.done >= 4);
   };
   const client = new Proxy(hub.client, {
     get: (target, property) => {
@@ -151,7 +151,7 @@ test('ocm defect M2: what someone deletes or changes is repaired', async () => {
   await hub.enroll();
   const original = await hub.work(a, 'agent');
   await hub.client.delete(manifestWorks, { namespace: a, name: 'argocd-agent-addon-agent' });
-  await eventually(
+  await until(
     'the work again',
     async () =>
       (await hub.work(a, 'agent'))?.spec.workload.manifests.length === original?.spec.workload.manifests.length,
@@ -161,22 +161,22 @@ test('ocm defect M2: what someone deletes or changes is repaired', async () => {
     { namespace: a, name: 'argocd-agent-addon-crds' },
     { spec: { deleteOption: { propagationPolicy: 'Foreground' } } },
   );
-  await eventually(
+  await until(
     'the delete option',
     async () => (await hub.work(a, 'crds'))?.spec.deleteOption?.propagationPolicy === 'Orphan',
   );
   await hub.client.mergePatch(secrets, { namespace: ns, name: `cluster-${a}` }, { data: { server: 'eA==' } });
-  await eventually('the server', async () =>
+  await until('the server', async () =>
     textOf((await hub.secret(`cluster-${a}`))?.data, 'server')?.includes('agentName'),
   );
   const before = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
   await hub.client.delete(secrets, { namespace: ns, name: 'argocd-agent-principal-tls' });
-  await eventually('a new certificate', async () => {
+  await until('a new certificate', async () => {
     const now = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
     return now !== undefined && now !== before;
   });
   await hub.client.delete(managedClusterAddOns, { namespace: b, name: 'argocd-agent-addon' });
-  await eventually('the add-on', () => hub.addOn(b));
+  await until('the add-on', () => hub.addOn(b));
 });
 
 test('ocm defect M9: the health of a cluster comes from its works and its connection', async () => {
@@ -187,7 +187,7 @@ test('ocm defect M9: the health of a cluster comes from its works and its connec
   for (const name of workNames) {
     await hub.fixture.reportWork(a, name);
   }
-  await eventually('Available', async () => (await verdict('Available'))?.status === 'True');
+  await until('Available', async () => (await verdict('Available'))?.status === 'True');
   expect(await verdict('Progressing')).toMatchObject({ status: 'False', reason: 'Completed' });
   const lease = { namespace: ns, name: `argocd-agent-${a}` };
   const connected = (value: string) =>
@@ -204,7 +204,7 @@ test('ocm defect M9: the health of a cluster comes from its works and its connec
       spec: { holderIdentity: 'principal' },
     });
   await connected('true');
-  await eventually('connected', async () => (await verdict('AgentConnected'))?.status === 'True');
+  await until('connected', async () => (await verdict('AgentConnected'))?.status === 'True');
   await hub.fixture.conditionIs(
     [ns, 'fleet'],
     'ClustersReady',
@@ -212,14 +212,11 @@ test('ocm defect M9: the health of a cluster comes from its works and its connec
     /^1 of 2 clusters available, 1 of 2 agents connected; waiting for \[c\d+b\]$/,
   );
   await connected('false');
-  await eventually('disconnected', async () => (await verdict('AgentConnected'))?.reason === 'Disconnected');
+  await until('disconnected', async () => (await verdict('AgentConnected'))?.reason === 'Disconnected');
   await hub.fixture.reportWork(a, 'argocd-agent-addon-agent', 0);
-  await eventually(
-    'unavailable',
-    async () => (await verdict('Available'))?.message === 'not ready: argocd-agent-agent',
-  );
+  await until('unavailable', async () => (await verdict('Available'))?.message === 'not ready: argocd-agent-agent');
   await hub.fixture.clusterAvailable(a, 'Unknown');
-  await eventually('unknown', async () => (await verdict('Available'))?.status === 'Unknown');
+  await until('unknown', async () => (await verdict('Available'))?.status === 'Unknown');
 });
 
 test('wrong input is answered with a message that names object and field, and an Event', async () => {
@@ -234,7 +231,7 @@ test('wrong input is answered with a message that names object and field, and an
     new RegExp(`^Failed to evaluate placement: Placement ${ns}/nowhere does not exist$`),
   );
   await hub.fixture.conditionIs(goc, 'Ready', 'False', /Placement .*nowhere does not exist/);
-  await eventually('an Event', async () =>
+  await until('an Event', async () =>
     (await hub.client.list(events, { namespace: ns })).some(
       ({ reason, note, regarding }) =>
         reason === 'PlacementEvaluatedFailed' && note?.includes('nowhere') && regarding?.name === 'fleet',
@@ -385,11 +382,9 @@ test('ocm defect M6: an AddOnDeploymentConfig that an add-on names is applied an
     { namespace: a, name: 'argocd-agent-addon' },
     { spec: { configs: [reference] } },
   );
-  await eventually('the node selector', async () =>
-    JSON.stringify(await hub.work(a, 'agent')).includes('"role":"infra"'),
-  );
+  await until('the node selector', async () => JSON.stringify(await hub.work(a, 'agent')).includes('"role":"infra"'));
   expect(JSON.stringify(await hub.work(b, 'agent'))).not.toContain('"role":"infra"');
-  await eventually(
+  await until(
     'the reference',
     async () => (await hub.addOn(a))?.status?.configReferences?.[0]?.desiredConfig?.specHash?.length === 64,
   );

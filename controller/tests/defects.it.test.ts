@@ -1,5 +1,6 @@
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import {
   type CustomResourceDefinition,
   clusterRoleBindings,
@@ -11,7 +12,6 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { gitOpsClusters, managedClusterAddOns, managedClusters, manifestWorks, placements } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 
 let cluster: Cluster | undefined;
@@ -77,7 +77,7 @@ async function knows(client: KubeClient, withheld: string | undefined): Promise<
       kind: 'SelfSubjectAccessReview',
       spec: { resourceAttributes },
     };
-    await eventually(`the rights on ${resource}`, async () => {
+    await until(`the rights on ${resource}`, async () => {
       const answer = await client.request('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
         method: 'POST',
         body,
@@ -110,7 +110,7 @@ test.each(['managedclusters', 'placementdecisions', 'placements'])(
       placements: 'Placement',
     };
     // Everything else has been read by then: whoever acts on a part of what there is to know acts now.
-    await eventually('the rest to be read', async () => {
+    await until('the rest to be read', async () => {
       const missing = hub.controller.missing();
       return missing.length === 1 && missing[0] === kind[resource as keyof typeof kind];
     });
@@ -133,7 +133,7 @@ test('ocm defect M1: what failed is tried again by itself, and the status says s
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'False', /forbidden/);
   // A right that is given is no change of anything that the controller follows.
   await allowAllBut(undefined);
-  await eventually('the works', async () => (await worksOf(a)).length === 3 && (await worksOf(b)).length === 3);
+  await until('the works', async () => (await worksOf(a)).length === 3 && (await worksOf(b)).length === 3);
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
 });
 
@@ -148,9 +148,7 @@ test('ocm defect M3: the discovered address stands in no specification, and foll
   const spec = (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' }))?.spec;
   hub.start();
   const holds = (text: string) =>
-    eventually(`works with ${text}`, async () =>
-      JSON.stringify((await hub.work(a, 'agent'))?.spec ?? {}).includes(text),
-    );
+    until(`works with ${text}`, async () => JSON.stringify((await hub.work(a, 'agent'))?.spec ?? {}).includes(text));
   await holds('192.0.2.1');
   // What comes now is seen because of the Service, not by the way.
   await hub.idle();
@@ -164,7 +162,7 @@ test('ocm defect M6: a namespace of the agents that changes, changes everywhere'
   await hub.enroll();
   const spec = { argoCDAgentAddon: { agentNamespace: 'elsewhere' } };
   await hub.client.mergePatch(gitOpsClusters, { namespace: ns, name: 'fleet' }, { spec });
-  await eventually('nothing of the old namespace in the works', async () => {
+  await until('nothing of the old namespace in the works', async () => {
     const works = await Promise.all(['agent', 'argocd'].map((part) => hub.work(a, part)));
     return works.every((work) => {
       const text = JSON.stringify(work?.spec ?? {});
@@ -202,7 +200,7 @@ test('ocm defect M12: a CRD that the hub upgrades is upgraded on the clusters', 
   const live = await hub.client.get(crds, { name });
   const names = { ...live?.spec?.names, shortNames: ['app', 'apps', 'upgraded'] };
   await hub.client.mergePatch(crds, { name }, { spec: { names } });
-  await eventually('the CRD of the cluster', async () => (await versionOf()).includes('upgraded'));
+  await until('the CRD of the cluster', async () => (await versionOf()).includes('upgraded'));
 });
 
 test('ocm defect M14: what others note on what the controller made stays, and leads to no write', async () => {
@@ -245,7 +243,7 @@ test('ocm defect H7: nothing that a departure leaves behind keeps the agent of a
   const first = await delivered();
   await hub.unselect(a);
   await hub.fixture.endCleanUp(a);
-  await eventually('nothing left', async () => (await worksOf(a)).length === 0 && (await hub.addOn(a)) === undefined);
+  await until('nothing left', async () => (await worksOf(a)).length === 0 && (await hub.addOn(a)) === undefined);
   await hub.fixture.placement(ns, 'placement', [a, b]);
   await hub.enrolled(a);
   expect(await delivered()).toEqual(first);

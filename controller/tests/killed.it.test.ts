@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, Informer, type KubeObject, type Secret, secrets } from '../../lib/kube/index.ts';
 import { isIssuedBy, textOf } from '../../lib/pki/index.ts';
 import { cleanUpWork, managedBy } from '../hub/names.ts';
 import { gitOpsClusters, type ManifestWork, managedClusterAddOns, manifestWorks } from '../hub/resources.ts';
-import { eventually, startController } from '../testing/fixture.ts';
+import { startController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
 
 const hub = useHub(startCluster);
 /** A machine may be slow, and every life of a controller begins with reading everything. */
-const patience = 120_000;
 let standIn: { abort(): void; ended: Promise<void> };
 
 /** Clusters do at once what clean-up Jobs do. */
@@ -105,7 +105,7 @@ async function live(
   died.then(() => {
     isDead = true;
   });
-  await eventually('death or the end of the work', async () => isDead || (await isDone()), patience);
+  await until('death or the end of the work', async () => isDead || (await isDone()));
   await stop();
   return [...writes];
 }
@@ -113,7 +113,7 @@ async function live(
 async function liveOn(what: string, isDone: () => Promise<boolean>): Promise<void> {
   const { stop } = startController(hub.client);
   try {
-    await eventually(what, isDone, patience);
+    await until(what, isDone);
   } finally {
     await stop();
   }
@@ -124,7 +124,7 @@ async function liveToRest(what: string, isDone: () => Promise<boolean>): Promise
   const { client, writes } = mortalClient(hub.client, { write: Number.POSITIVE_INFINITY, when: 'before' });
   const { stop, controller } = startController(client);
   try {
-    await hub.quiet(async () => controller.isIdle && (await isDone()), what, patience);
+    await hub.quiet(async () => controller.isIdle && (await isDone()), what);
   } finally {
     await stop();
   }

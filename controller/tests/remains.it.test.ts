@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { managedClusterSetBindings, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import {
   configMaps,
   Informer,
@@ -24,7 +25,7 @@ import {
   manifestWorks,
   placements,
 } from '../hub/resources.ts';
-import { eventually, HubFixture, type RunningController, startController } from '../testing/fixture.ts';
+import { HubFixture, type RunningController, startController } from '../testing/fixture.ts';
 import { chartCrds, hubCrdPaths } from '../testing/hub.ts';
 import { differences, inventoryOf } from '../testing/inventory.ts';
 
@@ -118,7 +119,7 @@ const withoutCrds = (all: Record<string, string>) =>
 async function comesBackTo(before: Record<string, string>, client: Cluster['client'], what: string): Promise<void> {
   let left: string[] = [];
   try {
-    await eventually(what, async () => {
+    await until(what, async () => {
       left = differences(withoutCrds(before), withoutCrds(await inventoryOf(client)));
       return left.length === 0;
     });
@@ -129,7 +130,7 @@ async function comesBackTo(before: Record<string, string>, client: Cluster['clie
 
 async function enroll(): Promise<void> {
   await fixture.gitOpsCluster(ns, 'fleet', 'all');
-  await eventually('what the works bring', async () => {
+  await until('what the works bring', async () => {
     const works = (await hub.client.list(manifestWorks, { namespace: name })).filter(
       ({ metadata }) => metadata.name !== 'own',
     );
@@ -156,7 +157,7 @@ test('ocm defect M15: hub and cluster are after leaving what they were before en
   const spec = { tolerations, predicates: [{ requiredClusterSelector }] };
   await hub.client.create(placements, { metadata: { namespace: ns, name: 'all' }, spec } as KubeObject);
   await usersObjects();
-  await eventually('the work of the user', async () => {
+  await until('the work of the user', async () => {
     const found = await managed.client.get(configMaps, { namespace: 'default', name: 'own' });
     return found?.metadata.ownerReferences?.length === 1;
   });
@@ -171,7 +172,7 @@ test('ocm defect M15: hub and cluster are after leaving what they were before en
   await hub.client.mergePatch(managedClusters, { name }, { metadata: { labels: { fleet: 'no' } } });
   await comesBackTo(before.managed, managed.client, 'the cluster, after it is no longer selected');
   await hub.client.mergePatch(managedClusters, { name }, { metadata: { labels: { fleet: 'yes' } } });
-  await eventually(
+  await until(
     'the cluster to be enrolled again',
     async () => (await managed.client.get(namespaces, { name: ns })) !== undefined,
   );
@@ -179,10 +180,10 @@ test('ocm defect M15: hub and cluster are after leaving what they were before en
   await comesBackTo(before.hub, hub.client, 'the hub, after the GitOpsCluster is gone again');
 
   await hub.client.delete(manifestWorks, { namespace: name, name: 'own' });
-  await eventually('it to go', async () => (await hub.client.list(manifestWorks, { namespace: name })).length === 0);
+  await until('it to go', async () => (await hub.client.list(manifestWorks, { namespace: name })).length === 0);
   const bare = await inventoryOf(managed.client);
   await enroll();
   await hub.client.delete(managedClusters, { name });
   await comesBackTo(bare, managed.client, 'the cluster, after it was taken from the hub');
-  await eventually('the ManagedCluster to go', async () => !(await hub.client.get(managedClusters, { name })));
+  await until('the ManagedCluster to go', async () => !(await hub.client.get(managedClusters, { name })));
 }, 600_000);

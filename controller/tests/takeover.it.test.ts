@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
 import { type Cluster, type SupervisedProcess, spawnSupervised, startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { leases } from '../../lib/kube/index.ts';
 import { manifestWorks } from '../hub/resources.ts';
-import { eventually, HubFixture } from '../testing/fixture.ts';
+import { HubFixture } from '../testing/fixture.ts';
 
 const root = join(import.meta.dirname, '../..');
 /** Longer than the default: a busy machine is not to make leaders give up that nobody starts again here. */
@@ -16,7 +17,6 @@ const flags = [
   '--leader-election-renew-deadline=12s',
   '--health-probe-bind-address=0',
 ];
-const patience = 120_000;
 const clusters = ['c1', 'c2', 'c3', 'c4'];
 const parts = ['crds', 'argocd', 'agent'];
 
@@ -62,7 +62,7 @@ const leaseKey = { namespace: 'release', name: '7310a56a.open-cluster-management
 
 async function leads(name: string): Promise<void> {
   const isLeading = async () => (await hub.client.get(leases, leaseKey))?.spec?.holderIdentity?.startsWith(`${name}_`);
-  await eventually(`${name} to lead`, isLeading, patience);
+  await until(`${name} to lead`, isLeading);
 }
 
 const work = (cluster: string, part: string) =>
@@ -71,7 +71,7 @@ const work = (cluster: string, part: string) =>
 async function enrolled(): Promise<void> {
   const all = async () =>
     (await Promise.all(clusters.flatMap((cluster) => parts.map((part) => work(cluster, part))))).every(Boolean);
-  await eventually('all works', all, patience);
+  await until('all works', all);
 }
 
 async function repaired(cluster: string): Promise<void> {
@@ -81,7 +81,7 @@ async function repaired(cluster: string): Promise<void> {
     const now = await work(cluster, 'agent');
     return now !== undefined && now.metadata.uid !== before?.metadata.uid;
   };
-  await eventually('the work again', isNew, patience);
+  await until('the work again', isNew);
 }
 
 test('of two replicas the other one goes on within seconds: after a crash, a freeze, and at once after a goodbye', async () => {
@@ -91,7 +91,7 @@ test('of two replicas the other one goes on within seconds: after a crash, a fre
   const second = await replica('second');
   await fixture.gitOpsCluster('argocd', 'fleet', 'placement');
   // In the middle of its work.
-  await eventually('the first work', async () => (await work('c1', 'crds')) ?? (await work('c2', 'crds')), patience);
+  await until('the first work', async () => (await work('c1', 'crds')) ?? (await work('c2', 'crds')));
   await first.kill();
   const crashedAt = performance.now();
   await leads('second');
@@ -109,7 +109,7 @@ test('of two replicas the other one goes on within seconds: after a crash, a fre
   await repaired('c2');
 
   const fourth = await replica('fourth');
-  await eventually('the fourth to wait', async () => (await fourth.log()).includes('leader=third_'), patience);
+  await until('the fourth to wait', async () => (await fourth.log()).includes('leader=third_'));
   third.signal('SIGTERM');
   expect(await third.exited).toMatchObject({ code: 0 });
   // Nobody has to wait for the end of its lease.

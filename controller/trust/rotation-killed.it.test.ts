@@ -1,15 +1,15 @@
 import { createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { type Secret, secrets } from '../../lib/kube/index.ts';
 import { fingerprintsOf, isIssuedBy, textOf } from '../../lib/pki/index.ts';
-import { eventually, startController } from '../testing/fixture.ts';
+import { startController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
 
 const hub = useHub(startCluster);
 /** A machine may be slow, and every life of a controller begins with reading everything. */
-const patience = 120_000;
 
 const textIn = async (secret: string, key: string) => textOf((await hub.secret(secret))?.data, key) ?? '';
 const rotate = (name: string, text: string) =>
@@ -110,15 +110,11 @@ test('killed after every single write of a rotation, nobody is ever without trus
     });
     const isQuiet = () => controller.missing().length === 0 && controller.isIdle;
     let quiet = 0;
-    await eventually(
-      'death, or nothing to do until the clusters report',
-      async () => {
-        await hub.beat();
-        quiet = isQuiet() ? quiet + 1 : 0;
-        return isDead || quiet > 8;
-      },
-      patience,
-    );
+    await until('death, or nothing to do until the clusters report', async () => {
+      await hub.beat();
+      quiet = isQuiet() ? quiet + 1 : 0;
+      return isDead || quiet > 8;
+    });
     await stop();
     lives.push(...writes);
     await look();

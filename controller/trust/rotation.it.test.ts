@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { secrets } from '../../lib/kube/index.ts';
 import {
   createAuthority,
@@ -12,7 +13,6 @@ import {
   textOf,
 } from '../../lib/pki/index.ts';
 import type { ManifestWork } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -40,7 +40,7 @@ const report = (cluster: string) => Promise.all(workNames.map((name) => hub.fixt
 
 /** Waits until a cluster is given both authorities and a certificate of the new one. */
 const offered = (cluster: string, now: string) =>
-  eventually(`both authorities for ${cluster}`, async () => {
+  until(`both authorities for ${cluster}`, async () => {
     const { authorities, certificate } = await delivered(cluster);
     return authorities.length === 2 && isIssuedBy(certificate, now);
   });
@@ -51,7 +51,7 @@ async function serversAre(of: string): Promise<boolean> {
 }
 
 async function rotated(former: string): Promise<string> {
-  return eventually('another authority', async () => {
+  return until('another authority', async () => {
     const now = await authority();
     return now !== former && (await trusted()).length === 2 && now;
   });
@@ -76,10 +76,10 @@ async function followRotation(former: string): Promise<void> {
     expect(splitCertificates(Buffer.from(config.tlsClientConfig.caData, 'base64').toString())).toHaveLength(2);
   }
   await report(b);
-  await eventually('servers of the new authority', () => serversAre(now));
-  await eventually('the end of the former authority', async () => (await trusted()).length === 1);
+  await until('servers of the new authority', () => serversAre(now));
+  await until('the end of the former authority', async () => (await trusted()).length === 1);
   expect(await trusted()).toEqual(splitCertificates(now));
-  await eventually('one authority on the clusters', async () => (await delivered(a)).authorities.length === 1);
+  await until('one authority on the clusters', async () => (await delivered(a)).authorities.length === 1);
   await hub.fixture.conditionIs([ns, 'fleet'], 'CACertificateReady', 'True', /^CA certificate created successfully$/);
 }
 
@@ -159,8 +159,8 @@ test('to delete what is trusted ends the trust in a former authority at once', a
   const now = await rotated(former);
   await Promise.all([offered(a, now), offered(b, now)]);
   await hub.client.delete(secrets, { namespace: ns, name: 'argocd-agent-ca-trust' });
-  await eventually('servers of the new authority', () => serversAre(now));
-  await eventually('one authority', async () => (await trusted()).length === 1);
+  await until('servers of the new authority', () => serversAre(now));
+  await until('one authority', async () => (await trusted()).length === 1);
 });
 
 test('a key for tokens is renewed when it is due or asked for; what the former one signed counts for a day', async () => {
@@ -181,15 +181,15 @@ test('a key for tokens is renewed when it is due or asked for; what the former o
     { namespace: ns, name: 'argocd-agent-jwt' },
     { metadata: { annotations: { [rotate]: 'now' } } },
   );
-  await eventually('another key', async () => (await key()) !== first);
+  await until('another key', async () => (await key()) !== first);
   expect(createPublicKey(await former()).equals(createPublicKey(first))).toBe(true);
   const second = await key();
   now += 25 * 3600_000;
   await restart();
-  await eventually('the end of the former key', async () => (await former()) === '');
+  await until('the end of the former key', async () => (await former()) === '');
   expect(await key()).toBe(second);
   now += 250 * 24 * 3600_000;
   await restart();
-  await eventually('a third key', async () => (await key()) !== second);
+  await until('a third key', async () => (await key()) !== second);
   expect(createPublicKey(await former()).equals(createPublicKey(second))).toBe(true);
 });

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createSigningRequest, type RequestedSubject } from '../../e2e/ocm/signing-request.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import {
   type CertificateSigningRequest,
   certificateSigningRequests,
@@ -13,7 +14,6 @@ import {
 import { inspectCertificate, isIssuedBy, splitCertificates, textOf } from '../../lib/pki/index.ts';
 import { agentSubject } from '../hub/names.ts';
 import type { ManifestWork } from '../hub/resources.ts';
-import { eventually } from '../testing/fixture.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -52,7 +52,7 @@ async function ask(
 }
 
 const answer = (name: string) =>
-  eventually(`an answer to ${name}`, async () => {
+  until(`an answer to ${name}`, async () => {
     const { status } = (await hub.client.get(certificateSigningRequests, { name })) ?? {};
     const refusal = status?.conditions?.find(({ type }) => type === 'Denied' || type === 'Failed');
     return (
@@ -80,7 +80,7 @@ test('a cluster that asks for its certificate gets it; the add-on says what to a
   const { a } = hub;
   await enrolled();
   const { commonName: user, organizations: groups } = agentSubject(a);
-  await eventually('the registration', async () => (await hub.addOn(a))?.status?.registrations?.length === 1);
+  await until('the registration', async () => (await hub.addOn(a))?.status?.registrations?.length === 1);
   expect((await hub.addOn(a))?.status).toMatchObject({
     namespace: 'argocd',
     registrations: [{ signerName, subject: { user, groups } }],
@@ -111,7 +111,7 @@ test('what a cluster must not have is denied, with the reason in the request and
     const { certificate, refusal } = await answer(name);
     expect(certificate).toBeUndefined();
     expect(refusal).toMatchObject({ type: 'Denied', message: expect.stringMatching(why) });
-    await eventually(`an Event of ${name}`, async () =>
+    await until(`an Event of ${name}`, async () =>
       (await hub.client.list(events, { namespace: 'default' })).some(
         ({ regarding, note = '' }) => regarding?.name === name && why.test(note),
       ),
@@ -164,10 +164,10 @@ test('a former authority stays trusted as long as a certificate that a cluster a
   await hub.client.mergePatch(secrets, key, { metadata: { annotations } });
   const trusted = async () =>
     splitCertificates(textOf((await hub.secret('argocd-agent-ca-trust'))?.data, 'ca.crt') ?? '').length;
-  await eventually('both authorities', async () => (await trusted()) === 2);
+  await until('both authorities', async () => (await trusted()) === 2);
   // Only what is delivered with both of them is worth a report.
   for (const cluster of [a, b]) {
-    await eventually(`both authorities for ${cluster}`, async () => {
+    await until(`both authorities for ${cluster}`, async () => {
       const work = (await hub.work(cluster, 'agent')) as ManifestWork;
       const found = work.spec.workload.manifests.find(({ kind }) => kind === 'Secret') as Secret;
       return splitCertificates(textOf(found.data, 'ca.crt') ?? '').length === 2;
@@ -182,5 +182,5 @@ test('a former authority stays trusted as long as a certificate that a cluster a
   now += 6 * 60_000;
   await hub.stop();
   hub.start({ clock });
-  await eventually('one authority', async () => (await trusted()) === 1);
+  await until('one authority', async () => (await trusted()) === 1);
 });

@@ -1,3 +1,4 @@
+import { type UntilOptions, until } from '../../lib/base/testing.ts';
 import {
   Informer,
   type KubeClient,
@@ -8,13 +9,12 @@ import {
 } from '../../lib/kube/index.ts';
 
 /** Which objects are watched, and how long a wait for them may take. */
-export interface WatchOptions {
+export interface WatchOptions extends UntilOptions {
   namespace?: string;
   /** Only this object. */
   key?: ObjectKey;
-  /** Milliseconds a wait may take; 240 s unless set: an Argo CD that missed its repo server looks again after 180. */
+  /** Milliseconds; 240 s unless set: an Argo CD that missed its repo server looks again after 180. */
   timeoutMs?: number;
-  signal?: AbortSignal;
 }
 
 /** An open watch. */
@@ -25,7 +25,7 @@ export interface Watched<T extends KubeObject> {
    * Resolves as soon as the objects satisfy a condition.
    * @throws Error that names the objects and shows them as they were last, when the time is over
    */
-  until(accept: (objects: T[]) => boolean): Promise<T[]>;
+  until(accept: (objects: T[]) => boolean | undefined): Promise<T[]>;
   stop(): Promise<void>;
 }
 
@@ -51,35 +51,19 @@ export async function watchObjects<T extends KubeObject>(
     }
   });
   await informer.synced(signal);
-  const until = (accept: (objects: T[]) => boolean) =>
-    new Promise<T[]>((resolve, reject) => {
-      const end = (finish: () => void) => {
-        clearTimeout(timer);
-        unsubscribe?.();
-        signal.removeEventListener('abort', onAbort);
-        finish();
-      };
-      const look = () => {
-        const objects = informer.list();
-        if (accept(objects)) {
-          end(() => resolve(objects));
-        }
-      };
-      const onAbort = () => end(() => reject(signal.reason));
-      const timer = setTimeout(() => {
-        const described = `${type.kind} ${key ? keyOf(key) : (namespace ?? '')}`;
-        const last = JSON.stringify(informer.list().map(withoutNoise)).slice(0, 4_000);
-        end(() => reject(new Error(`${described}: not as expected within ${timeoutMs} ms; last seen: ${last}`)));
-      }, timeoutMs);
-      signal.addEventListener('abort', onAbort);
-      // What is cached is looked at once, after subscribing, so that no change falls between the two.
-      let unsubscribe: (() => void) | undefined;
-      unsubscribe = informer.subscribe({ added: look, updated: look, deleted: look });
-      look();
-    });
+  const described = `${type.kind} ${key ? keyOf(key) : (namespace ?? '')}`;
+  const lastSeen = () => `last seen: ${JSON.stringify(informer.list().map(withoutNoise)).slice(0, 4_000)}`;
   return {
     list: () => informer.list(),
-    until,
+    until: (accept) =>
+      until(
+        described,
+        () => {
+          const objects = informer.list();
+          return accept(objects) && objects;
+        },
+        { timeoutMs, signal, details: () => [lastSeen(), options.details?.()].join('\n') },
+      ),
     async stop() {
       ended.abort();
       await running;

@@ -1,5 +1,6 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type OutgoingHttpHeaders } from 'node:http2';
 import { connect as connectTls } from 'node:tls';
+import { until } from '../../lib/base/testing.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import {
   acknowledgement,
@@ -12,7 +13,6 @@ import {
 } from '../../lib/wire/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
-import { until } from '../pair/index.ts';
 
 /** How a call ended. `code` is gRPC's, -1 when the server said nothing. */
 export interface CallEnd {
@@ -190,7 +190,7 @@ export class AttackCall {
     const beat = heartbeatEvent({ source: agentSource });
     await this.send(beat);
     await until('the principal has taken everything', async () => {
-      return this.#ended || this.acknowledged.has(beat.eventId) || undefined;
+      return this.#ended || this.acknowledged.has(beat.eventId);
     });
   }
 
@@ -201,7 +201,7 @@ export class AttackCall {
     }
     await until(
       'everything is acknowledged',
-      async () => this.#ended || events.every(({ eventId }) => this.acknowledged.has(eventId)) || undefined,
+      async () => this.#ended || events.every(({ eventId }) => this.acknowledged.has(eventId)),
       {
         details: () =>
           `missing: ${events.filter(({ eventId }) => !this.acknowledged.has(eventId)).map((e) => `${e.target}/${e.type}`)}`,

@@ -1,4 +1,5 @@
 import { applicationSchema } from '../../lib/argocd/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import {
@@ -13,7 +14,7 @@ import {
   targets,
   type WireEvent,
 } from '../../lib/wire/index.ts';
-import { type ArgoObject, applications, until } from '../pair/index.ts';
+import { type ArgoObject, applications } from '../pair/index.ts';
 
 /** A well-behaved agent beside an attacker: what it notices, other agents would notice. */
 export class Witness {
@@ -76,7 +77,7 @@ export class Witness {
       `the hub shows ${mark}`,
       async () => {
         const hub: ArgoObject | undefined = await this.#client.get(applications, this.#ref);
-        return (hub?.status?.health as { message?: string } | undefined)?.message === mark || undefined;
+        return (hub?.status?.health as { message?: string } | undefined)?.message === mark;
       },
       { details },
     );

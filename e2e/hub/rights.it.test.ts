@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { configMaps, deployments, Informer, type KubeObject, resourceType } from '../../lib/kube/index.ts';
+import { configMaps, deployments, type KubeObject, resourceType } from '../../lib/kube/index.ts';
+import { waitForObjects } from '../fleet/wait.ts';
 import { managedClusters, manifestWorks, type Ocm, startOcm } from '../ocm/index.ts';
 import { freePort } from '../pair/index.ts';
 import { requestsOf } from '../rights/index.ts';
@@ -74,27 +75,9 @@ async function start(namespace: string, deployment: string, entry: string, args:
 }
 
 /** Resolves when the objects of a kind satisfy a condition. */
-async function until<T extends KubeObject>(type: ReturnType<typeof resourceType<T>>, holds: (objects: T[]) => boolean) {
-  const ended = new AbortController();
-  const informer = new Informer<T>({ client: hub.client, type });
-  const running = informer.run(ended.signal);
-  try {
-    await informer.synced();
-    await new Promise<void>((resolve, reject) => {
-      const look = () => {
-        if (holds(informer.list())) {
-          resolve();
-        }
-      };
-      informer.subscribe({ added: look, updated: look, deleted: look });
-      look();
-      const said = () => programs.map(({ output }) => output.slice(-3000)).join('\n---\n');
-      setTimeout(() => reject(new Error(`${type.kind}: not in time:\n${said()}`)), 200_000).unref();
-    });
-  } finally {
-    ended.abort();
-    await running;
-  }
+function satisfied<T extends KubeObject>(type: ReturnType<typeof resourceType<T>>, accept: (objects: T[]) => boolean) {
+  const details = () => programs.map(({ output }) => output.slice(-3000)).join('\n---\n');
+  return waitForObjects(hub.client, type, { details }, accept);
 }
 
 beforeAll(async () => {
@@ -143,7 +126,7 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
       metadata: { name: 'cluster1' },
       spec: { hubAcceptsClient: true, leaseDurationSeconds: 60 },
     });
-    await until(
+    await satisfied(
       manifestWorks,
       (works) => works.filter(({ metadata }) => metadata.namespace === 'cluster1').length >= 2,
     );
@@ -158,14 +141,14 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
     ]);
     // The cluster does not exist: what its work agent would report of the clean-up Job is written here.
     const cleanUp = { namespace: 'cluster1', name: 'addon-argocd-agent-addon-pre-delete' };
-    await until(manifestWorks, (works) => works.some(({ metadata }) => metadata.name === cleanUp.name));
+    await satisfied(manifestWorks, (works) => works.some(({ metadata }) => metadata.name === cleanUp.name));
     const values = [{ name: 'JobComplete', fieldValue: { type: 'String', string: 'True' } }];
     const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
     const status = { resourceStatus: { manifests: [{ resourceMeta, conditions: [], statusFeedback: { values } }] } };
     await hub.client.mergePatch(manifestWorks, cleanUp, { status }, { subresource: 'status' });
     expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
-    await until(gitOpsClusters, (left) => left.length === 0);
-    await until(manifestWorks, (left) => left.length === 0);
+    await satisfied(gitOpsClusters, (left) => left.length === 0);
+    await satisfied(manifestWorks, (left) => left.length === 0);
     const accounts = [`${releaseNamespace}:argocd-agent-addon-controller`, 'argocd:argocd-agent-principal'];
     for (const account of accounts) {
       const requests = await requestsOf(hub.auditLog, `system:serviceaccount:${account}`);

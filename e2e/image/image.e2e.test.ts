@@ -3,7 +3,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import {
   applicationSets,
   applications,
@@ -227,23 +228,18 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
 
     test('runs without rights in it: no capabilities, no way to any, nothing to write to', async () => {
       // A container may just be replaced by its successor: then the names are asked for again.
-      await vi.waitFor(
-        async () => {
-          const names = (await podman('ps', '--format', '{{.Names}}', '--filter', `ancestor=${tag}`))
-            .trim()
-            .split('\n');
-          for (const name of names) {
-            const status = await podman('exec', name, 'cat', '/proc/1/status');
-            expect(status, name).toMatch(/^Uid:\t999\t999\t999\t999$/m);
-            expect(status, name).toMatch(/^CapEff:\t0+$/m);
-            expect(status, name).toMatch(/^CapBnd:\t0+$/m);
-            expect(status, name).toMatch(/^NoNewPrivs:\t1$/m);
-            const write = podman('exec', name, 'sh', '-c', '> /opt/argocd-fleet/x');
-            await expect(write, name).rejects.toThrow(/Read-only file system/i);
-          }
-        },
-        { timeout: 120_000, interval: 2_000 },
-      );
+      await until(async () => {
+        const names = (await podman('ps', '--format', '{{.Names}}', '--filter', `ancestor=${tag}`)).trim().split('\n');
+        for (const name of names) {
+          const status = await podman('exec', name, 'cat', '/proc/1/status');
+          expect(status, name).toMatch(/^Uid:\t999\t999\t999\t999$/m);
+          expect(status, name).toMatch(/^CapEff:\t0+$/m);
+          expect(status, name).toMatch(/^CapBnd:\t0+$/m);
+          expect(status, name).toMatch(/^NoNewPrivs:\t1$/m);
+          const write = podman('exec', name, 'sh', '-c', '> /opt/argocd-fleet/x');
+          await expect(write, name).rejects.toThrow(/Read-only file system/i);
+        }
+      });
     });
 
     test('answers helm test, and lets go of the clusters', async () => {

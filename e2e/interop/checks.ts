@@ -1,17 +1,15 @@
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
+import { type Check, until } from '../../lib/base/testing.ts';
 import { acknowledgementOf, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
 import type { GoStream } from './go-stream.ts';
 import type { GoObject } from './templates.ts';
 
-/** Asks until there is no objection; then the objection, with what helps to understand it. */
-export type Until = <T>(check: () => T | Promise<T>) => Promise<T>;
+/** Waits until a check passes; the error of a wait in vain ends with what helps to understand it. */
+export type Until = (check: Check) => Promise<void>;
 
-/** A way to wait, whose complaints end with `details`. */
+/** A way to wait whose errors end with `details`. */
 export function untilWith(details: () => string): Until {
-  return (check) =>
-    vi.waitFor(check, { timeout: 120_000, interval: 10 }).catch((error) => {
-      throw new Error(`${error instanceof Error ? error.message : error}\n${details()}`, { cause: error });
-    });
+  return (check) => until(check, { details });
 }
 
 const keyOf = (event: GoEvent) => ['resourceid', 'eventid', 'sentat'].map((name) => extensionOf(event, name)).join(' ');

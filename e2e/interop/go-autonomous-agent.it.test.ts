@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
 import { applications, appProjects, mapAgent, namespace, type PrincipalHub, startHub } from '../pair/index.ts';
 import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
@@ -52,7 +52,7 @@ describe('our principal and an autonomous Go agent', () => {
     await Promise.all([go?.stop(), hub?.stop()]);
   });
 
-  const connect = () => vi.waitFor(() => agent.connect(), { timeout: 120_000, interval: 50 });
+  const connect = () => until(() => agent.connect());
   const now = () => agent.stream.received.length;
   const about = (name: string, from = 0) => eventsAbout(agent.stream, name, from);
   const acknowledged = () => allAcknowledged(agent.stream, '', until);

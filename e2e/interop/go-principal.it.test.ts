@@ -202,11 +202,8 @@ describe('our managed agent and a Go principal', () => {
     const made = asMade(creation(), 'finalised');
     await deployed('finalised', { ...made, metadata: { ...made.metadata, finalizers } });
     principal.delete('application', 'finalised');
-    const deleting = await until(async () => {
-      const now = await local('finalised');
-      expect(now?.metadata.deletionTimestamp).toBeDefined();
-      return now;
-    });
+    await until(async () => expect((await local('finalised'))?.metadata.deletionTimestamp).toBeDefined());
+    const deleting = await local('finalised');
     expect(deleting?.metadata.finalizers).toEqual(expect.arrayContaining(finalizers));
     await patch('finalised', { metadata: { finalizers: null } });
     await until(() => expect(onHub('finalised')).toBeUndefined());

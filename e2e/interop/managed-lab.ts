@@ -1,4 +1,3 @@
-import { vi } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
 import { type ArgoObject, applications, mapAgent, type PrincipalHub, startHub } from '../pair/index.ts';
 import { asMade, type Until, untilWith } from './checks.ts';
@@ -41,7 +40,7 @@ export async function startManagedLab(options: { destinationMapping?: boolean } 
   const tls = await (await makeMaterial(hub.authority)).client(agentName);
   const address = `127.0.0.1:${hub.principalPort}`;
   const agent = new GoManagedAgent({ go, address, tls, name: agentName, pace: fastPace, random, ...options });
-  const connect = () => vi.waitFor(() => agent.connect(), { timeout: 120_000, interval: 50 });
+  const connect = () => until(() => agent.connect());
   hub.principal.start();
   await connect();
   const ref = (name: string) => ({ name, namespace: agentName });

@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { type EventStream, runWireClient, type WireError, type WireEvent } from '../../lib/wire/index.ts';
 import { messageBytes } from '../recordings/index.ts';
 import type { GoCall } from './go-calls.ts';
@@ -12,7 +13,6 @@ import * as schemas from './schemas.ts';
 
 // Our client against a server of grpc-go with the recorded messages of the originals; the programs are not involved.
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 120_000, interval: 5 });
 const { methods } = schemas;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 

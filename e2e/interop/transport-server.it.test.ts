@@ -1,5 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import { type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
 import { messageBytes, type RecordedLine, recordedJson, recordedLines } from '../recordings/index.ts';
@@ -15,7 +16,6 @@ import { readToken, type Token } from './tokens.ts';
 
 // Our server against a client of grpc-go with the recorded messages of the originals; the programs are not involved.
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 120_000, interval: 5 });
 const { methods } = schemas;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../../lib/auth/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import { runWireClient, type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
 import { messageBytes, recordedLines } from '../recordings/index.ts';
@@ -17,7 +18,6 @@ import { movedToken } from './tokens.ts';
 
 // gRPC over WebSocket against ends that are written from the description of the original's library, with recorded messages.
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const agent = 'agent-managed';
 

@@ -2,11 +2,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeObject, namespaces, resourceType, secrets } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { type Pod, pods } from '../node/types.ts';
-import { type Pair, until } from '../pair/index.ts';
+import type { Pair } from '../pair/index.ts';
 import { kubeconfigText } from '../testbed/index.ts';
 import { Kubectl } from './kubectl.ts';
 import { deployWeb, startProxiedPair } from './shop.ts';
@@ -80,7 +81,7 @@ beforeAll(async () => {
   ]);
   const isRunning = async () => {
     const found = await client.get(pods, { name: 'talker', namespace: 'shop' });
-    return found?.status?.phase === 'Running' || undefined;
+    return found?.status?.phase === 'Running';
   };
   await until('the pod runs', isRunning, generous);
 }, 300_000);
@@ -126,18 +127,10 @@ describe('reading', () => {
   test('describe, events, logs, exec', async () => {
     expect(await ok('-n shop describe pod talker')).toMatch(/^Name: +talker/);
     // A pod runs before all that is told of it is written.
-    await until(
-      'the pod has events',
-      async () => /pod\/talker/i.test(await ok('-n shop events')) || undefined,
-      generous,
-    );
+    await until('the pod has events', async () => /pod\/talker/i.test(await ok('-n shop events')), generous);
     expect(await ok('-n shop describe pod talker')).toMatch(/Events:\n/);
     expect(await ok('-n shop events')).not.toContain('stranger');
-    await until(
-      'the pod has spoken',
-      async () => (await ok('-n shop logs talker')).includes('last line') || undefined,
-      generous,
-    );
+    await until('the pod has spoken', async () => (await ok('-n shop logs talker')).includes('last line'), generous);
     expect(await ok('-n shop logs talker')).toBe('first line\nlast line\n');
     expect(await ok('-n shop logs talker --tail=1')).toBe('last line\n');
     expect(await ok('-n shop exec talker -- echo hello')).toBe('hello\n');
@@ -159,12 +152,12 @@ describe('reading', () => {
       shown += chunk;
     });
     try {
-      await until('the list is there', async () => /ADDED +web/.test(shown) || undefined, generous);
+      await until('the list is there', async () => /ADDED +web/.test(shown), generous);
       for (const name of ['other', 'web']) {
         const patch = { metadata: { labels: { seen: 'yes' } } };
         await pair.managed.client.mergePatch(deployments, { name, namespace: 'shop' }, patch);
       }
-      await until('the change is seen', async () => /MODIFIED +web/.test(shown) || undefined, generous);
+      await until('the change is seen', async () => /MODIFIED +web/.test(shown), generous);
       expect(shown).not.toContain('other');
     } finally {
       watch.kill();

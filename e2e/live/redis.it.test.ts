@@ -1,7 +1,8 @@
 import { createClient } from '@redis/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
-import { freePort, type Pair, type Redis, startPair, startRedis, until } from '../pair/index.ts';
+import { freePort, type Pair, type Redis, startPair, startRedis } from '../pair/index.ts';
 
 // The cache of an agent's Argo CD, as the hub's argocd-server reads it, with a real Redis on both sides.
 
@@ -54,7 +55,7 @@ test("an Application's tree comes from its cluster, news of it too, and the last
     return found === null ? undefined : Buffer.from(found as never);
   };
   // What a busy agent does not answer in time looks empty, and Argo CD asks again.
-  await until('the tree is here', async () => (await treeOf('web'))?.equals(value) || undefined);
+  await until('the tree is here', async () => (await treeOf('web'))?.equals(value));
   expect(await server.get('mfst|a')).toBe('a manifest');
   expect(await (await client(hubRedis.port)).get('mfst|a')).toBe('a manifest');
   await until('there is no other', async () => ((await treeOf('nothing')) === undefined ? true : undefined));

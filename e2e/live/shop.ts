@@ -1,6 +1,7 @@
+import { until } from '../../lib/base/testing.ts';
 import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { application, applications, freePort, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { application, applications, freePort, namespace, type Pair, startPair } from '../pair/index.ts';
 import { ProxyClient } from './proxy-client.ts';
 
 /** A hub, an agent's cluster, and the principal's resource proxy. */
@@ -44,6 +45,6 @@ export async function deployWeb(
   if (proxy === undefined) {
     return;
   }
-  const isServed = async () => (await proxy.send('GET', '/api/v1/namespaces/shop')).status === 200 || undefined;
+  const isServed = async () => (await proxy.send('GET', '/api/v1/namespaces/shop')).status === 200;
   await until('the agent serves what belongs to it', isServed, patient);
 }

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { WebSocket } from 'ws';
+import { until } from '../../lib/base/testing.ts';
 import { channel, channelMessage, resizeMessage, stdinClosed } from '../../lib/live/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
-import { until } from '../pair/index.ts';
 
 /** What a terminal said when it ended. */
 export interface Outcome {
@@ -69,7 +69,7 @@ export class TerminalClient {
 
   /** Resolves when the output holds the text. */
   async shows(text: string): Promise<void> {
-    await until(`the terminal shows ${JSON.stringify(text)}`, async () => this.stdout.includes(text) || undefined, {
+    await until(`the terminal shows ${JSON.stringify(text)}`, async () => this.stdout.includes(text), {
       details: () => JSON.stringify([this.stdout.slice(-2_000), this.stderr, this.outcome, this.closeCode]),
     });
   }

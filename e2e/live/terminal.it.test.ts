@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { type Pod, pods } from '../node/types.ts';
-import { type Pair, until } from '../pair/index.ts';
+import type { Pair } from '../pair/index.ts';
 import { isProcessAlive } from '../testbed/index.ts';
 import type { ProxyClient } from './proxy-client.ts';
 import { deployWeb, startProxiedPair } from './shop.ts';
@@ -31,7 +32,7 @@ beforeAll(async () => {
     client.create(pods, pod('foreign', 'exec sleep 100000', {})),
   ]);
   for (const name of ['web', 'foreign']) {
-    const isRunning = ({ status }: Pod) => status?.phase === 'Running' || undefined;
+    const isRunning = ({ status }: Pod) => status?.phase === 'Running';
     const look = async () => {
       const found = await client.get(pods, { name, namespace: 'shop' });
       return found && isRunning(found);
@@ -141,7 +142,7 @@ test('what a viewer leaves behind is ended', async () => {
   const pid = Number(/pid=(\d+)/.exec(terminal.stdout)?.[1]);
   expect(isProcessAlive(pid)).toBe(true);
   terminal.webSocket.terminate();
-  await until('the process is gone', async () => !isProcessAlive(pid) || undefined, generous);
+  await until('the process is gone', async () => !isProcessAlive(pid), generous);
 });
 
 test('logs of a container that runs are followed', async () => {
@@ -153,7 +154,7 @@ test('logs of a container that runs are followed', async () => {
     text += chunk;
   });
   log.on('error', () => undefined);
-  await until('five lines have come', async () => text.split('\n').length > 5 || undefined, generous);
+  await until('five lines have come', async () => text.split('\n').length > 5, generous);
   const numbers = Array.from(text.matchAll(/^line (\d+)\n/gm), ([, number]) => Number(number));
   expect(numbers.map((number) => number - Number(numbers[0]))).toEqual(numbers.map((_, index) => index));
   stop.abort();
@@ -247,7 +248,7 @@ test('the viewer is told when the agent goes, and the command ends; idle termina
   const pid = Number(/pid=(\d+)/.exec(terminal.stdout)?.[1]);
   await pair.agent.stop('SIGKILL');
   expect(await terminal.ends()).toMatchObject({ status: 'Failure', code: 502 });
-  await until('the process is gone', async () => !isProcessAlive(pid) || undefined, generous);
+  await until('the process is gone', async () => !isProcessAlive(pid), generous);
 
   const hasty = await pair.otherAgent(['--terminal-idle-timeout=1s']);
   hasty.start();

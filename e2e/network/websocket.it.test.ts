@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
-import { application, applications, namespace, type Pair, startPair, until } from '../pair/index.ts';
+import { application, applications, namespace, type Pair, startPair } from '../pair/index.ts';
 
 // Principal and agents as processes: one agent over WebSocket, one over HTTP/2 on the same port.
 
@@ -30,7 +31,7 @@ test('an Application comes and goes over WebSocket, beside an agent over HTTP/2'
     const there = await until(`the Application is with ${agent}`, copy, logs());
     expect(there.metadata.annotations).toHaveProperty('argocd.argoproj.io/source-uid');
     await hub.delete(applications, { name: 'guestbook', namespace: agent });
-    const isGone = async () => (await copy()) === undefined || undefined;
+    const isGone = async () => (await copy()) === undefined;
     await until(`the Application is gone from ${agent}`, isGone, logs());
   }
 }, 300_000);

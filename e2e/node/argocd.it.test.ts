@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Handlebars from 'handlebars';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, type Pod, pods, resourceType, statefulSets } from '../../lib/kube/index.ts';
 import { type GitServer, startGitServer } from '../git/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
@@ -98,7 +99,7 @@ it('runs the delivered Argo CD, which brings an Application from Git to Synced a
       syncPolicy: { automated: {} },
     },
   });
-  await vi.waitFor(
+  await until(
     async () => {
       const controller = await cluster.client.get(statefulSets, { namespace, name: 'argocd-application-controller' });
       expect(controller?.status?.readyReplicas, await whatRuns()).toBe(1);
@@ -107,15 +108,15 @@ it('runs the delivered Argo CD, which brings an Application from Git to Synced a
         expect(deployment?.status?.availableReplicas, await whatRuns()).toBe(1);
       }
     },
-    { timeout: 240_000, interval: 200 },
+    { timeoutMs: 240_000 },
   );
-  await vi.waitFor(
+  await until(
     async () => {
       const app = await cluster.client.get(applications, { namespace, name: 'guestbook' });
       const { sync, health } = app?.status ?? {};
       expect([sync?.status, health?.status], JSON.stringify(app?.status?.conditions)).toEqual(['Synced', 'Healthy']);
     },
-    { timeout: 240_000, interval: 200 },
+    { timeoutMs: 240_000 },
   );
   const all = await cluster.client.list(pods, {});
   const restarts = all.map((pod) => [pod.metadata.name, pod.status?.containerStatuses?.[0]?.restartCount]);

@@ -5,7 +5,8 @@ import { get as getPlain, type IncomingMessage } from 'node:http';
 import { get, type RequestOptions } from 'node:https';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import {
   configMaps,
   type Deployment,
@@ -61,17 +62,14 @@ async function answerOf(url: string): Promise<string> {
 
 const shell = (script: string): Part => ({ command: ['sh', '-c', script] });
 
-function podIs(name: string, accept: (pod: Pod) => unknown, timeout = 20_000): Promise<Pod> {
-  return vi.waitFor(
-    async () => {
-      const pod = await cluster.client.get(pods, { namespace, name });
-      if (!pod || !accept(pod)) {
-        throw new Error(`not yet: ${JSON.stringify(pod?.status)}`);
-      }
-      return pod;
-    },
-    { timeout, interval: 50 },
-  );
+function podIs(name: string, accept: (pod: Pod) => unknown): Promise<Pod> {
+  return until(`pod ${name}`, async () => {
+    const pod = await cluster.client.get(pods, { namespace, name });
+    if (!pod || !accept(pod)) {
+      throw new Error(`not yet: ${JSON.stringify(pod?.status)}`);
+    }
+    return pod;
+  });
 }
 
 const stateOf = (pod: Pod) => pod.status?.containerStatuses?.[0]?.state ?? {};
@@ -88,17 +86,14 @@ async function outputOf(name: string): Promise<string> {
 }
 
 function hasEvent(about: string, reason: string, text: RegExp): Promise<void> {
-  return vi.waitFor(
-    async () => {
-      const all = await cluster.client.list(events, { namespace });
-      const mine = all.filter((event) => event.regarding?.name === about);
-      if (mine.some((event) => event.reason === reason && text.test(event.note ?? ''))) {
-        return;
-      }
-      throw new Error(`no such event: ${JSON.stringify(mine.map((event) => [event.reason, event.note]))}`);
-    },
-    { timeout: 10_000, interval: 100 },
-  );
+  return until(async () => {
+    const all = await cluster.client.list(events, { namespace });
+    const mine = all.filter((event) => event.regarding?.name === about);
+    if (mine.some((event) => event.reason === reason && text.test(event.note ?? ''))) {
+      return;
+    }
+    throw new Error(`no such event: ${JSON.stringify(mine.map((event) => [event.reason, event.note]))}`);
+  });
 }
 
 function statusOf(url: string, tls: RequestOptions): Promise<number | undefined> {
@@ -136,10 +131,9 @@ describe('the node', () => {
     const [line] = (await happens(createInterface({ input: child.stdout }), 'line')) as [string];
     const session = `/proc/${line}/stat`;
     // The process becomes the shell after it has entered its container.
-    const waiting = { timeout: 10_000, interval: 20 };
-    await vi.waitFor(async () => expect(await readFile(session, 'utf8')).toContain('(sh)'), waiting);
+    await until(async () => expect(await readFile(session, 'utf8')).toContain('(sh)'));
     child.kill('SIGKILL');
-    await vi.waitFor(() => expect(readFile(session)).rejects.toThrow(), waiting);
+    await until(() => expect(readFile(session)).rejects.toThrow());
   });
 
   it('leaves a pod for another node unscheduled and says why', async () => {
@@ -181,27 +175,19 @@ describe('a workload', () => {
       metadata: { name: 'web', namespace },
       spec: { type: 'LoadBalancer', selector: labels, ports },
     });
-    await vi.waitFor(
-      async () => {
-        const now = await cluster.client.get(deployments, { namespace, name: 'web' });
-        expect(now?.status?.availableReplicas).toBe(2);
-      },
-      { timeout: 20_000, interval: 50 },
-    );
-    const waiting = { timeout: 20_000, interval: 50 };
-    const ip = await vi.waitFor(async () => {
+    await until(async () => {
+      const now = await cluster.client.get(deployments, { namespace, name: 'web' });
+      expect(now?.status?.availableReplicas).toBe(2);
+    });
+    const ip = await until('an address of the load balancer', async () => {
       const service = await cluster.client.get(services, { namespace, name: 'web' });
-      const given = service?.status?.loadBalancer?.ingress?.[0]?.ip;
-      if (!given) {
-        throw new Error('no address yet');
-      }
-      return given;
-    }, waiting);
+      return service?.status?.loadBalancer?.ingress?.[0]?.ip;
+    });
     // A pod counts as available before its endpoint is known to everybody.
-    await vi.waitFor(async () => {
+    await until(async () => {
       const answers = await Promise.all([1, 2, 3, 4].map(() => answerOf(`http://${ip}:8000/x`)));
       expect(new Set(answers).size).toBe(2);
-    }, waiting);
+    });
 
     await run('caller', { image: 'quay.io/open-cluster-management/argocd-fleet', ...callsWeb }, once);
     expect(await outputOf('caller')).toMatch(/^GET \/names\n$|GET \/names on web-/);
@@ -229,14 +215,11 @@ describe('a workload', () => {
 
   it('is refused connections when nothing is ready behind its Service', async () => {
     await cluster.client.mergePatch(deployments, { namespace, name: 'web' }, { spec: { replicas: 0 } });
-    await vi.waitFor(
-      async () => {
-        const error = await fetch(`http://${node.serviceAddress(namespace, 'web')}:8000/`).catch((e: Error) => e.cause);
-        expect(error).toMatchObject({ code: 'ECONNREFUSED' });
-        expect(await cluster.client.list(pods, { namespace, labelSelector: 'app=web' })).toHaveLength(0);
-      },
-      { timeout: 15_000, interval: 100 },
-    );
+    await until(async () => {
+      const error = await fetch(`http://${node.serviceAddress(namespace, 'web')}:8000/`).catch((e: Error) => e.cause);
+      expect(error).toMatchObject({ code: 'ECONNREFUSED' });
+      expect(await cluster.client.list(pods, { namespace, labelSelector: 'app=web' })).toHaveLength(0);
+    });
   });
 });
 
@@ -402,9 +385,8 @@ describe('the life of a pod', () => {
         },
       },
     });
-    await vi.waitFor(
-      async () => expect((await cluster.client.get(jobs, { namespace, name: 'steps' }))?.status?.succeeded).toBe(1),
-      { timeout: 20_000, interval: 50 },
+    await until(async () =>
+      expect((await cluster.client.get(jobs, { namespace, name: 'steps' }))?.status?.succeeded).toBe(1),
     );
     const [pod] = await cluster.client.list(pods, { namespace, labelSelector: 'job-name=steps' });
     expect(await logOf(pod?.metadata.name ?? '')).toBe('1\n');
@@ -437,18 +419,15 @@ describe('the life of a pod', () => {
       terminationGracePeriodSeconds: 20,
     });
     await podIs('leaves', (pod) => stateOf(pod).running);
-    await vi.waitFor(async () => expect(await logOf('leaves')).toBe('up\n'), { interval: 50, timeout: 10_000 });
+    await until(async () => expect(await logOf('leaves')).toBe('up\n'));
     const pid = node.pidOf(namespace, 'leaves');
     const follow = logOf('leaves', 'follow=true');
     await cluster.client.delete(pods, { namespace, name: 'leaves' });
     expect(await follow).toBe('up\nbye\n');
-    await vi.waitFor(
-      async () => {
-        expect(await cluster.client.get(pods, { namespace, name: 'leaves' })).toBeUndefined();
-        await expect(readFile(`/proc/${pid}/stat`)).rejects.toThrow();
-      },
-      { interval: 50, timeout: 10_000 },
-    );
+    await until(async () => {
+      expect(await cluster.client.get(pods, { namespace, name: 'leaves' })).toBeUndefined();
+      await expect(readFile(`/proc/${pid}/stat`)).rejects.toThrow();
+    });
   });
 
   it('goes on while the API server is away', async () => {
@@ -456,7 +435,7 @@ describe('the life of a pod', () => {
     await podIs('survivor', (pod) => stateOf(pod).running);
     await cluster.apiServer.kill();
     const before = node.kill(namespace, 'survivor');
-    await vi.waitFor(() => expect(node.pidOf(namespace, 'survivor') ?? before).not.toBe(before), { timeout: 10_000 });
+    await until(() => expect(node.pidOf(namespace, 'survivor') ?? before).not.toBe(before));
     await cluster.apiServer.restart();
     await podIs('survivor', (pod) => pod.status?.containerStatuses?.[0]?.restartCount === 1);
   });

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { freePort } from '../testbed/index.ts';
 import type { Endpoint } from './services.ts';
 import { ServiceNetwork } from './services.ts';
@@ -42,7 +43,7 @@ test('a container that is started again elsewhere is found, though the cluster i
   const second = await speaker('second', { host: '127.0.0.1', port: 0 });
   const place = { at: { host: '127.0.0.1', port: portOf(first) } };
   const ask = await serviceOf(await freePort(), place);
-  await vi.waitFor(async () => expect(await ask()).toBe('first'));
+  await until(async () => expect(await ask()).toBe('first'));
   first.close();
   place.at = { host: '127.0.0.1', port: portOf(second) };
   expect(await ask()).toBe('second');
@@ -55,5 +56,5 @@ test('a port that is taken is tried again', async () => {
   const ask = await serviceOf(port, { at: { host: '127.0.0.1', port: portOf(pod) } });
   expect(await ask()).toBe('other');
   other.close();
-  await vi.waitFor(async () => expect(await ask()).toBe('pod'));
+  await until(async () => expect(await ask()).toBe('pod'));
 });

@@ -2,6 +2,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import type { Cluster } from '../testbed/index.ts';
 import { ocmBinaries, runPlacementBinary, runWorkAgentBinary } from './binaries.ts';
 
@@ -21,11 +22,7 @@ async function recorder(name: string): Promise<() => Promise<string>> {
     `#!/bin/sh\necho "$@" > ${calls}.tmp && mv ${calls}.tmp ${calls}\nexec sleep 60\n`,
   );
   await chmod(join(folder, name), 0o755);
-  return () =>
-    expect
-      .poll(() => readFile(calls, 'utf8').catch(() => ''), { timeout: 60_000 })
-      .not.toBe('')
-      .then(() => readFile(calls, 'utf8'));
+  return () => until(`a call of ${name}`, () => readFile(calls, 'utf8'));
 }
 
 it('is chosen by OCM_BIN alone', () => {

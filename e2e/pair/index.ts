@@ -254,33 +254,3 @@ export function application(fields: {
     },
   };
 }
-
-/**
- * Asks again and again, at short intervals, until there is an answer.
- * @throws Error that says what was waited for, with the last error
- */
-export async function until<T>(
-  what: string,
-  ask: () => Promise<T | undefined>,
-  options: { timeoutMs?: number; details?: () => string } = {},
-): Promise<T> {
-  const deadline = Date.now() + (options.timeoutMs ?? 120_000);
-  let last: unknown;
-  for (;;) {
-    try {
-      const answer = await ask();
-      if (answer !== undefined) {
-        return answer;
-      }
-      last = undefined;
-    } catch (error) {
-      last = error;
-    }
-    if (Date.now() > deadline) {
-      throw new Error(`waited in vain until ${what}${options.details ? `\n${options.details()}` : ''}`, {
-        cause: last,
-      });
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}

@@ -1,10 +1,11 @@
-import { expect, vi } from 'vitest';
+import { expect } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, type KubeObject, type ObjectKey } from '../../lib/kube/index.ts';
 import { ArgoCdApi, ArgoCdCli, adminPassword, argoCdAddress } from '../argocd/index.ts';
 import type { Fleet } from '../fleet/index.ts';
 
 /** For what waits for Argo CD, which tries some things again after three minutes only. */
-export const generous = { timeout: 240_000, interval: 200 };
+export const generous = { timeoutMs: 240_000 };
 
 /** A node of an Application's tree, as Argo CD tells it. */
 export interface ResourceNode {
@@ -62,13 +63,17 @@ export class HubArgoCd {
 
   /** The pod that the tree shows, once it is the one that runs. */
   pod(key: ObjectKey): Promise<ResourceNode> {
-    return vi.waitFor(async () => {
-      const found = (await this.nodes(key)).filter(
-        ({ kind, health }) => kind === 'Pod' && health?.status === 'Healthy',
-      );
-      expect(found).toHaveLength(1);
-      return found[0] as ResourceNode;
-    }, generous);
+    return until(
+      'one healthy pod',
+      async () => {
+        const found = (await this.nodes(key)).filter(
+          ({ kind, health }) => kind === 'Pod' && health?.status === 'Healthy',
+        );
+        expect(found).toHaveLength(1);
+        return found[0] as ResourceNode;
+      },
+      generous,
+    );
   }
 
   /** What an object of an Application is on its cluster. */
@@ -84,7 +89,7 @@ export class HubArgoCd {
 
   /** An attempt fails when the cluster's Argo CD has no repo server just then. */
   synchronise(name: string): Promise<string> {
-    return vi.waitFor(() => this.cli.print('app', 'sync', name, '--timeout', '60'), generous);
+    return until(`${name} is synchronised`, () => this.cli.print('app', 'sync', name, '--timeout', '60'), generous);
   }
 
   close(): void {

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps } from '../../lib/kube/index.ts';
 import { ArgoCdApi, ArgoCdTerminal } from '../argocd/index.ts';
 import { applications, appProjects, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
@@ -83,7 +84,7 @@ export function describeLive(get: () => TwoModes): void {
       network.refuse();
       try {
         for (const way of ways) {
-          await vi.waitFor(
+          await until(
             async () => expect((await argoCd.cluster(way.cluster))?.connectionState.status).toBe('Failed'),
             generous,
           );
@@ -98,18 +99,19 @@ export function describeLive(get: () => TwoModes): void {
         network.heal();
       }
       for (const way of ways) {
-        await vi.waitFor(
-          async () => expect((await argoCd.live(way.key, deployment)).metadata.name).toBe(ticker),
-          generous,
-        );
+        await until(async () => expect((await argoCd.live(way.key, deployment)).metadata.name).toBe(ticker), generous);
         const before = pods.get(way) as ResourceNode;
         await way.far().delete(podType, { namespace: ticker, name: before.name });
-        const after = await vi.waitFor(async () => {
-          const pod = await argoCd.pod(way.key);
-          expect(pod.uid).not.toBe(before.uid);
-          return pod;
-        }, generous);
-        await vi.waitFor(() => expect(seen.get(way)).toContain(after.uid), generous);
+        const after = await until(
+          'another pod',
+          async () => {
+            const pod = await argoCd.pod(way.key);
+            expect(pod.uid).not.toBe(before.uid);
+            return pod;
+          },
+          generous,
+        );
+        await until(() => expect(seen.get(way)).toContain(after.uid), generous);
       }
       watching.abort();
       await Promise.all(watches);
@@ -128,13 +130,14 @@ export function describeLive(get: () => TwoModes): void {
         { namespace: 'argocd', name: 'argocd-rbac-cm' },
         { data: { 'policy.csv': 'p, viewer, applications, get, default/*, allow\n' } },
       );
-      const { token } = await vi.waitFor(
+      const { token } = await until(
+        'a token',
         () => argoCd.api.call<{ token: string }>('POST', '/api/v1/account/viewer/token', { name: 'viewer' }),
         generous,
       );
       const viewer = new ArgoCdApi(argoCd.api.address, token);
       const query = where(way.key, deployment);
-      await vi.waitFor(() => viewer.get(`${pathOf(way.key)}/resource${query}`), generous);
+      await until('the viewer to be let in', () => viewer.get(`${pathOf(way.key)}/resource${query}`), generous);
       const type = `patchType=${encodeURIComponent('application/merge-patch+json')}`;
       const pod = (await argoCd.pod(way.key)).name;
       const attempts = [

@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
 import {
   type Application,
@@ -390,7 +391,7 @@ async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; 
     (found) => isOurs(found) && operationOf(found)?.phase === 'Succeeded' && found?.operation === undefined,
   );
   // The watch of the cluster may show it later than that of the hub.
-  await vi.waitUntil(() => starts.size > 0);
+  await until(() => starts.size > 0);
   stop.abort();
   await watching;
   expect([...starts]).toHaveLength(1);

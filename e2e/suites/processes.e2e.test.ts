@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { createInterface, type Interface } from 'node:readline';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { isProcessAlive } from '../testbed/index.ts';
 
-const patience = { timeout: 60_000, interval: 100 };
 const here = (path: string) => new URL(path, import.meta.url);
 
 test.runIf(process.platform === 'linux')('nothing is left of a fleet whose runner is killed', async () => {
@@ -22,7 +22,7 @@ test.runIf(process.platform === 'linux')('nothing is left of a fleet whose runne
   // Two control planes, Git, and on the hub Argo CD's programs, each with its supervisor.
   expect(before.length).toBeGreaterThan(10);
   runner.child.kill('SIGKILL');
-  await vi.waitFor(async () => expect(await alive(before, folder)).toEqual([]), patience);
+  await until(async () => expect(await alive(before, folder)).toEqual([]));
 });
 
 test.runIf(process.platform === 'linux')(
@@ -37,7 +37,7 @@ test.runIf(process.platform === 'linux')(
     child.kill('SIGINT');
     const [code] = await once(child, 'exit');
     expect(code, demo.lines.seen.join('\n')).toBe(130);
-    await vi.waitFor(async () => expect(await alive(before, folder)).toEqual([]), patience);
+    await until(async () => expect(await alive(before, folder)).toEqual([]));
     expect(existsSync(folder)).toBe(false);
   },
 );

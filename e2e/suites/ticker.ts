@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import {
   configMaps,
   deployments,
@@ -79,7 +80,7 @@ export function describeTickers(ways: readonly Way[], argoCd: () => HubArgoCd): 
 
     /** Of an agent that takes longer than Argo CD waits, the hub shows what it said last: then a user looks again. */
     const showsDifference = (code: number, text: RegExp) =>
-      vi.waitFor(async () => {
+      until(async () => {
         const shown = await argoCd().cli.run('app', 'diff', name, '--refresh');
         expect(shown).toEqual({ code, stdout: expect.stringMatching(text), stderr: '' });
       }, generous);
@@ -101,7 +102,7 @@ export function describeTickers(ways: readonly Way[], argoCd: () => HubArgoCd): 
       const pod = await argoCd().pod(key);
       const about = `resourceNamespace=${ticker}&resourceName=${pod.name}&resourceUID=${pod.uid}`;
       // A pod may be known to be well before its events are.
-      await vi.waitFor(async () => {
+      await until(async () => {
         const events = await argoCd().api.get<{ items: { reason: string }[] }>(
           `${pathOf(key)}/events${at(key)}&${about}`,
         );
@@ -122,7 +123,7 @@ export function describeTickers(ways: readonly Way[], argoCd: () => HubArgoCd): 
       terminal.type('echo "$((6 * 7)) ticks"\n');
       await terminal.shows('42 ticks');
       // Argo CD passes sizes and what is typed on by two ways: either may be faster.
-      await vi.waitFor(async () => {
+      await until(async () => {
         terminal.type('stty size\n');
         await terminal.shows('33 99', 2_000);
       }, generous);
@@ -173,11 +174,11 @@ export function describeTickers(ways: readonly Way[], argoCd: () => HubArgoCd): 
         timeoutMs: 240_000,
       });
       expect((await applied())?.metadata.generation).toBe(generation + 1);
-      await vi.waitFor(async () => expect((await argoCd().pod(key)).uid).not.toBe(before.uid), generous);
+      await until(async () => expect((await argoCd().pod(key)).uid).not.toBe(before.uid), generous);
     });
 
     test('counts in what Argo CD knows of the cluster', async () => {
-      await vi.waitFor(async () => {
+      await until(async () => {
         const found = await argoCd().cluster(way.cluster);
         expect(found?.connectionState.status).toBe('Successful');
         expect(Number(found?.info.applicationsCount)).toBeGreaterThan(0);

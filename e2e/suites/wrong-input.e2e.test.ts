@@ -1,5 +1,6 @@
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import { createAuthority, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
@@ -12,7 +13,6 @@ import {
   namespace,
   type Pair,
   startPair,
-  until,
 } from '../pair/index.ts';
 
 // What a principal answers those who are not whom they say they are: foreign clients, since our agent would notice most

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { isProcessAlive } from './index.ts';
 
 const name = `test-${process.pid}`;
@@ -46,7 +47,7 @@ describe('npm run testbed', () => {
     const killed = await testbed('up', '--clusters', '0', '--detach');
     const pids = [ownerOf(killed.stdout), ...componentsOf(killed.stdout)];
     process.kill(ownerOf(killed.stdout), 'SIGKILL');
-    await vi.waitFor(() => expect(pids.filter(isProcessAlive)).toEqual([]), { timeout: 10_000 });
+    await until(() => expect(pids.filter(isProcessAlive)).toEqual([]));
     expect((await testbed('status')).code).toBe(1);
     expect((await testbed('up', '--clusters', '0', '--detach')).code).toBe(0);
   });

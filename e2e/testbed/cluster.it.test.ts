@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import {
   ApiError,
   configMaps,
@@ -59,16 +60,9 @@ describe('a cluster', () => {
   it('runs controllers: a new namespace gets its account and trust bundle, and goes again', async () => {
     await cluster.client.create(namespaces, { metadata: { name: 'short' } });
     const key = { namespace: 'short', name: 'kube-root-ca.crt' };
-    await vi.waitFor(
-      async () => expect((await cluster.client.get(configMaps, key))?.data?.['ca.crt']).toBe(cluster.ca),
-      {
-        timeout: 20_000,
-      },
-    );
+    await until(async () => expect((await cluster.client.get(configMaps, key))?.data?.['ca.crt']).toBe(cluster.ca));
     await cluster.client.delete(namespaces, { name: 'short' });
-    await vi.waitFor(async () => expect(await cluster.client.get(namespaces, { name: 'short' })).toBeUndefined(), {
-      timeout: 20_000,
-    });
+    await until(async () => expect(await cluster.client.get(namespaces, { name: 'short' })).toBeUndefined());
   });
 
   it('keeps its data when etcd and the API server are killed', async () => {
@@ -84,7 +78,7 @@ describe('a cluster', () => {
       console.log(`${component.name} back in ${Math.round(performance.now() - begin)} ms`);
       expect(component.pid).not.toBe(before);
     }
-    await vi.waitFor(async () =>
+    await until(async () =>
       expect((await cluster.client.get(configMaps, key))?.metadata.uid).toBe(written.metadata.uid),
     );
     const changed = await cluster.client.mergePatch(configMaps, key, { data: { a: '2' } });
@@ -142,7 +136,7 @@ describe('a testbed', () => {
     const pids = JSON.parse(line) as number[];
     expect(pids.filter(isProcessAlive)).toEqual(pids);
     runner.kill('SIGKILL');
-    await vi.waitFor(() => expect(pids.filter(isProcessAlive)).toEqual([]), { timeout: 10_000 });
+    await until(() => expect(pids.filter(isProcessAlive)).toEqual([]));
   });
 });
 

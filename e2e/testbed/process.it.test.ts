@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { isProcessAlive, SpawnError, spawnSupervised } from './index.ts';
 
 let dir = '';
@@ -15,7 +16,7 @@ afterAll(() => rm(dir, { recursive: true }));
 async function runScript(name: string, script: string, lines: number) {
   const logFile = join(dir, name);
   const child = await spawnSupervised('sh', ['-c', script], { logFile });
-  const pids = await vi.waitFor(async () => {
+  const pids = await until('the processes to start', async () => {
     const found = (await readFile(logFile, 'utf8')).trim().split('\n').map(Number);
     expect(found).toHaveLength(lines);
     return found;
@@ -66,7 +67,7 @@ describe('spawnSupervised', () => {
     const status = await readFile(`/proc/${child.pid}/status`, 'utf8');
     process.kill(Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]), 'SIGKILL');
     expect(await child.exited).toEqual({ code: null, signal: 'SIGKILL' });
-    await vi.waitFor(() => expect(isProcessAlive(child.pid)).toBe(false), { timeout: 10_000 });
+    await until(() => expect(isProcessAlive(child.pid)).toBe(false));
   });
 
   it('survives nobody: all is gone after SIGKILL of the process that started it', async () => {
@@ -80,13 +81,13 @@ describe('spawnSupervised', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const pid = await new Promise<number>((resolve) => runner.stdout.once('data', (data) => resolve(Number(data))));
-    const pids = await vi.waitFor(async () => {
+    const pids = await until('the processes to start', async () => {
       const found = (await readFile(join(dir, 'crash'), 'utf8')).trim().split('\n').map(Number);
       expect(found).toHaveLength(2);
       return [pid, ...found];
     });
     expect(pids.map(isProcessAlive)).toEqual([true, true, true]);
     runner.kill('SIGKILL');
-    await vi.waitFor(() => expect(pids.map(isProcessAlive)).toEqual([false, false, false]), { timeout: 10_000 });
+    await until(() => expect(pids.map(isProcessAlive)).toEqual([false, false, false]));
   });
 });

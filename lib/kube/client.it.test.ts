@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../base/testing.ts';
 import {
   type ApiError,
   configMaps,
@@ -37,7 +38,6 @@ const failure = (promise: Promise<unknown>) =>
     () => expect.fail('it did not fail'),
     (error: unknown) => error,
   );
-const until = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 60_000, interval: 10 });
 
 test('server-side apply owns fields, reports conflicts and yields to force', async () => {
   const key = { namespace, name: 'applied' };
@@ -110,15 +110,9 @@ test('kinds are resolved, also those that are installed later; status is a subre
       versions: [{ name: 'v1', served: true, storage: true, schema, subresources: { status: {} } }],
     },
   });
-  const things = await until(async () => {
-    const type = await client.resolve('tests.argocd-fleet.io/v1', 'Thing');
-    if (!type) {
-      throw new Error('not served yet');
-    }
-    return type;
-  });
+  const things = await until('things to be served', () => client.resolve('tests.argocd-fleet.io/v1', 'Thing'));
   const thing = { metadata: { namespace, name: 't' }, spec: { a: 1 }, status: { b: 1 } };
-  const made = await until(() => client.create(things, thing));
+  const made = await until('a thing', () => client.create(things, thing));
   expect(made).toMatchObject({ spec: { a: 1 } });
   expect(made).not.toHaveProperty('status');
   const status = { metadata: { namespace, name: 't' }, status: { b: 2 } };
@@ -169,7 +163,7 @@ test('equal events become a series, and refused ones are dropped in silence', as
     for (let i = 0; i < 9; i++) {
       recorder.warning(about, 'Broken', 'it is broken');
     }
-    const event = await until(async () => {
+    const event = await until('a series of ten', async () => {
       const [found] = await client.list(events, selector);
       expect(found?.series?.count).toBe(10);
       return found;

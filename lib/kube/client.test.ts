@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { until } from '../base/testing.ts';
 import { type ClientOptions, KubeClient, type ObservedRequest } from './client.ts';
 import { type ApiError, ConnectionError, isConflict, isGone, isNotFound } from './errors.ts';
 import { configMaps, namespaces } from './resources.ts';
@@ -224,7 +225,7 @@ test('a server that stays silent is given up, an abort ends a request at once', 
   await expect(impatient.create(configMaps, { metadata: key })).rejects.toBeInstanceOf(ConnectionError);
   const stop = new AbortController();
   const waiting = client.get(configMaps, key, stop.signal);
-  await vi.waitFor(() => expect(server.requests).toHaveLength(2));
+  await until(() => expect(server.requests).toHaveLength(2));
   stop.abort(new Error('enough'));
   await expect(waiting).rejects.toThrow('enough');
 });
@@ -261,7 +262,7 @@ test('kinds are looked up once; one that was missing is looked up again', async 
   expect(seen()).toEqual(['GET /apis/g/v1']);
   served = true;
   const thing = { group: 'g', version: 'v1', kind: 'Thing', plural: 'things', namespaced: true };
-  await vi.waitFor(async () => expect(await client.resolve('g/v1', 'Thing')).toEqual(thing), { timeout: 3_000 });
+  await until(async () => expect(await client.resolve('g/v1', 'Thing')).toEqual(thing));
   const asked = seen().length;
   expect(await client.resolve('g/v1', 'Thing')).toEqual(thing);
   expect(seen()).toHaveLength(asked);
@@ -384,7 +385,7 @@ test('a connection that is dead without being closed is noticed, and the next on
     server.answer(() => undefined);
     const requests = [mine.create(configMaps, { metadata: key }), mine.get(configMaps, key)];
     const answers = requests.map((r) => r.catch((e: unknown) => e));
-    await vi.waitFor(() => expect(server.requests).toHaveLength(3));
+    await until(() => expect(server.requests).toHaveLength(3));
     server.answer((request, response) => {
       response.writeHead(200);
       if (request.url.includes('watch=true')) {

@@ -1,8 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Random } from '../../e2e/random/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { until } from '../base/testing.ts';
 import { type ConfigMap, configMaps, Informer, type InformerOptions, KubeClient, namespaces } from './index.ts';
 import { Mirror, versionsOf } from './testing/mirror.ts';
 import { startTcpProxy } from './testing/tcp-proxy.ts';
@@ -33,7 +34,6 @@ afterEach(async () => {
   await Promise.all(running);
 });
 
-const until = (check: () => void | Promise<void>, timeout = 30_000) => vi.waitFor(check, { timeout, interval: 10 });
 /** The controller manager puts a ConfigMap of its own into every namespace: ours are told by a label. */
 const labelSelector = 'ours=yes';
 const map = (name: string, data: Record<string, string> = {}): ConfigMap => ({

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { until } from '../base/testing.ts';
 import { ApiError, ConnectionError } from './errors.ts';
 import { Informer, type InformerOptions } from './informer.ts';
 import { type ConfigMap, configMaps } from './resources.ts';
@@ -40,11 +41,9 @@ async function started(options: Partial<InformerOptions<ConfigMap>> = {}) {
   const made = informer(options);
   running.push(made.run(stop.signal));
   await made.synced();
-  await vi.waitFor(() => expect(kind.openWatches).toBe(1));
+  await until(() => expect(kind.openWatches).toBe(1));
   return made;
 }
-
-const until = (check: () => void) => vi.waitFor(check, { timeout: 5_000, interval: 2 });
 
 test('reports what is there, then what changes, with the old object', async () => {
   kind.put(map('a', '1'));

@@ -1,4 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { until } from '../base/testing.ts';
 import { type ClientOptions, KubeClient } from './client.ts';
 import { ConnectionError } from './errors.ts';
 import { type ScriptedServer, startScriptedServer } from './testing/scripted-server.ts';
@@ -64,7 +65,7 @@ test('who has turned away waits no longer', async () => {
   const left = new AbortController();
   const opening = open({ signal: left.signal });
   const outcome = expect(opening).rejects.toThrow('turned away');
-  await vi.waitUntil(() => server.requests.length === 1, { timeout: 20_000, interval: 2 });
+  await until(() => server.requests.length === 1);
   left.abort(new Error('turned away'));
   await outcome;
   await expect(open({ signal: left.signal })).rejects.toThrow('turned away');

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { until } from '../base/testing.ts';
 import { WorkQueue } from './workqueue.ts';
 
 let stop: AbortController;
@@ -31,7 +32,7 @@ test('a key that waits is worked on once, in the order of arrival', async () => 
   }
   expect(queue.length).toBe(3);
   void queue.run(stop.signal);
-  await vi.waitFor(() => expect(queue.isIdle).toBe(true));
+  await until(() => expect(queue.isIdle).toBe(true));
   expect(done).toEqual(['a', 'b', 'c']);
 });
 

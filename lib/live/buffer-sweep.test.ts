@@ -1,5 +1,6 @@
 import { PerformanceObserver } from 'node:perf_hooks';
 import { expect, test, vi } from 'vitest';
+import { until } from '../base/testing.ts';
 import { BufferSweep } from './buffer-sweep.ts';
 
 const megabyte = 1024 * 1024;
@@ -29,7 +30,7 @@ test('only the young generation is collected', async () => {
   for (let round = 0; round < 10; round++) {
     sweep.passed(4 * megabyte);
   }
-  await vi.waitFor(() => expect(kinds.length).toBeGreaterThanOrEqual(10), { timeout: 20_000 });
+  await until(() => expect(kinds.length).toBeGreaterThanOrEqual(10));
   observer.disconnect();
   // 1 is V8's scavenge.
   expect(kinds.filter((kind) => kind === 1).length).toBeGreaterThanOrEqual(10);

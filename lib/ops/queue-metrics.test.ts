@@ -1,5 +1,6 @@
 import { Registry } from 'prom-client';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
+import { until } from '../base/testing.ts';
 import { WorkQueue } from '../kube/index.ts';
 import { queueMetrics } from './index.ts';
 
@@ -35,12 +36,12 @@ test('what goes through a queue is counted and timed', async () => {
   expect(read('adds_total')).toBe(3);
   const running = queue.run(stop.signal);
   queue.add('slow');
-  await vi.waitUntil(async () => (await series())('longest_running_processor_seconds') > 0.01);
+  await until(async () => (await series())('longest_running_processor_seconds') > 0.01);
   read = await series();
   expect(read('depth')).toBe(3);
   expect(read('unfinished_work_seconds')).toBeGreaterThan(0.01);
   release();
-  await vi.waitUntil(() => queue.isIdle);
+  await until(() => queue.isIdle);
   read = await series();
   expect(read('depth')).toBe(0);
   expect(read('unfinished_work_seconds')).toBe(0);

@@ -4,9 +4,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '@redis/client';
-import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { freePort, type Redis, startRedis } from '../../e2e/pair/index.ts';
 import { buildTool } from '../../e2e/tools/index.ts';
+import { until } from '../base/testing.ts';
 import type { Secret } from '../kube/index.ts';
 import { createLogger } from '../ops/index.ts';
 import { createAuthority, issueCertificate } from '../pki/index.ts';
@@ -14,7 +15,6 @@ import { RedisLink, type RedisLinkOptions, redisLink } from './index.ts';
 
 let isReal: boolean;
 const clean: (() => Promise<unknown> | unknown)[] = [];
-const wait = { timeout: 20_000, interval: 10 };
 
 beforeAll(async () => {
   isReal = (await buildTool('redis-server')).origin === 'installed';
@@ -48,13 +48,13 @@ function startLink(port: number, options: Partial<RedisLinkOptions> = {}) {
     stop.abort();
     await running;
   });
-  return { link, lines, connected: () => vi.waitUntil(() => link.problem === undefined, wait) };
+  return { link, lines, connected: () => until(() => link.problem === undefined) };
 }
 
 test('an absent Redis is a state; it is used as soon as it is there, again after a restart, and a value expires', async () => {
   const port = await freePort();
   const { link, lines, connected } = startLink(port);
-  await vi.waitUntil(() => lines.length > 0, wait);
+  await until(() => lines.length > 0);
   expect(lines[0]).toMatch(/level=warning.*Redis cannot be used.*ECONNREFUSED/);
   await expect(link.get('a')).rejects.toThrow(/ECONNREFUSED/);
   let ready = 0;
@@ -66,9 +66,9 @@ test('an absent Redis is a state; it is used as soon as it is there, again after
   await link.delete('a');
   expect(await link.get('a')).toBeUndefined();
   await link.set('short', Buffer.from('x'), 20);
-  await vi.waitUntil(async () => (await link.get('short')) === undefined, wait);
+  await until(async () => (await link.get('short')) === undefined);
   await redis.stop();
-  await vi.waitUntil(() => link.problem !== undefined, wait);
+  await until(() => link.problem !== undefined);
   await redisOn(port);
   await connected();
   expect(ready).toBe(2);
@@ -86,10 +86,10 @@ test('changes of what was read are heard of', async ({ skip }) => {
   link.onChanged(() => heard++);
   expect(await link.get('key')).toBeUndefined();
   await writer.link.set('key', Buffer.from('1'), 60_000);
-  await vi.waitUntil(() => heard === 1, wait);
+  await until(() => heard === 1);
   expect((await link.get('key'))?.toString()).toBe('1');
   await writer.link.set('key', Buffer.from('2'), 60_000);
-  await vi.waitUntil(() => heard === 2, wait);
+  await until(() => heard === 2);
 });
 
 test('nothing said once a channel is followed is missed, also right after somebody else left it, also after a break', async ({
@@ -112,19 +112,19 @@ test('nothing said once a channel is followed is missed, also right after somebo
   for (let round = 1; round <= 10; round++) {
     await subscription.followed;
     await publish(port);
-    await vi.waitUntil(() => heard === round, wait);
+    await until(() => heard === round);
     subscription.end();
     subscription = follow();
   }
   await redis.stop();
-  await vi.waitUntil(() => link.problem !== undefined, wait);
+  await until(() => link.problem !== undefined);
   subscription.end();
   subscription = follow();
   await subscription.followed;
   await redisOn(port);
-  await vi.waitUntil(() => heard === 11, wait);
+  await until(() => heard === 11);
   await publish(port);
-  await vi.waitUntil(() => heard === 12, wait);
+  await until(() => heard === 12);
 });
 
 test('a wrong password is named; a right one counts at the next attempt', async () => {
@@ -132,7 +132,7 @@ test('a wrong password is named; a right one counts at the next attempt', async 
   await redisOn(port, '--requirepass', 'right');
   let password = 'wrong';
   const { link, lines, connected } = startLink(port, { credentials: () => ({ username: '', password }), notify: true });
-  await vi.waitUntil(() => lines.length > 0, wait);
+  await until(() => lines.length > 0);
   expect(link.problem).toMatch(/WRONGPASS/);
   expect(lines.join('')).not.toContain('wrong"');
   password = 'right';
@@ -164,10 +164,10 @@ test("the password of Argo CD's Redis is used as soon as its Secret is there, un
   };
   const [link, other] = [linkWith(''), linkWith('wrong')];
   clean.push(() => stop.abort());
-  await vi.waitUntil(() => /NOAUTH/.test(link.problem ?? ''), wait);
+  await until(() => /NOAUTH/.test(link.problem ?? ''));
   const auth = Buffer.from('later').toString('base64');
   stored.set('argocd-redis', { metadata: { namespace: 'argocd', name: 'argocd-redis' }, data: { auth } });
-  await vi.waitUntil(() => link.problem === undefined, wait);
+  await until(() => link.problem === undefined);
   expect(other.problem).toMatch(/WRONGPASS/);
 });
 
@@ -200,9 +200,9 @@ test('TLS: the CA is checked, and one that comes later is taken', async ({ skip 
       return { ca };
     },
   });
-  await vi.waitUntil(() => link.problem === 'no CA yet', wait);
+  await until(() => link.problem === 'no CA yet');
   ca = stranger.certificate;
-  await vi.waitUntil(() => /certificate/.test(link.problem ?? ''), wait);
+  await until(() => /certificate/.test(link.problem ?? ''));
   ca = authority.certificate;
   await connected();
   await link.set('a', Buffer.from('x'), 1_000);
@@ -218,6 +218,6 @@ test('what is at the address need not be a Redis', async () => {
   clean.push(() => server.close());
   const { port } = server.address() as { port: number };
   const { link, lines } = startLink(port);
-  await vi.waitUntil(() => lines.length > 0, wait);
+  await until(() => lines.length > 0);
   await expect(link.get('a')).rejects.toThrow(/not connected/);
 });

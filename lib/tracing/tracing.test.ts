@@ -1,5 +1,6 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { type Collector, startCollector } from '../../e2e/pair/collector.ts';
+import { until } from '../base/testing.ts';
 import { parseTraceparent, SpanExporter, Tracer, traceparentOf } from './index.ts';
 
 const clean: (() => Promise<void>)[] = [];
@@ -75,12 +76,12 @@ test('a collector that is away or refuses is told of once, and gets the spans wh
   const { tracer, lines } = start(collector.address);
   collector.answer(14, 'later');
   tracer.start('one', { kind: 'internal' }).end();
-  await vi.waitUntil(() => lines.length === 1, { interval: 5, timeout: 10_000 });
+  await until(() => lines.length === 1);
   expect(lines[0]).toMatchObject({ reason: 'the collector refuses: later' });
   await collector.stop();
-  await vi.waitUntil(() => lines.length === 2, { interval: 5, timeout: 10_000 });
+  await until(() => lines.length === 2);
   const again = await collect(Number(collector.address.split(':')[1]));
-  await vi.waitUntil(() => again.spans.length === 1, { interval: 5, timeout: 10_000 });
+  await until(() => again.spans.length === 1);
   expect(again.spans[0]?.name).toBe('one');
 });
 
@@ -89,6 +90,6 @@ test('spans that nobody takes cost bounded memory', async () => {
   for (let n = 0; n < 10_000; n++) {
     tracer.start(`${n}`, { kind: 'internal' }).end();
   }
-  await vi.waitUntil(() => lines.length > 0, { interval: 5, timeout: 10_000 });
+  await until(() => lines.length > 0);
   expect(exporter.dropped).toBeGreaterThanOrEqual(10_000 - 2_048 - 512);
 });

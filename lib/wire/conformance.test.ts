@@ -11,12 +11,13 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { messageBytes, recordedLines } from '../../e2e/recordings/index.ts';
 import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/authapi/auth.ts';
 import { Event, PushSummary } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionRequest, VersionResponse } from '../../proto/gen/versionapi/version.ts';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import {
   agentSource,
   decodeEvent,
@@ -39,7 +40,6 @@ import { createSigningKey, createTestCa, type Material, type TestCa } from './te
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const signingKey = createSigningKey();
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 const identity = <T>(value: T) => value;
 const heartbeat = heartbeatEvent({ source: agentSource });
 

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import {
   acknowledgement,
   agentSource,
@@ -19,7 +20,6 @@ import { createSigningKey, createTestCa, type Material, type TestCa } from './te
 // Two connections of one agent at the same time, as when an old pod has not gone yet and the new one is there.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 5 });
 
 let ca: TestCa;
 let serverTls: Material;

@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { TokenAuthority } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import {
   agentSource,
   encodeEvent,
@@ -17,7 +18,6 @@ import {
 import { createSigningKey } from './testing/certificates.ts';
 
 const tokens = TokenAuthority.fromPem(createSigningKey());
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 let stops: (() => unknown)[] = [];
 afterEach(async () => {
   for (const stop of stops.reverse()) {

@@ -1,11 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AuthRequest, AuthResponse } from '../../proto/gen/authapi/auth.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../proto/gen/versionapi/version.ts';
 import { TokenAuthority } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import {
   agentSource,
   decodeEvent,
@@ -24,7 +25,6 @@ import { createSigningKey } from './testing/certificates.ts';
 // Peers that speak gRPC over HTTP/1.1 and WebSocket as argocd-agent's do, written by hand from what is known about those.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 const tokens = TokenAuthority.fromPem(createSigningKey());
 const heartbeat = heartbeatEvent({ source: agentSource });
 const heartbeatBytes = Event.encode({ event: encodeEvent(heartbeat) }).finish();

@@ -1,7 +1,8 @@
 import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TokenAuthority } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import { clientKeepalive, factorAfter } from './client/client-keepalive.ts';
 import { connectGrpc } from './grpc/client/client.ts';
 import { callUnary } from './grpc/client/client-call.ts';
@@ -14,7 +15,6 @@ import { createSigningKey } from './testing/certificates.ts';
 // A network that goes silent without telling anybody.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 
 /** A proxy that can stop passing anything on while keeping every connection open. */
 async function startProxy(port: number) {

@@ -2,8 +2,9 @@ import { createServer as createHttpServer, request as httpRequest, type Incoming
 import { createServer as createHttpsServer, request as httpsRequest } from 'node:https';
 import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { authenticateWith, GoExpression, mtlsMethod, TokenAuthority, userpassMethod } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import {
   agentSource,
   type EventStream,
@@ -24,7 +25,6 @@ import { createSigningKey, createTestCa, type Material, type TestCa } from './te
 // Between agent and principal: proxies of both kinds, and readers that are slow.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-const until = (check: () => void) => vi.waitFor(check, { timeout: 15_000, interval: 5 });
 const tokens = TokenAuthority.fromPem(createSigningKey());
 const mtls = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+)') });
 /** bcrypt of "secret", at the lowest cost. */

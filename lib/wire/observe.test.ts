@@ -1,5 +1,6 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { TokenAuthority } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import { acknowledgement, agentSource, heartbeatEvent, type ObservedCall, runWireClient, serveWire } from './index.ts';
 import { createSigningKey } from './testing/certificates.ts';
 
@@ -71,10 +72,10 @@ test.each(['grpc', 'websocket'] as const)('both sides count the same calls and m
     logger: silent,
   });
   stops.push(() => abort.abort());
-  await vi.waitUntil(() => answers === 3, { timeout: 20_000, interval: 5 });
+  await until(() => answers === 3);
   abort.abort();
   await done;
-  await vi.waitUntil(() => atServer?.some(({ method, ended }) => method === 'Subscribe' && ended), { timeout: 20_000 });
+  await until(() => Boolean(atServer?.some(({ method, ended }) => method === 'Subscribe' && ended)));
   expect(tally(atServer ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
   expect(tally(atClient ?? [])).toEqual({ Authenticate: [1, 1, 1, 'OK'], Subscribe: [1, 3, 3, 'Canceled'] });
 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { AuthError, type AuthRequest, type PeerInfo, TokenAuthority } from '../auth/index.ts';
+import { until } from '../base/testing.ts';
 import {
   acknowledgement,
   agentSource,
@@ -145,8 +146,6 @@ afterEach(async () => {
   }
   stops = [];
 });
-
-const until = (check: () => void) => vi.waitFor(check, { timeout: 10_000, interval: 5 });
 
 const application = {
   metadata: { name: 'guestbook', namespace: 'cluster1', uid: 'uid-1', resourceVersion: '42' },

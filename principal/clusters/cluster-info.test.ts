@@ -1,4 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { decodeClusterInfo } from '../../lib/redis/index.ts';
 import { agentSource, eventTypes, messageEvent, targets } from '../../lib/wire/index.ts';
@@ -58,8 +59,7 @@ function start(servers: Record<string, string[]>, options: { redis?: Map<string,
     const value = redis.get(keyOf(server));
     return value && decodeClusterInfo(value, 'none');
   };
-  const says = (server: string, status: string) =>
-    vi.waitUntil(() => read(server)?.connectionState.status === status, { interval: 1 });
+  const says = (server: string, status: string) => until(() => read(server)?.connectionState.status === status);
   return { infos, redis, state, read, says, servers };
 }
 
@@ -68,7 +68,7 @@ test('connection and statistics are there together, whatever comes first, and la
   infos.connected('a');
   await says('https://a', 'Successful');
   infos.statistics('a', report(counts));
-  await vi.waitUntil(() => read('https://a')?.applicationsCount === 3, { interval: 1 });
+  await until(() => read('https://a')?.applicationsCount === 3);
   expect(read('https://a')).toMatchObject({
     connectionState: { message: "Agent: 'a' is connected with principal" },
     cacheInfo: { apisCount: 60, resourcesCount: 500 },
@@ -84,7 +84,7 @@ test('an agent that talks without end costs a few writes', async () => {
   for (let n = 1; n <= 1_000; n++) {
     infos.statistics('a', report({ ...counts, applicationsCount: n }));
   }
-  await vi.waitUntil(() => read('https://a')?.applicationsCount === 1_000, { interval: 1 });
+  await until(() => read('https://a')?.applicationsCount === 1_000);
   expect(state.writes).toBeLessThanOrEqual(3);
 });
 
@@ -92,16 +92,16 @@ test('what an agent repeats is not written again', async () => {
   const { infos, state, read } = start({ a: ['https://a'], b: ['https://b'] });
   infos.connected('a');
   infos.statistics('a', report(counts));
-  await vi.waitUntil(() => read('https://a')?.applicationsCount === 3, { interval: 1 });
+  await until(() => read('https://a')?.applicationsCount === 3);
   const { writes } = state;
   infos.statistics('a', report(counts));
   // Both wait equally long to be written, in their order.
   infos.statistics('b', report({ ...counts, applicationsCount: 4 }));
   infos.connected('b');
-  await vi.waitUntil(() => read('https://b')?.applicationsCount === 4, { interval: 1 });
+  await until(() => read('https://b')?.applicationsCount === 4);
   expect(state.writes - writes).toBeLessThanOrEqual(2);
   infos.statistics('a', report({ ...counts, applicationsCount: 5 }));
-  await vi.waitUntil(() => read('https://a')?.applicationsCount === 5, { interval: 1 });
+  await until(() => read('https://a')?.applicationsCount === 5);
 });
 
 test('what an agent should not say is refused', () => {
@@ -124,7 +124,7 @@ test('defect 29: after a restart the counts are kept, and an agent that does not
     before.infos.statistics(agent, report(counts));
     await before.says(`https://${agent}`, 'Successful');
   }
-  await vi.waitUntil(() => before.read('https://b')?.applicationsCount === 3, { interval: 1 });
+  await until(() => before.read('https://b')?.applicationsCount === 3);
   const after = start({ a: ['https://a'], b: ['https://b'] }, { redis: before.redis, graceMs: 20 });
   after.infos.connected('a');
   await after.says('https://b', 'Failed');
@@ -160,7 +160,7 @@ test('the entry goes with the cluster Secret, and moves with its server', async 
   expect(redis.has(keyOf('https://old'))).toBe(false);
   delete servers.a;
   infos.changed('a');
-  await vi.waitUntil(() => redis.size === 0, { interval: 1 });
+  await until(() => redis.size === 0);
 });
 
 test('a refused agent shows, unless it is connected', async () => {
@@ -172,6 +172,6 @@ test('a refused agent shows, unless it is connected', async () => {
   await says('https://a', 'Successful');
   infos.refused('a', 'wrong mode');
   infos.statistics('a', report(counts));
-  await vi.waitUntil(() => read('https://a')?.applicationsCount === 3, { interval: 1 });
+  await until(() => read('https://a')?.applicationsCount === 3);
   expect(read('https://a')?.connectionState.status).toBe('Successful');
 });

@@ -12,8 +12,8 @@ import {
   type Redis,
   startPair,
   startRedis,
-  until,
 } from '../../e2e/pair/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { namespaces, type Secret, secrets } from '../../lib/kube/index.ts';
 import { decodeSecret } from '../../lib/ops/index.ts';
 import { generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
@@ -99,7 +99,7 @@ async function untilShown(status: string): Promise<void> {
     if (value === null) {
       return undefined;
     }
-    return decodeClusterInfo(Buffer.from(value as never), 'gzip').connectionState.status === status || undefined;
+    return decodeClusterInfo(Buffer.from(value as never), 'gzip').connectionState.status === status;
   };
   try {
     await until(`the cluster is shown as ${status}`, look, logs());

@@ -1,5 +1,6 @@
-import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { TokenAuthority } from '../../lib/auth/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { ApiError, type Secret } from '../../lib/kube/index.ts';
 import { createLogger, decodeSecret } from '../../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
@@ -125,7 +126,6 @@ function start(
     const { name, server, config = '{}' } = decodeSecret(secret);
     return { name, server, config: JSON.parse(config) };
   };
-  const until = <T>(look: () => T | undefined | false) => vi.waitUntil(look, { interval: 1, timeout: 15_000 });
   return { registration, tokens, stored, put, remove, fields, until, shared, failures, writes: () => writes };
 }
 
@@ -147,7 +147,7 @@ const clusterSecret = (agent: string, rest: Partial<Secret['metadata']> = {}, da
 test("an agent that logs in gets argocd-agent's cluster Secret, once", async () => {
   const { registration, stored, fields, until, tokens, writes } = start();
   registration.loggedIn('edge-1');
-  const { name, server, config } = await until(() => fields('edge-1'));
+  const { name, server, config } = await until('the entry of edge-1', () => fields('edge-1'));
   expect(stored.get('cluster-edge-1')?.metadata).toMatchObject({
     namespace,
     labels: {
@@ -170,7 +170,7 @@ test("an agent that logs in gets argocd-agent's cluster Secret, once", async () 
   expect(await tokens.verifyResourceProxy(config.bearerToken)).toBe('edge-1');
   registration.loggedIn('edge-1');
   registration.loggedIn('edge-2');
-  await until(() => fields('edge-2'));
+  await until('the entry of edge-2', () => fields('edge-2'));
   expect(writes()).toBe(2);
 });
 
@@ -192,7 +192,7 @@ test('what others have made is never touched, and their Secret of any name is en
   for (const agent of ['edge-1', 'edge-2', 'edge-3', 'edge-4', 'edge-5', 'edge-6']) {
     registration.loggedIn(agent);
   }
-  await until(() => fields('edge-6'));
+  await until('the entry of edge-6', () => fields('edge-6'));
   expect(writes()).toBe(1);
   expect([...stored.keys()].sort()).toEqual([
     'cluster-edge-1',
@@ -209,7 +209,7 @@ test('names that no agent may have register nothing', async () => {
     registration.loggedIn(name);
   }
   registration.loggedIn('edge');
-  await until(() => fields('edge'));
+  await until('the entry of edge', () => fields('edge'));
   expect([...stored.keys()]).toEqual(['cluster-edge']);
 });
 
@@ -235,7 +235,7 @@ test('a token that is bad, of another agent or of a former key is replaced; a go
   const before = { one: tokenOf('edge-1'), writes: writes() };
   registration.renew();
   registration.loggedIn('edge-3');
-  await until(() => fields('edge-3'));
+  await until('the entry of edge-3', () => fields('edge-3'));
   expect([tokenOf('edge-1'), tokenOf('edge-2'), writes()]).toEqual([before.one, two, before.writes + 1]);
   tokens.rotate(keyTwo);
   expect(await tokens.verifyResourceProxy(one)).toBe('edge-1');
@@ -246,7 +246,7 @@ test('a token that is bad, of another agent or of a former key is replaced; a go
 test('another shared certificate or address goes into all Secrets at once', async () => {
   const { shared, registration, fields, until } = start([clusterSecret('edge-1')], { address: 'proxy.example:443' });
   registration.loggedIn('edge-2');
-  await until(() => fields('edge-1')?.server && fields('edge-2'));
+  await until(() => Boolean(fields('edge-1')?.server && fields('edge-2')));
   expect(fields('edge-1')?.server).toBe('https://proxy.example:443?agentName=edge-1');
   shared.value = { ...identity, cert: 'newer' };
   shared.changed();
@@ -260,21 +260,21 @@ test('who comes before the shared certificate is registered when it is there', a
   registration.loggedIn('edge-1');
   shared.value = identity;
   shared.changed();
-  await until(() => fields('edge-1'));
+  await until('the entry of edge-1', () => fields('edge-1'));
 });
 
 test('a failed write is repeated; a Secret that is removed stays so until its agent logs in again', async () => {
   const { failures, registration, fields, until, remove } = start();
   failures.push(new ApiError({ status: 500, message: 'no' }), new ApiError({ status: 403, message: 'no' }));
   registration.loggedIn('edge-1');
-  await until(() => fields('edge-1'));
+  await until('the entry of edge-1', () => fields('edge-1'));
   remove('cluster-edge-1');
   registration.renew();
   registration.loggedIn('edge-2');
-  await until(() => fields('edge-2'));
+  await until('the entry of edge-2', () => fields('edge-2'));
   expect(fields('edge-1')).toBeUndefined();
   registration.loggedIn('edge-1');
-  await until(() => fields('edge-1'));
+  await until('the entry of edge-1', () => fields('edge-1'));
 });
 
 test('a flood of names ends at a limit, and harms nobody who is registered', async () => {
@@ -285,7 +285,7 @@ test('a flood of names ends at a limit, and harms nobody who is registered', asy
   await until(() => stored.size >= 5_000);
   registration.loggedIn('one-more');
   registration.loggedIn('edge-1');
-  await until(() => fields('edge-1')?.server);
+  await until(() => Boolean(fields('edge-1')?.server));
   expect(stored.size).toBe(5_000);
 }, 60_000);
 
@@ -299,7 +299,7 @@ test('the shared Secret needs all three parts, and a cluster Secret that is righ
   }
   const { registration, stored, fields, until } = start();
   registration.loggedIn('edge-1');
-  const { config } = await until(() => fields('edge-1'));
+  const { config } = await until('the entry of edge-1', () => fields('edge-1'));
   const secret = stored.get('cluster-edge-1') as Secret;
   const entry = { agent: 'edge-1', address: 'proxy:9090', identity, token: config.bearerToken };
   expect([selfRegisteredAgent(secret), outdatedFields(secret, entry)]).toEqual(['edge-1', undefined]);

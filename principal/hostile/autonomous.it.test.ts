@@ -11,8 +11,9 @@ import {
   rogue,
   Stage,
 } from '../../e2e/hostile/index.ts';
-import { application, applications, appProjects, namespace, until } from '../../e2e/pair/index.ts';
+import { application, applications, appProjects, namespace } from '../../e2e/pair/index.ts';
 import { Random } from '../../e2e/random/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import {
   agentSource,
   eventTypes,

@@ -4,9 +4,10 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AttackCall, bytesOf, evil, frame, mutated, other, Stage } from '../../e2e/hostile/index.ts';
-import { namespace, until } from '../../e2e/pair/index.ts';
+import { namespace } from '../../e2e/pair/index.ts';
 import { Random } from '../../e2e/random/index.ts';
 import { eventLines, messageBytes, recordingNames } from '../../e2e/recordings/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { agentSource, eventTypes, heartbeatEvent, messageEvent, objectEvent, targets } from '../../lib/wire/index.ts';
 
 let stage: Stage;

@@ -12,8 +12,8 @@ import {
   put,
   putTls,
   startPair,
-  until,
 } from '../../e2e/pair/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, leases, secrets } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
 
@@ -70,7 +70,7 @@ async function shownCertificate(): Promise<string> {
 /** A new agent process, connected when it resolves. */
 async function restartAgent(): Promise<void> {
   await pair.agent.stop();
-  await until('the old process is disconnected', async () => (await connected()) === 'false' || undefined, logs());
+  await until('the old process is disconnected', async () => (await connected()) === 'false', logs());
   const said = pair.principal.output.length;
   pair.agent.start();
   await pair.principal.says(/An agent is connected/, { after: said });
@@ -105,7 +105,7 @@ test('with destination-based mapping Applications keep their namespace, which is
   );
   await until(
     'it leaves with its destination',
-    async () => (await managed.client.get(applications, { name: 'here', namespace })) === undefined || undefined,
+    async () => (await managed.client.get(applications, { name: 'here', namespace })) === undefined,
     logs(),
   );
 });
@@ -123,11 +123,11 @@ test('an agent gets its Applications when its cluster Secret appears', async () 
 });
 
 test('the connection is recorded', async () => {
-  await until('it says connected', async () => (await connected()) === 'true' || undefined, logs());
+  await until('it says connected', async () => (await connected()) === 'true', logs());
   await pair.agent.stop();
-  await until('it says disconnected', async () => (await connected()) === 'false' || undefined, logs());
+  await until('it says disconnected', async () => (await connected()) === 'false', logs());
   pair.agent.start();
-  await until('it says connected again', async () => (await connected()) === 'true' || undefined, logs());
+  await until('it says connected again', async () => (await connected()) === 'true', logs());
 });
 
 test('ocm defect H5: ocm defect M8: a new principal certificate is served without a restart', async () => {
@@ -141,7 +141,7 @@ test('ocm defect H5: ocm defect M8: a new principal certificate is served withou
   const shown = await shownCertificate();
   await putTls(pair.hub.client, 'argocd-agent-principal-tls', certificate);
   await pair.principal.says(/credentials changed and were reloaded/, { after: said });
-  await until('the new certificate', async () => (await shownCertificate()) !== shown || undefined, logs());
+  await until('the new certificate', async () => (await shownCertificate()) !== shown, logs());
   expect(await shownCertificate()).toBe(new X509Certificate(certificate.certificate).fingerprint256);
   await restartAgent();
 });
@@ -206,7 +206,7 @@ test('an agent that cannot list its cluster in time ends and says what is missin
 
 test('a principal that is stopped sends its agents away at once and records that they are gone', async () => {
   await restartAgent();
-  await until('it says connected', async () => (await connected()) === 'true' || undefined, logs());
+  await until('it says connected', async () => (await connected()) === 'true', logs());
   const said = pair.agent.output.length;
   expect(await pair.principal.stop()).toBe(0);
   await pair.agent.says(/does not serve us now: the principal is shutting down/, { after: said });

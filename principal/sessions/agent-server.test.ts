@@ -1,5 +1,6 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { Attacker } from '../../e2e/hostile/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { createLogger, type KeyPair, Live, parseKeyPair } from '../../lib/ops/index.ts';
 import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import { serveAgents } from './agent-server.ts';
@@ -42,7 +43,7 @@ test('an agent is looked at again when it opens its stream: it may have lost its
     const { accessToken } = await served.tokens.issue({ agent: 'edge', mode: 'managed' });
     const attacker = await Attacker.connect({ port: served.server.port, ca: authority.certificate });
     attacker.subscribe(accessToken);
-    await vi.waitFor(() => expect(heard).toContain('stream of edge'));
+    await until(() => expect(heard).toContain('stream of edge'));
     expect(heard).toContain('looked at edge');
     attacker.close();
   } finally {

@@ -1,4 +1,5 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../../lib/base/testing.ts';
 import { ApiError, type Informer, type KubeClient, type Lease } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { ConnectionRecords } from './connection-records.ts';
@@ -66,9 +67,9 @@ const summary = (lease: Lease) => [
 test('a connection and its end are recorded', async () => {
   const { records, applied } = start();
   records.connected('one', { mode: 'managed', version: '1.0.0' });
-  await vi.waitUntil(() => applied.length === 1);
+  await until(() => applied.length === 1);
   records.disconnected('one');
-  await vi.waitUntil(() => applied.length === 2);
+  await until(() => applied.length === 2);
   expect(applied.map(summary)).toEqual([
     ['argocd-agent-one', 'true', 'pod-1'],
     ['argocd-agent-one', 'false', ''],
@@ -85,14 +86,14 @@ test('a failed write is repeated with the state as it is then', async () => {
   state.fail = 1;
   records.connected('one', { mode: 'managed', version: '1.0.0' });
   records.disconnected('one');
-  await vi.waitUntil(() => applied.length === 1);
+  await until(() => applied.length === 1);
   expect(applied.map(summary)).toEqual([['argocd-agent-one', 'false', '']]);
 });
 
 test('what a former process left as connected is corrected after the time to come back', async () => {
   const { records, applied } = start([left('gone', 'true'), left('back', 'true'), left('off', 'false')], 1);
   records.connected('back', { mode: 'managed', version: '1.0.0' });
-  await vi.waitUntil(() => applied.length === 2);
+  await until(() => applied.length === 2);
   expect(applied.map(summary).sort()).toEqual([
     ['argocd-agent-back', 'true', 'pod-1'],
     ['argocd-agent-gone', 'false', ''],
@@ -102,7 +103,7 @@ test('what a former process left as connected is corrected after the time to com
 test('a clean end disconnects all', async () => {
   const { records, applied } = start();
   records.connected('one', { mode: 'managed', version: '1.0.0' });
-  await vi.waitUntil(() => applied.length === 1);
+  await until(() => applied.length === 1);
   await records.close();
   expect(applied.map(summary)[1]).toEqual(['argocd-agent-one', 'false', '']);
 });
@@ -112,7 +113,7 @@ test('an agent that has gone to another principal is not marked as disconnected'
   for (const agent of ['stays', 'goes']) {
     records.connected(agent, { mode: 'managed', version: '1.0.0' });
   }
-  await vi.waitUntil(() => applied.length === 2);
+  await until(() => applied.length === 2);
   const touch = (agent: string, spec: NonNullable<Lease['spec']>) =>
     stored.set(`argocd-agent-${agent}`, { metadata: { name: `argocd-agent-${agent}`, resourceVersion: 'new' }, spec });
   touch('goes', { holderIdentity: 'pod-2' });
@@ -121,7 +122,7 @@ test('an agent that has gone to another principal is not marked as disconnected'
     records.disconnected(agent);
   }
   await records.close();
-  await vi.waitUntil(() => applied.length === 3);
+  await until(() => applied.length === 3);
   expect(applied.map(summary)[2]).toEqual(['argocd-agent-stays', 'false', '']);
 });
 
@@ -133,9 +134,9 @@ test('the mode of the last connection is remembered, by this process and the nex
   expect(records.modeOf('one')).toBeUndefined();
   records.connected('one', { mode: 'autonomous', version: '1.0.0' });
   expect(records.modeOf('one')).toBe('autonomous');
-  await vi.waitUntil(() => applied.length === 1);
+  await until(() => applied.length === 1);
   records.disconnected('one');
-  await vi.waitUntil(() => applied.length === 2);
+  await until(() => applied.length === 2);
   expect(applied.map(modeOf)).toEqual(['autonomous', 'autonomous']);
   const next = start(applied.slice(1));
   expect(next.records.modeOf('one')).toBe('autonomous');
@@ -146,14 +147,14 @@ test('the mode of an agent that left the fleet is forgotten, also when it left w
   for (const agent of ['one', 'two']) {
     former.records.connected(agent, { mode: 'managed', version: '1.0.0' });
   }
-  await vi.waitUntil(() => former.applied.length === 2);
+  await until(() => former.applied.length === 2);
   for (const agent of ['one', 'two']) {
     former.records.disconnected(agent);
   }
-  await vi.waitUntil(() => former.applied.length === 4);
+  await until(() => former.applied.length === 4);
   const { records, applied } = start(former.applied.slice(2));
   records.forgetAllBut((agent) => agent === 'two');
-  await vi.waitUntil(() => applied.length === 1);
+  await until(() => applied.length === 1);
   expect([applied[0]?.metadata.name, modeOf(applied[0])]).toEqual(['argocd-agent-one', 'none']);
   expect([records.modeOf('one'), records.modeOf('two')]).toEqual([undefined, 'managed']);
   records.connected('one', { mode: 'autonomous', version: '1.0.0' });

@@ -12,8 +12,8 @@ import {
   startCollector,
   startPair,
   startRedis,
-  until,
 } from '../../e2e/pair/index.ts';
+import { until } from '../../lib/base/testing.ts';
 import { configMaps, events, leases, namespaces, secrets } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import {
@@ -74,7 +74,7 @@ async function linkTo({ port }: Redis, password = ''): Promise<RedisLink> {
     logger: createLogger({ level: 'fatal' }),
   });
   links.push(link.run(stop.signal));
-  await until('Redis is there', async () => link.problem === undefined || undefined);
+  await until('Redis is there', async () => link.problem === undefined);
   return link;
 }
 
@@ -100,7 +100,7 @@ describe('an autonomous agent', () => {
       logs(),
     );
     await client.delete(applications, { name: 'web', namespace });
-    await until('it is gone', async () => (await onHub('web')) === undefined || undefined, logs());
+    await until('it is gone', async () => (await onHub('web')) === undefined, logs());
   });
 
   test('comes in another mode only when an operator says so, also after a restart of the principal', async () => {
@@ -133,7 +133,7 @@ describe('an autonomous agent', () => {
       'the new mode is recorded',
       async () => {
         const lease = await hub.client.get(leases, { name: 'argocd-agent-edge', namespace });
-        return lease?.metadata.annotations?.[mode] === 'managed' || undefined;
+        return lease?.metadata.annotations?.[mode] === 'managed';
       },
       logs(),
     );
@@ -217,7 +217,7 @@ describe('a managed agent beside it', () => {
         /principal_event_processing_time_count\{status="success",agent_name="cluster1",resource_type="heartbeat"\} (\d+)/.exec(
           text,
         ) ?? [];
-      return Number(count) >= 3 || undefined;
+      return Number(count) >= 3;
     });
   });
 

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
+import { until } from '../../../lib/base/testing.ts';
 import { ApiError, type KubeClient } from '../../../lib/kube/index.ts';
 import { channelMessage, exitStatus, readInput } from '../../../lib/live/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
@@ -22,7 +23,6 @@ afterEach(async () => {
     await step();
   }
 });
-const wait = { timeout: 20_000, interval: 2 };
 
 /** The stream to the principal, which the test plays. */
 class Principal implements ClientLiveStream<TerminalStreamData> {
@@ -168,16 +168,10 @@ async function start(options: Options = {}) {
     counts,
     handled,
     aborted,
-    joined: () =>
-      vi.waitFor(() => {
-        if (kubelet === undefined) {
-          throw new Error('nobody came');
-        }
-        return kubelet;
-      }, wait),
+    joined: () => until('the kubelet to be called', () => kubelet),
     print: (to: 1 | 2 | 3, text: string) => kubelet?.send(channelMessage(to, text)),
-    hears: (...expected: unknown[]) => vi.waitFor(() => expect(heard).toEqual(expected), wait),
-    over: () => vi.waitUntil(() => isOver, wait),
+    hears: (...expected: unknown[]) => until(() => expect(heard).toEqual(expected)),
+    over: () => until(() => isOver),
   };
 }
 
@@ -188,7 +182,7 @@ const failure = (code: number) => expect.stringMatching(new RegExp(`^error .*"st
 test('a command is executed, and what is typed before it runs is not lost', async () => {
   const held = Promise.withResolvers<void>();
   const { principal, joined, print, paths, handled, hears, heard, counts, lines } = await start({ held: held.promise });
-  await vi.waitUntil(() => paths.length === 2, wait);
+  await until(() => paths.length === 2);
   principal.type('early ');
   principal.say({ resize: true, rows: 30, cols: 90 });
   principal.type('bird');
@@ -266,7 +260,7 @@ test.each([
 test('a viewer who leaves before the command runs gets none', async () => {
   const held = Promise.withResolvers<void>();
   const { principal, paths, handled, lines } = await start({ held: held.promise });
-  await vi.waitUntil(() => paths.length === 2, wait);
+  await until(() => paths.length === 2);
   principal.close();
   held.resolve();
   await handled;
@@ -292,7 +286,7 @@ test('a viewer that reads slowly makes the command wait', async () => {
   const before = bytes();
   principal.hasRoom = true;
   principal.drained();
-  await vi.waitUntil(() => bytes() > before + 4 * 1024 * 1024, wait);
+  await until(() => bytes() > before + 4 * 1024 * 1024);
   expect(Math.max(...principal.sent.map(({ data }) => data.length))).toBe(64 * 1024);
 });
 
@@ -305,18 +299,18 @@ test('a command that reads slowly makes the viewer wait', async () => {
     await new Promise((resolve) => setImmediate(resolve));
   }
   kubelet.resume();
-  await vi.waitUntil(() => !principal.isPaused, wait);
+  await until(() => !principal.isPaused);
 });
 
 test('early input is bounded', async () => {
   const held = Promise.withResolvers<void>();
   const { principal, paths, joined } = await start({ held: held.promise });
-  await vi.waitUntil(() => paths.length === 2, wait);
+  await until(() => paths.length === 2);
   for (let part = 0; part < 5 && !principal.isPaused; part++) {
     principal.type('x'.repeat(64 * 1024));
   }
   expect(principal.isPaused).toBe(true);
   held.resolve();
   await joined();
-  await vi.waitUntil(() => !principal.isPaused, wait);
+  await until(() => !principal.isPaused);
 });

@@ -1,3 +1,4 @@
+import { until } from '../../../lib/base/testing.ts';
 import {
   type KubeClient,
   type KubeObject,
@@ -7,7 +8,7 @@ import {
   secrets,
 } from '../../../lib/kube/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
-import { eventually, HubFixture } from '../../testing/fixture.ts';
+import { HubFixture } from '../../testing/fixture.ts';
 import { BasicController, type BasicControllerOptions } from '../controller.ts';
 import { keys } from '../names.ts';
 import { type Application, applications, type Operation, type PullWork, payloadOf, pullWorks } from '../resources.ts';
@@ -113,7 +114,7 @@ export class BasicFleet {
   ): Promise<T> {
     let last: T | undefined;
     try {
-      await eventually(what, async () => {
+      await until(what, async () => {
         last = await client.get(type, key);
         return Boolean(accept(last));
       });
@@ -131,7 +132,7 @@ export class BasicFleet {
 
   /** Waits for the works of an Application. */
   async worksAre(what: string, key: string, accept: (works: PullWork[]) => boolean): Promise<PullWork[]> {
-    return await eventually(what, async () => {
+    return await until(what, async () => {
       const found = await this.works(key);
       return accept(found) && found;
     });
@@ -140,7 +141,7 @@ export class BasicFleet {
   /** Waits until the controller has nothing to do and the hub no longer changes. */
   async settled(): Promise<void> {
     let [before, quiet] = ['', 0];
-    await eventually('the hub to come to rest', async () => {
+    await until('the hub to come to rest', async () => {
       const now = JSON.stringify(await this.versions());
       quiet = this.controller.isIdle && now === before ? quiet + 1 : 0;
       before = now;
@@ -178,9 +179,7 @@ export class BasicFleet {
     for (const work of await this.works()) {
       await this.hub.delete(pullWorks, work.metadata);
     }
-    await eventually('works to be gone', async () =>
-      (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'),
-    );
+    await until('works to be gone', async () => (await this.works()).every((w) => w.metadata.namespace !== 'cluster1'));
     this.argoCd.ended.length = 0;
     this.argoCd.terminated.length = 0;
     this.argoCd.refreshed.length = 0;

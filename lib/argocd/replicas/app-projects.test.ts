@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { until } from '../../base/testing.ts';
 import { type AppProject, annotations, type Mapping, publishAppProjects, replicateAppProjects } from '../index.ts';
 import { Memory, pair, testLog, told } from './testing.ts';
 
@@ -142,7 +143,7 @@ test('a project that the API server refuses is told once, acknowledged, and trie
   managed.fail = 3;
   managed.status = 422;
   hub.put(project('team'));
-  await vi.waitFor(() => expect(principal.stats('one').pending).toBe(0), { interval: 0 });
+  await until(() => expect(principal.stats('one').pending).toBe(0));
   expect(managed.objects.has('team')).toBe(false);
   await vi.advanceTimersByTimeAsync(60_000);
   await settled();

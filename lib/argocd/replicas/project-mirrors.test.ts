@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { until } from '../../base/testing.ts';
 import {
   type AppProject,
   annotations,
@@ -149,7 +150,7 @@ describe('a mirror', () => {
     principal.start(stop.signal);
     principal.expect('one', 'autonomous');
     first.hub.edit('one-team', { spec: { sourceRepos: ['mine'] } });
-    await vi.waitFor(() => expect(first.hub.objects.get('one-team')?.spec.sourceRepos).toEqual(['*']));
+    await until(() => expect(first.hub.objects.get('one-team')?.spec.sourceRepos).toEqual(['*']));
     principal.forgetAgent('one');
     first.hub.remove('one-team');
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -251,9 +252,9 @@ describe('an agent can reach only its own mirrors', () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
     };
     await tell('a', 'b-c', ['first']);
-    await vi.waitFor(() => expect(hub.objects.size).toBe(1));
+    await until(() => expect(hub.objects.size).toBe(1));
     await tell('a-b', 'c', ['second']);
-    await vi.waitFor(() => expect(troubles).toHaveLength(1));
+    await until(() => expect(troubles).toHaveLength(1));
     expect(hub.objects.get('a-b-c')?.spec).toEqual({ sourceRepos: ['first'], sourceNamespaces: ['a'] });
     expect(log.warnings).toEqual([
       "AppProject cannot be had here: the project of that name on the hub is the mirror of agent a's",
@@ -261,7 +262,7 @@ describe('an agent can reach only its own mirrors', () => {
     const message = "the project of that name on the hub is the mirror of agent a's";
     expect(troubles).toEqual([{ agent: 'a-b', kind: 'AppProject', name: 'c', message }]);
     hub.edit('a-b-c', { spec: { sourceRepos: ['mine'] } });
-    await vi.waitFor(() => expect(hub.objects.get('a-b-c')?.spec.sourceRepos).toEqual(['first']));
+    await until(() => expect(hub.objects.get('a-b-c')?.spec.sourceRepos).toEqual(['first']));
     stop.abort();
   });
 

@@ -1,5 +1,6 @@
-import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, expect, test } from 'vitest';
 import { TokenAuthority } from '../../auth/index.ts';
+import { until } from '../../base/testing.ts';
 import {
   type GrpcError,
   grpcStatus,
@@ -16,7 +17,6 @@ import { createSigningKey, createTestCa, type Material, type TestCa } from '../t
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const tokens = TokenAuthority.fromPem(createSigningKey());
 const clean: (() => Promise<unknown>)[] = [];
-const wait = { timeout: 20_000, interval: 5 };
 
 let ca: TestCa;
 let material: Material;
@@ -106,7 +106,7 @@ test.each(['grpc', 'websocket'] as const)(
     stream.send(LogStreamData.fromPartial({ requestUuid: 'u', data: Buffer.from('a line\n') }));
     stream.send(LogStreamData.fromPartial({ requestUuid: 'u', eof: true }));
     stream.halfClose();
-    await vi.waitUntil(() => heard.length === 2 && received.length === 3, wait);
+    await until(() => heard.length === 2 && received.length === 3);
     expect(heard).toEqual([200, undefined]);
     expect(received).toEqual(['one: a line\n', 'one: ', 'closed']);
   },
@@ -137,16 +137,16 @@ test('a terminal speaks both ways; the principal ends it with a status, the agen
   };
   const first = await calls.terminal(handlers);
   first.send(TerminalStreamData.fromPartial({ data: Buffer.from('ls') }));
-  await vi.waitUntil(() => said.length === 1, wait);
+  await until(() => said.length === 1);
   first.send(TerminalStreamData.fromPartial({ data: Buffer.from('exit') }));
-  await vi.waitUntil(() => end !== undefined, wait);
+  await until(() => end !== undefined);
   expect(said).toEqual(['you said ls']);
   expect([end?.code, end?.details]).toEqual([grpcStatus.canceled, 'the browser has left']);
   const second = await calls.terminal(handlers);
   second.send(TerminalStreamData.fromPartial({ data: Buffer.from('ls') }));
-  await vi.waitUntil(() => said.length === 2, wait);
+  await until(() => said.length === 2);
   second.cancel();
-  await vi.waitUntil(() => ends.length === 2, wait);
+  await until(() => ends.length === 2);
 });
 
 test('a principal that does not read makes the agent wait, in bounded memory', async () => {
@@ -176,12 +176,12 @@ test('a principal that does not read makes the agent wait, in bounded memory', a
   stream.onDrain(fill);
   fill();
   // What fits into the windows of both sides, and no more.
-  await vi.waitUntil(() => resume !== undefined, wait);
+  await until(() => resume !== undefined);
   expect(sent).toBeLessThan(1_000);
   expect(bytes).toBe(0);
   stream.onDrain(() => undefined);
   resume?.();
-  await vi.waitUntil(() => bytes === sent * chunk.data.length, wait);
+  await until(() => bytes === sent * chunk.data.length);
 });
 
 test('a principal that serves nothing live says so', async () => {

@@ -1,12 +1,12 @@
 import { connect } from 'node:net';
 import { createClient } from '@redis/client';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { freePort, type Redis, startRedis } from '../../../e2e/pair/index.ts';
+import { until } from '../../../lib/base/testing.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
 import { applicationOf } from './keys.ts';
 import { type RedisProxy, serveRedisProxy } from './proxy.ts';
 
-const wait = { timeout: 20_000, interval: 5 };
 const tree = 'app|resources-tree|edge_web|1.8.3.gz';
 const channel = 'app|managed-resources|edge_web|1.8.3';
 const clean: (() => unknown)[] = [];
@@ -92,7 +92,7 @@ test('what agents have comes from them, everything else from Redis, in the order
     one.get('mfst|a'),
     one.ping(),
   ].map((question, index) => question.then((answer: unknown) => answers.push([index, String(answer).slice(0, 8)])));
-  await vi.waitUntil(() => asked.length === 2 && answers.length > 0, wait);
+  await until(() => asked.length === 2 && answers.length > 0);
   expect(answers).toEqual([[0, 'OK']]);
   resolve();
   await Promise.all(questions);
@@ -116,9 +116,9 @@ test.each([2, 3] as const)('news of an agent come to who follows its channel (RE
   proxy.news('edge', connectionUuid, 'app|managed-resources|edge_other|1.8.3');
   proxy.news('edge', 'nobody', channel);
   proxy.news('edge', connectionUuid, channel);
-  await vi.waitUntil(() => heard.length === 1, wait);
+  await until(() => heard.length === 1);
   proxy.agentConnected('edge');
-  await vi.waitUntil(() => heard.length === 2, wait);
+  await until(() => heard.length === 2);
   expect(heard).toEqual([channel, channel]);
 });
 
@@ -128,7 +128,7 @@ test('channels of Redis itself are followed as ever', async () => {
   const heard: string[] = [];
   await reader.subscribe('new-revoked-token', (message) => heard.push(message));
   await writer.publish('new-revoked-token', 'a token');
-  await vi.waitUntil(() => heard.length === 1, wait);
+  await until(() => heard.length === 1);
   expect(heard).toEqual(['a token']);
 });
 
@@ -142,7 +142,7 @@ test('who has not logged in to Redis gets nothing of the agents either', async (
   });
   raw.write(`*2\r\n$3\r\nget\r\n$${tree.length}\r\n${tree}\r\n`);
   raw.write(`*2\r\n$9\r\nsubscribe\r\n$${channel.length}\r\n${channel}\r\n`);
-  await vi.waitUntil(() => text.match(/NOAUTH/g)?.length === 2, wait);
+  await until(() => text.match(/NOAUTH/g)?.length === 2);
   expect(asked).toEqual([]);
   raw.destroy();
   const known = await client({ password: 'secret' });
@@ -164,7 +164,7 @@ test('a restart of Redis ends the connections, and clients come again', async ()
   await startProxy();
   const first = await client();
   await redis.stop();
-  await vi.waitUntil(() => !first.isOpen, wait);
+  await until(() => !first.isOpen);
   redis = await startRedis({ port });
   clean.push(() => redis.stop());
   expect(await (await client()).ping()).toBe('PONG');

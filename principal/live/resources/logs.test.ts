@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { until } from '../../../lib/base/testing.ts';
 import { LogStreamData, type WireEvent } from '../../../lib/wire/index.ts';
 import { Bodies } from '../agent-bodies.ts';
 import { FakeStream } from '../testing/fake-stream.ts';
@@ -13,7 +14,6 @@ afterEach(async () => {
     await step();
   }
 });
-const wait = { timeout: 20_000, interval: 2 };
 const pod = { group: '', version: 'v1', namespace: 'shop', resource: 'pods', name: 'web', subresource: 'log' };
 const at = (second: string, text: string) => `2026-11-21T10:00:${second}Z ${text}\n`;
 
@@ -67,7 +67,7 @@ async function start(query: string, options: { isAway?: boolean } = {}) {
   });
   /** The agent takes up the last request that it was sent. */
   const open = async (number: number) => {
-    await vi.waitUntil(() => asked.length === number, wait);
+    await until(() => asked.length === number);
     const uuid = String(asked[number - 1]?.uuid);
     const stream = new FakeStream('a');
     const handlers = bodies.serve(stream);
@@ -83,8 +83,8 @@ async function start(query: string, options: { isAway?: boolean } = {}) {
     open,
     sent,
     answered,
-    seen: (wanted: string) => vi.waitUntil(() => text === wanted, wait),
-    over: () => vi.waitUntil(() => isOver, wait),
+    seen: (wanted: string) => until(() => text === wanted),
+    over: () => until(() => isOver),
     isBroken: () => isBroken,
   };
 }
@@ -181,7 +181,7 @@ test('a client that reads slowly makes the agent wait', async () => {
     await new Promise((resolve) => setImmediate(resolve));
   }
   response.resume();
-  await vi.waitUntil(() => !stream.isPaused, wait);
+  await until(() => !stream.isPaused);
 });
 
 test('an agent that breaks off again and again without a line is left alone', async () => {

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { until } from '../../../lib/base/testing.ts';
 import { channelMessage, exitStatus, parseResourcePath, resizeMessage, stdinClosed } from '../../../lib/live/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
 import { grpcStatus, TerminalStreamData, type WireEvent } from '../../../lib/wire/index.ts';
@@ -17,7 +18,6 @@ afterEach(async () => {
     await step();
   }
 });
-const wait = { timeout: 20_000, interval: 2 };
 
 /** A viewer over a real WebSocket, and an agent that the test plays. */
 async function start(options: { idleMs?: number; query?: string; protocols?: string[]; isAway?: boolean } = {}) {
@@ -58,7 +58,7 @@ async function start(options: { idleMs?: number; query?: string; protocols?: str
   const uuid = () => String(asked[0]?.uuid);
   /** The agent opens a stream, ours if nothing else is said. */
   const open = async (from = 'a', id?: string) => {
-    await vi.waitUntil(() => asked.length > 0, wait);
+    await until(() => asked.length > 0);
     const requestUuid = id ?? uuid();
     const stream = new FakeLiveStream<TerminalStreamData>(from);
     const handlers = terminals.serve(stream);
@@ -74,8 +74,8 @@ async function start(options: { idleMs?: number; query?: string; protocols?: str
     viewer,
     shown,
     open,
-    sees: (...expected: unknown[]) => vi.waitFor(() => expect(shown).toEqual(expected), wait),
-    closes: () => vi.waitFor(() => expect(closeCode).toBe(1000), wait),
+    sees: (...expected: unknown[]) => until(() => expect(shown).toEqual(expected)),
+    closes: () => until(() => expect(closeCode).toBe(1000)),
   };
 }
 
@@ -103,7 +103,7 @@ test('what is typed reaches the agent, what it prints the viewer, and the exit c
   viewer.send(channelMessage(0, 'x'.repeat(20_000)));
   viewer.send(stdinClosed);
   viewer.send(channelMessage(0, 'too late'));
-  await vi.waitUntil(() => stream.sent.length === 4, wait);
+  await until(() => stream.sent.length === 4);
   expect(stream.sent.map(({ data, ...rest }) => [data.length, rest])).toMatchObject([
     [0, { resize: true, rows: 40, cols: 120 }],
     [16_384, { streamType: 'stdin' }],
@@ -122,7 +122,7 @@ test('what is typed reaches the agent, what it prints the viewer, and the exit c
 
 test('who names no stream gets all, as the original asks for', async () => {
   const { asked } = await start();
-  await vi.waitUntil(() => asked.length > 0, wait);
+  await until(() => asked.length > 0);
   expect(asked[0]).toMatchObject({
     stdin: true,
     stdout: true,
@@ -181,7 +181,7 @@ test('a viewer that leaves ends it at the agent', async () => {
   const { open, viewer, terminals } = await start();
   const { stream } = await open();
   viewer.close();
-  await vi.waitUntil(() => stream.ended, wait);
+  await until(() => stream.ended);
   expect(stream.sent.map(({ error }) => error)).toEqual(['the viewer has left']);
   expect(terminals.counts.size).toBe(0);
 });
@@ -190,7 +190,7 @@ test('a viewer that breaks off ends it at the agent', async () => {
   const { open, viewer } = await start();
   const { stream } = await open();
   viewer.terminate();
-  await vi.waitUntil(() => stream.ended, wait);
+  await until(() => stream.ended);
 });
 
 test('a viewer that speaks otherwise is told so', async () => {
@@ -245,7 +245,7 @@ test('a viewer that reads slowly makes the agent wait', async () => {
     await new Promise((resolve) => setImmediate(resolve));
   }
   viewer.resume();
-  await vi.waitUntil(() => !stream.isPaused, wait);
+  await until(() => !stream.isPaused);
 });
 
 test('an agent that reads slowly makes the viewer wait', async () => {
@@ -257,7 +257,7 @@ test('an agent that reads slowly makes the viewer wait', async () => {
   for (let index = 0; index < sent; index++) {
     viewer.send(message);
   }
-  await vi.waitUntil(() => stream.sent.length > 0, wait);
+  await until(() => stream.sent.length > 0);
   // What has been read when the agent says stop still comes, and then nothing.
   let before = -1;
   while (before !== stream.sent.length) {
@@ -267,13 +267,13 @@ test('an agent that reads slowly makes the viewer wait', async () => {
   expect(before).toBeLessThan(sent / 4);
   stream.hasRoom = true;
   stream.drained();
-  await vi.waitUntil(() => stream.sent.length === sent, wait);
+  await until(() => stream.sent.length === sent);
 });
 
 test('too many terminals of one agent are refused', async () => {
   const { terminals } = await start();
   const user = { opened: () => undefined, message: () => undefined, lost: () => undefined, stopped: () => undefined };
-  await vi.waitUntil(() => terminals.counts.get('a') === 1, wait);
+  await until(() => terminals.counts.get('a') === 1);
   const ends = Array.from({ length: 99 }, (_, index) => terminals.open('a', `${index}`, user));
   expect(() => terminals.open('a', 'one more', user)).toThrow('too many');
   terminals.open('b', 'elsewhere', user);

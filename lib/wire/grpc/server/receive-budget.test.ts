@@ -1,9 +1,10 @@
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { gzipSync } from 'node:zlib';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { Event } from '../../../../proto/gen/eventstreamapi/eventstream.ts';
 import { TokenAuthority } from '../../../auth/index.ts';
+import { until } from '../../../base/testing.ts';
 import { agentSource, encodeEvent, objectEvent, serveWire, type WireServer } from '../../index.ts';
 import { createSigningKey } from '../../testing/certificates.ts';
 import { MessageReader } from './message-reader.ts';
@@ -42,7 +43,7 @@ describe('compressed messages', () => {
   }
 
   const bomb = frame(gzipSync(Buffer.alloc(20 * million)), 1);
-  const settled = (count: number) => vi.waitUntil(() => seen.length >= count, { timeout: 20_000, interval: 2 });
+  const settled = (count: number) => until(() => seen.length >= count);
 
   test('one that unpacks to much is unpacked elsewhere, and what follows waits for it', async () => {
     const messages = reader();
@@ -182,12 +183,12 @@ describe('messages that do not come to their end', () => {
   ] as const)('are bounded altogether: who holds most has to go, the others go on (%s)', async (_, open) => {
     const server = await start();
     const [greedy, modest] = [await open(server, 'greedy'), await overHttp2(server, 'modest')];
-    await vi.waitUntil(() => server.connectedAgents().length === 2, { timeout: 20_000, interval: 5 });
+    await until(() => server.connectedAgents().length === 2);
     modest.write(frame(event).subarray(0, million));
     greedy.write(frame(Buffer.alloc(2.5 * million), 0, 100 * million));
     expect(decodeURIComponent(String(await greedy.status))).toContain('this is the largest');
     modest.write(frame(event).subarray(million));
-    await vi.waitUntil(() => received.length > 0, { timeout: 20_000, interval: 5 });
+    await until(() => received.length > 0);
     expect(received).toEqual(['modest']);
     expect(server.connectedAgents()).toEqual(['modest']);
   });
