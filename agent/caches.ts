@@ -1,6 +1,6 @@
+import type { Logger } from '../lib/base/index.ts';
 import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
-import type { Logger } from '../lib/ops/index.ts';
 import type { AgentFlags } from './flags.ts';
 
 /** Argo CD's ConfigMap of GPG keys. */

@@ -14,9 +14,10 @@ import {
   sameNamespaces,
 } from '../lib/argocd/index.ts';
 import type { AgentMode } from '../lib/auth/index.ts';
+import type { Logger } from '../lib/base/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
-import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
+import { type Detail, detailOf } from '../lib/ops/index.ts';
 import type { Store, StoredObject } from '../lib/sync/index.ts';
 import type { AgentCaches } from './caches.ts';
 import type { AgentFlags } from './flags.ts';

@@ -1,5 +1,5 @@
+import type { Logger } from '../lib/base/index.ts';
 import { isAlreadyExists, type KubeClient, namespaces } from '../lib/kube/index.ts';
-import type { Logger } from '../lib/ops/index.ts';
 
 /** Creates a namespace if it does not exist, for `--create-namespace`; an existing one is left as it is. */
 export function namespaceCreator(

@@ -1,8 +1,8 @@
+import type { Logger } from '../lib/base/index.ts';
 import {
   EventRecorder,
   type Informer,
   type KubeClient,
-  type KubeLogger,
   type KubeObject,
   keyOf,
   parseKey,
@@ -29,7 +29,7 @@ import type { World } from './world.ts';
 /** Options of the controller. */
 export interface ControllerOptions {
   readonly client: KubeClient;
-  readonly logger: KubeLogger;
+  readonly logger: Logger;
   readonly delivery: DeliverySettings;
   /** Name of this process in Events. */
   readonly instance: string;

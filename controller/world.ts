@@ -1,4 +1,5 @@
-import type { EventRecorder, KubeClient, KubeLogger } from '../lib/kube/index.ts';
+import type { Logger } from '../lib/base/index.ts';
+import type { EventRecorder, KubeClient } from '../lib/kube/index.ts';
 import type { Patience } from './cluster/cluster-trouble.ts';
 import type { Applier } from './hub/applier.ts';
 import type { Caches } from './hub/caches.ts';
@@ -12,7 +13,7 @@ import type { Foundation } from './spec/foundation.ts';
 /** What the reconciles of GitOpsClusters and of clusters share. */
 export interface World {
   readonly client: KubeClient;
-  readonly logger: KubeLogger;
+  readonly logger: Logger;
   readonly events: EventRecorder;
   readonly caches: Caches;
   readonly fleets: Fleets;

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../lib/base/index.ts';
 import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
 import {
   configMaps,
@@ -9,7 +10,6 @@ import {
   secrets,
   TextPool,
 } from '../lib/kube/index.ts';
-import type { Logger } from '../lib/ops/index.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { blocklistName } from './sessions/blocklist.ts';
 import { connectionLabels } from './sessions/connection-records.ts';

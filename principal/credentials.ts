@@ -1,3 +1,4 @@
+import type { Logger } from '../lib/base/index.ts';
 import type { Informer, Secret } from '../lib/kube/index.ts';
 import {
   followFiles,
@@ -5,7 +6,6 @@ import {
   followSecretWith,
   type KeyPair,
   Live,
-  type Logger,
   parseFormerKeys,
   parseKeyPair,
   parseSigningKey,

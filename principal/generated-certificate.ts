@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type KeyPair, Live, type Logger, parseKeyPair } from '../lib/ops/index.ts';
+import type { Logger } from '../lib/base/index.ts';
+import { type KeyPair, Live, parseKeyPair } from '../lib/ops/index.ts';
 import { createAuthority, issueCertificate } from '../lib/pki/index.ts';
 
 const name = 'argocd-agent-principal--generated';

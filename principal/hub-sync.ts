@@ -3,7 +3,6 @@ import {
   type AppProject,
   applicationRouter,
   type ConfigMap,
-  labelSelector,
   type Mapping,
   Mirrors,
   type MirrorTrouble,
@@ -17,9 +16,10 @@ import {
   sameNamespaces,
   withoutMirrors,
 } from '../lib/argocd/index.ts';
+import { type Logger, labelSelector } from '../lib/base/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
-import { type Detail, detailOf, type Logger } from '../lib/ops/index.ts';
+import { type Detail, detailOf } from '../lib/ops/index.ts';
 import type { Store, StoredObject } from '../lib/sync/index.ts';
 import type { PrincipalCaches } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';

@@ -1,6 +1,7 @@
 import { GoExpression } from '../lib/auth/index.ts';
+import type { Logger } from '../lib/base/index.ts';
 import { isAlreadyExists, type KubeClient, namespaces } from '../lib/kube/index.ts';
-import { FatalError, type Logger } from '../lib/ops/index.ts';
+import { FatalError } from '../lib/ops/index.ts';
 
 /** Which namespaces the principal may create, and what they are labelled with. */
 export interface NamespaceCreation {

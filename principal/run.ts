@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
+import type { Logger } from '../lib/base/index.ts';
 import { intakeLimits, kubeClient, kubeRate, persistently } from '../lib/bridge/index.ts';
 import { EventRecorder, type KubeClient } from '../lib/kube/index.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type Endpoint,
   FatalError,
   kubeRequestMetrics,
-  type Logger,
   queueMetrics,
   serveHealth,
   serveMetrics,
@@ -275,7 +275,7 @@ async function authMethod(settings: PrincipalOptions, blocklist: Blocklist, logg
   try {
     return await createAuthMethod(settings.auth, {
       isRevoked: (fingerprint) => blocklist.has(fingerprint),
-      warn: (message) => logger.warn(message),
+      warn: (message) => logger.warn({}, message),
     });
   } catch (error) {
     throw new FatalError(`--auth (ARGOCD_PRINCIPAL_AUTH): ${(error as Error).message}`, { cause: error });

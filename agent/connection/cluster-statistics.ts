@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../../lib/ops/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../../lib/redis/index.ts';
 import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 

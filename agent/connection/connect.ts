@@ -1,6 +1,7 @@
 import type { AgentParts, Message } from '../../lib/argocd/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 import { EventTimer, EventTracer, peerOnStream, refusalOf, resourceTypeOf, Unserved } from '../../lib/bridge/index.ts';
-import { type Detail, detailOf, FatalError, type Logger, versionInfo } from '../../lib/ops/index.ts';
+import { type Detail, detailOf, FatalError, versionInfo } from '../../lib/ops/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import {
   agentSource,

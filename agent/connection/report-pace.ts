@@ -1,5 +1,5 @@
 import type { Message } from '../../lib/argocd/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 
 interface Ids {
   readonly resourceId: string;

@@ -1,6 +1,6 @@
+import type { Logger } from '../../lib/base/index.ts';
 import { type ConfigMap, type Informer, type KubeClient, type KubeObject, resourceType } from '../../lib/kube/index.ts';
 import { cancelRequest, cancelType, statusText, trackingOf } from '../../lib/live/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Logs } from './logs.ts';
 import { ManagedObjects, type OwningApplication } from './managed/managed-objects.ts';

@@ -1,6 +1,6 @@
+import type { Logger } from '../../lib/base/index.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
 import { BufferSweep, type LogRequest, logRequest } from '../../lib/live/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
 import { dataOf, type WireEvent } from '../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from './body-writer.ts';
 import type { ManagedObjects } from './managed/managed-objects.ts';

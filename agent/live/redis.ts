@@ -1,5 +1,5 @@
+import type { Logger } from '../../lib/base/index.ts';
 import { type RedisRequest, type RedisResponse, redisRequest } from '../../lib/live/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
 import type { RedisLink, Subscription } from '../../lib/redis/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 import type { RequestContext } from './requests.ts';

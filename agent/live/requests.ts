@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/ops/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 import type { LiveCalls, WireEvent } from '../../lib/wire/index.ts';
 
 /** What a request for live data is answered with, and how long its asker waits. */

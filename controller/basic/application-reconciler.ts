@@ -1,4 +1,4 @@
-import { isEqual, mergePatchBetween } from '../../lib/argocd/index.ts';
+import { isEqual, mergePatchBetween } from '../../lib/base/index.ts';
 import { ApiError, isRetryable, keyOf, parseKey, type Requeue } from '../../lib/kube/index.ts';
 import { ForeignObjectError } from '../hub/applier.ts';
 import { fieldManager } from '../hub/names.ts';

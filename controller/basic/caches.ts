@@ -1,8 +1,8 @@
+import type { Logger } from '../../lib/base/index.ts';
 import {
   Informer,
   type InformerOptions,
   type KubeClient,
-  type KubeLogger,
   type KubeObject,
   type Secret,
   secrets,
@@ -24,7 +24,7 @@ export class BasicCaches {
   readonly clusterSecrets: Informer<Secret>;
   readonly #all: readonly Informer<KubeObject>[];
 
-  constructor(client: KubeClient, options: { argoCdNamespace: string; logger?: KubeLogger }) {
+  constructor(client: KubeClient, options: { argoCdNamespace: string; logger?: Logger }) {
     const { logger, argoCdNamespace } = options;
     const all: Informer<KubeObject>[] = [];
     const follow = <T extends KubeObject>(what: Omit<InformerOptions<T>, 'client'>): Informer<T> => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { EventRecorder, type KubeClient, type KubeLogger, keyOf, WorkQueue } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import { EventRecorder, type KubeClient, keyOf, WorkQueue } from '../../lib/kube/index.ts';
 import { areIdle, runQueues } from '../daemon/queues.ts';
 import { Applier } from '../hub/applier.ts';
 import { identifyHub } from '../hub/hub-identity.ts';
@@ -15,7 +16,7 @@ import type { BasicWorld } from './world.ts';
 /** Options of the basic pull model's controller. */
 export interface BasicControllerOptions {
   readonly client: KubeClient;
-  readonly logger: KubeLogger;
+  readonly logger: Logger;
   /** Name of this process in Events. */
   readonly instance: string;
   /** Argo CD's namespace on the hub, for cluster Secrets. */

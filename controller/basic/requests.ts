@@ -1,4 +1,4 @@
-import { isEqual } from '../../lib/argocd/index.ts';
+import { isEqual } from '../../lib/base/index.ts';
 import { rfc3339 } from '../../lib/kube/index.ts';
 import type { Feedback } from './feedback.ts';
 import { keys } from './names.ts';

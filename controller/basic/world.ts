@@ -1,11 +1,12 @@
-import type { EventRecorder, KubeClient, KubeLogger } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import type { EventRecorder, KubeClient } from '../../lib/kube/index.ts';
 import type { Applier } from '../hub/applier.ts';
 import type { BasicCaches } from './caches.ts';
 
 /** What the reconciles of the basic pull model share. */
 export interface BasicWorld {
   readonly client: KubeClient;
-  readonly logger: KubeLogger;
+  readonly logger: Logger;
   readonly events: EventRecorder;
   readonly caches: BasicCaches;
   /** Writes works. */

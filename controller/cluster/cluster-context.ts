@@ -1,4 +1,5 @@
-import type { EventRecorder, KubeClient, KubeLogger, ObjectMeta } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import type { EventRecorder, KubeClient, ObjectMeta } from '../../lib/kube/index.ts';
 import { parseKey } from '../../lib/kube/index.ts';
 import type { Applier } from '../hub/applier.ts';
 import type { Caches } from '../hub/caches.ts';
@@ -20,7 +21,7 @@ export interface ClusterContext {
   readonly renderings: Renderings;
   readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
-  readonly logger: KubeLogger;
+  readonly logger: Logger;
   /** Missing where works are only looked at. */
   readonly events?: Pick<EventRecorder, 'normal' | 'warning'>;
   readonly now: Date;

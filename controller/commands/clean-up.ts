@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../../lib/base/index.ts';
 import {
   deployments,
   isNotFound,
   type KubeClient,
-  type KubeLogger,
   type KubeObject,
   keyOf,
   namespaces,
@@ -23,7 +23,7 @@ export interface CleanUpOptions {
   readonly namespace: string;
   /** Other namespaces that the add-on has used: argocd-operator's, those of earlier settings. */
   readonly otherNamespaces?: readonly string[];
-  readonly logger: KubeLogger;
+  readonly logger: Logger;
   /** Aborts the clean-up; everything done so far holds, and it can be run again. */
   readonly signal: AbortSignal;
   /** How long to wait for the agent's pods, and what else came with the works, to be gone; after that it goes on. */

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Gauge } from 'prom-client';
+import type { Logger } from '../../lib/base/index.ts';
 import { KubeClient, runWithLease, type WorkQueueStats } from '../../lib/kube/index.ts';
 import {
   createRegistry,
   type Endpoint,
   FatalError,
-  type Logger,
   serveHealth,
   serveMetrics,
   UsageError,

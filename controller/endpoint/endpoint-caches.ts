@@ -1,10 +1,10 @@
+import type { Logger } from '../../lib/base/index.ts';
 import {
   type CustomResourceDefinition,
   crds,
   Informer,
   type InformerOptions,
   type KubeClient,
-  type KubeLogger,
   type KubeNode,
   type KubeObject,
   nodes,
@@ -30,7 +30,7 @@ export class Ways {
   readonly #nodes: Late<KubeNode>;
   readonly #signs: readonly Informer<KubeObject>[];
 
-  constructor(client: KubeClient, principals: readonly Informer<Service>[], logger?: KubeLogger) {
+  constructor(client: KubeClient, principals: readonly Informer<Service>[], logger?: Logger) {
     const options = { client, logger, backoff: { maxMs: retryMs } };
     this.#ingresses = new Informer({ client, logger, type: ingresses });
     this.#routes = new Late(options, routes);

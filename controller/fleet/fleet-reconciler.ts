@@ -1,3 +1,4 @@
+import { KeyedMutex } from '../../lib/base/index.ts';
 import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../../lib/kube/index.ts';
 import { isForced, isRetaining } from '../cluster/cluster-health.ts';
 import { fieldManager, finalizer, hubNames } from '../hub/names.ts';
@@ -7,7 +8,6 @@ import { defaultRolloutStrategy } from '../spec/delivery-settings.ts';
 import type { Foundation } from '../spec/foundation.ts';
 import { releaseOf } from '../spec/release.ts';
 import { parseGitOpsCluster } from '../spec/spec.ts';
-import { Turns } from '../turns.ts';
 import { untilRenewal, type World } from '../world.ts';
 import { FleetEvents } from './fleet-events.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
@@ -17,7 +17,7 @@ import type { ClusterSummary, StepContext } from './steps.ts';
 /** Reconciles GitOpsClusters: what their clusters have in common, their status, and their end. */
 export class FleetReconciler {
   readonly #world: World;
-  readonly #turns = new Turns();
+  readonly #turns = new KeyedMutex();
   readonly #told: FleetEvents;
   readonly #statuses = new Map<string, { wanted: string; version: string | undefined }>();
 
@@ -85,7 +85,7 @@ export class FleetReconciler {
       authorities: undefined,
       rotation: undefined,
       clusterCertificates: () => this.#world.fleets.certificatesIn(namespace),
-      inTurn: (what, work) => this.#turns.take(what, work),
+      inTurn: (what, work) => this.#turns.run(what, work),
     };
     // Summed up once, when a step asks for it: by then others have waited for the server and clusters may have reported.
     const { fleets } = this.#world;

@@ -1,12 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import {
-  type Condition,
-  findCondition,
-  isInvalid,
-  type KubeLogger,
-  rfc3339,
-  setCondition,
-} from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import { type Condition, findCondition, isInvalid, rfc3339, setCondition } from '../../lib/kube/index.ts';
 import { fieldManager } from '../hub/names.ts';
 import { type FleetStatus, type GitOpsCluster, gitOpsClusters } from '../hub/resources.ts';
 import type { Outcome } from './fleet-steps.ts';
@@ -106,7 +100,7 @@ function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' |
  * conditions are written all the same then.
  */
 export async function writeStatus(
-  context: Pick<StepContext, 'client' | 'signal'> & { logger: KubeLogger },
+  context: Pick<StepContext, 'client' | 'signal'> & { logger: Logger },
   gitOpsCluster: GitOpsCluster,
   status: NonNullable<GitOpsCluster['status']>,
 ): Promise<GitOpsCluster | undefined> {

@@ -1,4 +1,5 @@
-import type { Condition, EventRecorder, KubeClient, KubeLogger } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import type { Condition, EventRecorder, KubeClient } from '../../lib/kube/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 import type { Surroundings } from '../endpoint/candidates.ts';
 import type { Endpoint } from '../endpoint/discovery.ts';
@@ -27,7 +28,7 @@ export interface StepContext {
   readonly caches: Caches;
   readonly client: KubeClient;
   readonly applier: Applier;
-  readonly logger: KubeLogger;
+  readonly logger: Logger;
   readonly events: Pick<EventRecorder, 'normal' | 'warning'>;
   readonly now: Date;
   readonly signal: AbortSignal;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { mergePatchBetween } from '../../lib/argocd/index.ts';
+import { isNewerVersion, mergePatchBetween } from '../../lib/base/index.ts';
 import {
   isAlreadyExists,
   isNotFound,
@@ -80,7 +80,10 @@ export class Applier {
   ): Promise<T | undefined> {
     const id = idOf(type, { metadata: key });
     const written = this.#written.get(id) as T | undefined;
-    if (cached && (written === undefined || !isNewer(written, cached))) {
+    if (
+      cached &&
+      (written === undefined || !isNewerVersion(written.metadata.resourceVersion, cached.metadata.resourceVersion))
+    ) {
       this.#written.delete(id);
       return cached;
     }
@@ -219,12 +222,6 @@ export class Applier {
 
 function idOf(type: ResourceType, { metadata }: KubeObject): string {
   return `${type.plural}/${keyOf(metadata)}`;
-}
-
-/** Resource versions count up; a newer one is longer or, at the same length, greater. */
-function isNewer(a: KubeObject, b: KubeObject): boolean {
-  const [x, y] = [a.metadata.resourceVersion ?? '', b.metadata.resourceVersion ?? ''];
-  return x.length === y.length ? x > y : x.length > y.length;
 }
 
 /**

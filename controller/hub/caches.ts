@@ -1,3 +1,4 @@
+import type { Logger } from '../../lib/base/index.ts';
 import {
   certificateSigningRequests,
   configMaps,
@@ -6,7 +7,6 @@ import {
   Informer,
   type InformerOptions,
   type KubeClient,
-  type KubeLogger,
   type KubeObject,
   leases,
   type Secret,
@@ -67,7 +67,7 @@ export class Caches {
   readonly #argoCd;
   readonly #all: readonly Informer<KubeObject>[];
 
-  constructor(client: KubeClient, logger?: KubeLogger) {
+  constructor(client: KubeClient, logger?: Logger) {
     const all: Informer<KubeObject>[] = [];
     const follow = <T extends KubeObject>(options: Omit<InformerOptions<T>, 'client'>): Informer<T> => {
       const informer = new Informer<T>({ client, logger, ...options });

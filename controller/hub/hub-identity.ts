@@ -1,4 +1,5 @@
-import { isForbidden, type KubeClient, type KubeLogger, namespaces } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import { isForbidden, type KubeClient, namespaces } from '../../lib/kube/index.ts';
 
 /**
  * What tells the hub apart from every other cluster: the UID of its namespace kube-system, which a managed cluster reports too.
@@ -6,7 +7,7 @@ import { isForbidden, type KubeClient, type KubeLogger, namespaces } from '../..
  */
 export async function identifyHub(
   client: Pick<KubeClient, 'get'>,
-  logger: KubeLogger,
+  logger: Logger,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {

@@ -1,4 +1,4 @@
-import { applyMergePatch } from '../../lib/argocd/index.ts';
+import { applyMergePatch } from '../../lib/base/index.ts';
 
 /**
  * What an object is to become: the desired state over what is there. What the desired state does not mention is left alone,

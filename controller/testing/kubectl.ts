@@ -1,5 +1,6 @@
+import type { Logger } from '../../lib/base/index.ts';
 import { events, type KubeClient } from '../../lib/kube/index.ts';
-import { createLogger, type Logger } from '../../lib/ops/index.ts';
+import { createLogger } from '../../lib/ops/index.ts';
 import { gitOpsClusters } from '../hub/resources.ts';
 
 /** A row of `kubectl get gitopsclusters`, by column, as the API server prints it. */

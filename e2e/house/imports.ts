@@ -57,6 +57,9 @@ export function brokenWalls(graph: ImportGraph): string[] {
       if (['lib/sync', 'lib/argocd'].includes(from) && ['lib/kube', 'lib/wire', 'proto'].includes(to)) {
         report('the engine and the rules know neither Kubernetes nor gRPC');
       }
+      if (from === 'lib/base' && !isTest(file)) {
+        report('the ground floor imports nothing of the house');
+      }
       const isFace = target === `${to}/index.ts` || (isForTests(file) && target === `${to}/testing.ts`);
       if (to.startsWith('lib/') && !isFace) {
         report(`import ${to}/index.ts, its public face`);

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import type { Server } from 'node:https';
 import { join } from 'node:path';
+import type { Logger } from '../../lib/base/index.ts';
 import {
   configMaps,
   type EndpointSlice,
@@ -8,7 +9,6 @@ import {
   endpointSlices,
   Informer,
   type KubeClient,
-  type KubeLogger,
   type KubeObject,
   keyOf,
   nodes,
@@ -40,11 +40,11 @@ export interface NodeOptions {
   dir: string;
   labels?: Record<string, string>;
   backoff?: Partial<RestartBackoff>;
-  logger?: KubeLogger;
+  logger?: Logger;
   signal?: AbortSignal;
 }
 
-const silent: KubeLogger = {
+const silent: Logger = {
   debug: () => undefined,
   info: () => undefined,
   warn: () => undefined,
@@ -71,7 +71,7 @@ export class Node {
   readonly name: string;
   readonly #client: KubeClient;
   readonly #options: NodeOptions;
-  readonly #logger: KubeLogger;
+  readonly #logger: Logger;
   readonly #stop = new AbortController();
   readonly #runners = new Map<string, PodRunner>();
   readonly #folder: string;

@@ -1,6 +1,7 @@
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isConflict, isNotFound, type KubeClient, type KubeLogger, rfc3339 } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import { isConflict, isNotFound, type KubeClient, rfc3339 } from '../../lib/kube/index.ts';
 import { removeFolder } from '../testbed/index.ts';
 import { ContainerLife, type RestartBackoff } from './container-life.ts';
 import type { ClusterObjects } from './environment.ts';
@@ -19,7 +20,7 @@ export interface PodSurroundings {
   objects: ClusterObjects;
   images: ImageTable;
   backoff: RestartBackoff;
-  logger: KubeLogger;
+  logger: Logger;
   serviceVariables(namespace: string, links: boolean): Readonly<Record<string, string>>;
   /** Names and addresses for `/etc/hosts`, one per line. */
   hosts(namespace: string): string;

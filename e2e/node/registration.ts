@@ -1,10 +1,10 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../../lib/base/index.ts';
 import {
   isAlreadyExists,
   isNotFound,
   type KubeClient,
-  type KubeLogger,
   type KubeNode,
   leases,
   nodes,
@@ -59,7 +59,7 @@ export async function registerNode(client: KubeClient, identity: NodeIdentity, s
 export async function keepNode(
   client: KubeClient,
   identity: NodeIdentity,
-  logger: KubeLogger,
+  logger: Logger,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {

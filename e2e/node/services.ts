@@ -1,9 +1,9 @@
 import { connect, createServer, type Server } from 'node:net';
+import type { Logger } from '../../lib/base/index.ts';
 import {
   type EndpointSlice,
   type Informer,
   type KubeClient,
-  type KubeLogger,
   keyOf,
   type Service,
   services as serviceType,
@@ -43,7 +43,7 @@ export class ServiceNetwork {
   readonly #block: AddressBlock;
   readonly #locate: (ip: string, port: number) => Endpoint;
   readonly #changed: () => void;
-  readonly #logger: KubeLogger;
+  readonly #logger: Logger;
   readonly #published = new Map<string, Published>();
   readonly #apiServer: URL;
   readonly #unsubscribe: (() => void)[];
@@ -60,7 +60,7 @@ export class ServiceNetwork {
     locate(ip: string, port: number): Endpoint;
     /** The names that pods see are others now. */
     changed(): void;
-    logger: KubeLogger;
+    logger: Logger;
   }) {
     this.#client = options.client;
     this.#services = options.services;

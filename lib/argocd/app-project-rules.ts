@@ -1,5 +1,5 @@
+import { canonicalJson } from '../base/index.ts';
 import type { AppProject, Destination } from './application.ts';
-import { canonicalJson } from './canonical-json.ts';
 import { matchesAny, matchesGlob } from './glob.ts';
 
 /** How Applications are mapped to agents; projects follow. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { canonicalJson, resourceListChecksum, specChecksum } from './index.ts';
+import { canonicalJson } from '../base/index.ts';
+import { resourceListChecksum, specChecksum } from './index.ts';
 
 const spec = {
   project: 'default',

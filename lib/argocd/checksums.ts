@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from './canonical-json.ts';
+import { canonicalJson } from '../base/index.ts';
 
 /**
  * The checksum that resync messages carry for an object: base64 SHA-256 over Go's JSON of `spec` (Secrets and

@@ -1,6 +1,5 @@
-import type { MergePatch } from '../sync/index.ts';
+import { applyMergePatch, isEqual, type MergePatch } from '../base/index.ts';
 import type { Application } from './application.ts';
-import { applyMergePatch, isEqual } from './merge-patch.ts';
 
 /** What Argo CD says of the operation that it carries out, or carried out last. */
 export type OperationState = NonNullable<NonNullable<Application['status']>['operationState']>;

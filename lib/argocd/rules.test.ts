@@ -1,16 +1,14 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../e2e/random/index.ts';
+import { applyMergePatch, isEqual, mergePatchBetween } from '../base/index.ts';
 import {
   type Application,
   type AppProject,
   applicationRouter,
   applicationSchema,
-  applyMergePatch,
-  isEqual,
   isProjectForAgent,
   matchesAny,
   matchesGlob,
-  mergePatchBetween,
   projectForAgent,
 } from './index.ts';
 

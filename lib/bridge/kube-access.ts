@@ -1,8 +1,8 @@
+import type { Logger } from '../base/index.ts';
 import {
   type ClientOptions,
   Informer,
   KubeClient,
-  type KubeLogger,
   type KubeObject,
   type RateLimit,
   type ResourceType,
@@ -70,7 +70,7 @@ export function startInformer<T extends KubeObject>(options: {
   fieldSelector?: string;
   /** Shrinks objects before they are cached. */
   transform?: (object: T) => T;
-  logger: KubeLogger;
+  logger: Logger;
   signal: AbortSignal;
   failed(error: unknown): void;
 }): Informer<T> {

@@ -1,12 +1,6 @@
 import { type Message, type PeerConnection, Warnings } from '../argocd/index.ts';
-import {
-  acknowledgement,
-  type EventStream,
-  isAcknowledgement,
-  WireError,
-  type WireEvent,
-  type WireLogger,
-} from '../wire/index.ts';
+import type { Logger } from '../base/index.ts';
+import { acknowledgement, type EventStream, isAcknowledgement, WireError, type WireEvent } from '../wire/index.ts';
 import { Intake, type IntakeLimits } from './intake.ts';
 import { eventOf, messageOf } from './messages.ts';
 import { SendTurns } from './send-turns.ts';
@@ -38,7 +32,7 @@ export function peerOnStream(options: {
   stream: EventStream;
   source: string;
   listener: PeerListener;
-  logger: WireLogger;
+  logger: Logger;
   /** Hears of each event that arrives and leaves, acknowledgements and repetitions included; for counting. */
   received(event: WireEvent): void;
   sent(event: WireEvent): void;

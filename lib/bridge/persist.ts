@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { KubeLogger } from '../kube/index.ts';
+import type { Logger } from '../base/index.ts';
 import { backoffDelay } from '../sync/index.ts';
 
 /** Repeats what fails until it succeeds or is aborted, waiting 0.2 s to 10 s in between; each failure is logged. */
 export async function persistently<T>(
   what: string,
   attempt: () => Promise<T>,
-  options: { signal: AbortSignal; logger: KubeLogger; isFinal?: (error: unknown) => boolean },
+  options: { signal: AbortSignal; logger: Logger; isFinal?: (error: unknown) => boolean },
 ): Promise<T> {
   const { signal, logger } = options;
   for (let failures = 1; ; failures++) {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { dataOf, eventTypes, messageEvent, targets, type WireEvent, type WireLogger } from '../wire/index.ts';
+import type { Logger } from '../base/index.ts';
+import { dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../wire/index.ts';
 
 /** Kinds of events that a peer may make up; beyond these it is told no more. */
 const mostKinds = 32;
@@ -17,10 +18,10 @@ const meanings: Readonly<Record<string, string>> = {
  * answered where somebody waits for an answer.
  */
 export class Unserved {
-  readonly #logger: Pick<WireLogger, 'warn' | 'debug'>;
+  readonly #logger: Pick<Logger, 'warn' | 'debug'>;
   readonly #told = new Set<string>();
 
-  constructor(logger: Pick<WireLogger, 'warn' | 'debug'>) {
+  constructor(logger: Pick<Logger, 'warn' | 'debug'>) {
     this.#logger = logger;
   }
 

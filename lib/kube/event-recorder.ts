@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import type { Logger } from '../base/index.ts';
 import type { KubeClient } from './client.ts';
 import { rfc3339Micro } from './conditions.ts';
 import { isNotFound, isRetryable } from './errors.ts';
 import { events, type KubeEvent } from './resources.ts';
-import type { KubeLogger, KubeObject } from './types.ts';
+import type { KubeObject } from './types.ts';
 import { WorkQueue } from './workqueue.ts';
 
 /** Options of an event recorder. */
@@ -17,9 +18,9 @@ export interface EventRecorderOptions {
   capacity?: number | undefined;
   /** Shortest time between two writes about repetitions of one event. Default 30 s. */
   seriesIntervalMs?: number | undefined;
-  logger?: KubeLogger | undefined;
+  logger?: Logger | undefined;
   /** Told the same as the Events, once for each series: for those who read logs. */
-  echo?: KubeLogger | undefined;
+  echo?: Logger | undefined;
 }
 
 interface Entry {

@@ -1,6 +1,6 @@
+import { sleep } from '../base/index.ts';
 import type { HttpRequest, HttpResponse } from './connection.ts';
 import { ApiError, ConnectionError, errorFromResponse } from './errors.ts';
-import { sleep } from './sleep.ts';
 
 /** A request with what is needed to decide whether it may be repeated. */
 export interface Exchange extends Omit<HttpRequest, 'body'> {

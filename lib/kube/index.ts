@@ -1,4 +1,3 @@
-export type { BackoffOptions } from './backoff.ts';
 export {
   type ClientOptions,
   type DeleteOptions,
@@ -46,7 +45,6 @@ export {
   apiVersionOf,
   type Condition,
   type JsonPatchOperation,
-  type KubeLogger,
   type KubeObject,
   keyOf,
   type ObjectKey,

@@ -1,9 +1,9 @@
-import type { BackoffOptions } from './backoff.ts';
+import type { BackoffOptions } from '../base/index.ts';
+import { abortable, type Logger } from '../base/index.ts';
 import type { KubeClient, Selection } from './client.ts';
 import { type ReflectorStats, reflect } from './reflector.ts';
-import { abortable } from './sleep.ts';
 import { type Indexer, Store } from './store.ts';
-import { type KubeLogger, type KubeObject, keyOf, type ObjectKey, type ResourceType } from './types.ts';
+import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from './types.ts';
 
 /**
  * Hears of changes. Called after the cache has changed, one call at a time, in the order of the server's history; must
@@ -30,7 +30,7 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
   backoff?: BackoffOptions | undefined;
   /** Longest life of one watch; each gets a random one between half of it and this. Default 600 s. */
   watchSeconds?: number | undefined;
-  logger?: KubeLogger | undefined;
+  logger?: Logger | undefined;
 }
 
 /**

@@ -1,9 +1,8 @@
+import { type Logger, sleep, withDeadline } from '../base/index.ts';
 import type { KubeClient } from './client.ts';
 import { rfc3339Micro } from './conditions.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { type Lease, leases } from './resources.ts';
-import { sleep, withDeadline } from './sleep.ts';
-import type { KubeLogger } from './types.ts';
 
 /** Options of a leader election. The defaults are those of client-go. */
 export interface LeaseOptions {
@@ -30,7 +29,7 @@ export interface LeaseOptions {
   lead: (signal: AbortSignal, fence: () => void) => Promise<void>;
   /** Hears who leads whenever that changes; including ourselves. */
   onLeader?: ((identity: string) => void) | undefined;
-  logger?: KubeLogger | undefined;
+  logger?: Logger | undefined;
 }
 
 /** How long giving the lease back may take, at least: whoever waits for its end waits for longer. */

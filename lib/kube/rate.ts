@@ -1,4 +1,4 @@
-import { sleep } from './sleep.ts';
+import { sleep } from '../base/index.ts';
 
 /** How often requests may be made. */
 export interface RateLimit {

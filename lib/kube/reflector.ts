@@ -1,8 +1,7 @@
-import { type BackoffOptions, backoffDelay } from './backoff.ts';
+import { type BackoffOptions, backoffDelay, compareVersions, type Logger, sleep } from '../base/index.ts';
 import type { KubeClient, Selection } from './client.ts';
 import { ApiError, isGone } from './errors.ts';
-import { sleep } from './sleep.ts';
-import type { KubeLogger, KubeObject, ResourceType } from './types.ts';
+import type { KubeObject, ResourceType } from './types.ts';
 import type { WatchEvent } from './watch.ts';
 
 /** What a reflector reports to. */
@@ -41,7 +40,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   watchSeconds: number;
   sink: ReflectorSink<T>;
   stats: ReflectorStats;
-  logger: KubeLogger | undefined;
+  logger: Logger | undefined;
   signal: AbortSignal;
 }
 
@@ -103,7 +102,7 @@ function take<T extends KubeObject>(event: WatchEvent<T>, version: string, optio
   const { stats, sink } = options;
   if (event.type === 'BOOKMARK') {
     stats.bookmarks++;
-    if (isOlder(event.resourceVersion, version)) {
+    if ((compareVersions(event.resourceVersion, version) ?? 0) < 0) {
       throw wentBack(event.resourceVersion, version);
     }
     return event.resourceVersion || version;
@@ -160,10 +159,4 @@ function isVersionFromTheFuture(error: unknown): boolean {
 
 function wentBack(now: string, before: string): ApiError {
   return new ApiError({ status: 410, message: `the server went back from resource version ${before} to ${now}` });
-}
-
-/** Whether a version lies before another. Resource versions are comparable decimal numbers (KEP-5504). */
-function isOlder(version: string, than: string): boolean {
-  const isNumber = /^\d+$/;
-  return isNumber.test(version) && isNumber.test(than) && BigInt(version) < BigInt(than);
 }

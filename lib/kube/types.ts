@@ -96,13 +96,3 @@ export interface Condition {
   lastTransitionTime: string;
   observedGeneration?: number;
 }
-
-/**
- * The part of a structured logger that this library uses. A pino logger fits.
- */
-export interface KubeLogger {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}

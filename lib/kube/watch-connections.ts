@@ -1,10 +1,10 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { abortable } from '../base/index.ts';
 import type { HttpBody, HttpRequest, HttpResponse } from './connection.ts';
 import { connectionError } from './connection.ts';
 import type { Credentials, Identity } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
-import { abortable } from './sleep.ts';
 
 /** How quickly a dead connection is noticed. */
 export interface WatchConnectionOptions {

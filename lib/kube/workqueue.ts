@@ -1,5 +1,5 @@
-import { type BackoffOptions, backoffDelay } from './backoff.ts';
-import type { KubeLogger } from './types.ts';
+import type { Logger } from '../base/index.ts';
+import { type BackoffOptions, backoffDelay } from '../base/index.ts';
 
 /** What a handler may ask for: another run of the same key after some time. */
 export interface Requeue {
@@ -41,7 +41,7 @@ export interface WorkQueueOptions {
   /** Hears of each failed run; `failures` counts those in a row of that key. */
   onFailure?: ((key: string, failures: number, error: unknown) => void) | undefined;
   observer?: WorkQueueObserver | undefined;
-  logger?: KubeLogger | undefined;
+  logger?: Logger | undefined;
 }
 
 /**
@@ -56,7 +56,7 @@ export class WorkQueue {
   readonly #backoff: BackoffOptions;
   readonly #onFailure: WorkQueueOptions['onFailure'];
   readonly #observer: WorkQueueObserver | undefined;
-  readonly #logger: KubeLogger | undefined;
+  readonly #logger: Logger | undefined;
   /** In insertion order: first added, first worked on. */
   readonly #ready = new Set<string>();
   readonly #active = new Set<string>();

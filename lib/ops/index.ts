@@ -34,9 +34,9 @@ export {
   createLogger,
   createLoggers,
   type LogComponent,
-  type Logger,
   type LoggerOptions,
   type Loggers,
+  type ProgramLogger,
 } from './log.ts';
 export { runMain } from './main.ts';
 export { createRegistry, kubeRequestMetrics } from './metrics.ts';

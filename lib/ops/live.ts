@@ -1,7 +1,7 @@
 import { readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
+import type { Logger } from '../base/index.ts';
 import { FatalError } from './errors.ts';
-import type { Logger } from './log.ts';
 
 /** Text by name: the decoded fields of a Secret, or the contents of files. */
 export type TextFields = Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ import { UsageError } from './errors.ts';
 import { FloodGate } from './flood-gate.ts';
 
 /** The structured logger that programs pass down; make narrower ones with `child`. */
-export type Logger = PinoLogger;
+export type ProgramLogger = PinoLogger;
 
 /** How `createLogger` writes. */
 export interface LoggerOptions {
@@ -41,13 +41,13 @@ export type LogComponent = (typeof components)[number];
 
 /** The loggers of a program. */
 export interface Loggers {
-  readonly root: Logger;
+  readonly root: ProgramLogger;
   /** Lines of a component name it in field `component`; without a level of its own it logs from `info` on. */
-  component(name: LogComponent): Logger;
+  component(name: LogComponent): ProgramLogger;
 }
 
 /** The root of {@link createLoggers}, for programs without components. */
-export function createLogger(options: LoggerOptions = {}): Logger {
+export function createLogger(options: LoggerOptions = {}): ProgramLogger {
   return createLoggers(options).root;
 }
 

@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
+import type { Logger } from '../base/index.ts';
 import type { Informer, Secret } from '../kube/index.ts';
-import { followFiles, followSecret, Live, type Logger, parseTrust } from '../ops/index.ts';
+import { followFiles, followSecret, Live, parseTrust } from '../ops/index.ts';
 import { RedisLink } from './link.ts';
 import type { RedisSettings } from './settings.ts';
 

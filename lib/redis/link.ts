@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { createClient, RESP_TYPES } from '@redis/client';
-import type { Logger } from '../ops/index.ts';
+import type { Logger } from '../base/index.ts';
 
 /** How a link behaves. */
 export interface RedisLinkOptions {

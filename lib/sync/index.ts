@@ -6,7 +6,6 @@ export { type Delivery, keyString, type Link, type ResourceKey, type Snapshot, t
 export {
   type Failure,
   failureOf,
-  type MergePatch,
   mayPassLater,
   type ObjectRef,
   type Store,

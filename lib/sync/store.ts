@@ -1,3 +1,4 @@
+import type { MergePatch } from '../base/index.ts';
 /** What the engine needs to know of any stored object. */
 export interface StoredObject {
   readonly metadata: {
@@ -13,9 +14,6 @@ export interface ObjectRef {
   readonly namespace: string;
   readonly name: string;
 }
-
-/** A JSON merge patch (RFC 7396). `metadata.uid` and `metadata.resourceVersion` in it are preconditions (409 if not met). */
-export type MergePatch = Readonly<Record<string, unknown>>;
 
 /**
  * One kind of object in an API server, with a cache that follows it. The cache may lag behind; writes may fail with any

@@ -1,3 +1,4 @@
+import { isNewerVersion } from '../base/index.ts';
 import { type Backoff, backoffDelay, type Clock } from './clock.ts';
 import type { ObjectRef, Store, StoreChange, StoredObject } from './store.ts';
 
@@ -93,7 +94,7 @@ export class View<T extends StoredObject> {
   #return(object: T): void {
     const uid = object.metadata.uid ?? '';
     const version = this.#gone.get(uid);
-    if (version !== undefined && isNewer(object.metadata.resourceVersion, version)) {
+    if (version !== undefined && isNewerVersion(object.metadata.resourceVersion, version)) {
       this.#gone.delete(uid);
     }
   }
@@ -103,7 +104,7 @@ export class View<T extends StoredObject> {
     const known = this.get(ref);
     if (
       this.#gone.has(object.metadata.uid ?? '') ||
-      (known !== undefined && !isNewer(object.metadata.resourceVersion, known.metadata.resourceVersion))
+      (known !== undefined && !isNewerVersion(object.metadata.resourceVersion, known.metadata.resourceVersion))
     ) {
       return false;
     }
@@ -160,12 +161,4 @@ export class View<T extends StoredObject> {
 /** Where an object is. */
 export function refOf(object: StoredObject): ObjectRef {
   return { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
-}
-
-// Resource versions of one kind can be compared as decimal numbers (Kubernetes 1.35 promises it, etcd always did).
-function isNewer(a = '', b = ''): boolean {
-  if (a === b) {
-    return false;
-  }
-  return !/^\d+$/.test(a) || !/^\d+$/.test(b) || (a.length === b.length ? a > b : a.length > b.length);
 }

@@ -1,4 +1,5 @@
-import { FatalError, type Logger } from '../ops/index.ts';
+import type { Logger } from '../base/index.ts';
+import { FatalError } from '../ops/index.ts';
 import { SpanExporter } from './exporter.ts';
 import { Tracer } from './tracer.ts';
 

@@ -39,7 +39,7 @@ export {
   type ServerLiveStream,
   TerminalStreamData,
 } from './streams/live-streams.ts';
-export { defaultMaxMessageBytes, type EventStream, type SessionHandlers, type WireLogger } from './streams/stream.ts';
+export { defaultMaxMessageBytes, type EventStream, type SessionHandlers } from './streams/stream.ts';
 export type { ClientTls, ServerTls } from './tls.ts';
 export {
   asksForCipherSuites,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import type { Logger } from '../../lib/base/index.ts';
 import { WorkQueue, type WorkQueueObserver } from '../../lib/kube/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
 import {
   type ClusterInfo,
   type Compression,

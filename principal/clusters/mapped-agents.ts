@@ -1,6 +1,7 @@
 import { type AgentMode, isAgentMode } from '../../lib/auth/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 import type { Informer, Secret } from '../../lib/kube/index.ts';
-import { decodeSecret, type Logger } from '../../lib/ops/index.ts';
+import { decodeSecret } from '../../lib/ops/index.ts';
 
 const secretType = 'argocd.argoproj.io/secret-type';
 const agentName = 'argocd-agent.argoproj-labs.io/agent-name';

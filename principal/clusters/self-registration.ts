@@ -1,4 +1,5 @@
 import { isDnsLabel, type TokenAuthority } from '../../lib/auth/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 import {
   type Informer,
   isAlreadyExists,
@@ -9,7 +10,7 @@ import {
   WorkQueue,
   type WorkQueueObserver,
 } from '../../lib/kube/index.ts';
-import type { Live, Logger } from '../../lib/ops/index.ts';
+import type { Live } from '../../lib/ops/index.ts';
 import {
   type ClusterEntry,
   clusterSecretName,

@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/ops/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 
 /** Something that key material is read from. */
 interface Source {

@@ -1,8 +1,8 @@
 import type { X509Certificate } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
 import { redisResponse } from '../../lib/live/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
 import { dataOf, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Bodies } from './agent-bodies.ts';
 import { Exchange } from './agent-requests.ts';

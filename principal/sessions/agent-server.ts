@@ -7,7 +7,8 @@ import {
   fingerprintOf,
   TokenAuthority,
 } from '../../lib/auth/index.ts';
-import { FatalError, type Logger, versionInfo } from '../../lib/ops/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import { FatalError, versionInfo } from '../../lib/ops/index.ts';
 import {
   type LiveStreamService,
   type ObservedCall,
@@ -60,10 +61,10 @@ export async function serveAgents(options: {
 
   const tls = serverTls(settings, credentials);
   if (settings.tls !== 'plaintext' && settings.tls.from === 'generated') {
-    logger.warn('serving with a certificate made at this start: agents cannot know that this is the principal');
+    logger.warn({}, 'serving with a certificate made at this start: agents cannot know that this is the principal');
   }
   if (tls === 'plaintext') {
-    logger.warn('serving without TLS: everything, tokens included, can be read on the way');
+    logger.warn({}, 'serving without TLS: everything, tokens included, can be read on the way');
   }
   const signing = credentials.signingKey?.value ?? { key: generateKey(), former: [] };
   const tokens = TokenAuthority.fromPem(signing.key, { former: signing.former });
@@ -128,7 +129,7 @@ export async function serveAgents(options: {
     if (value === undefined || !tokens.rotate(value.key, value.former)) {
       return;
     }
-    logger.info('the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
+    logger.info({}, 'the key for tokens has changed: agents log in anew within 4 minutes, old tokens count for 5');
     server.renewLogins(renewLoginsMs);
   };
   credentials.server?.subscribe(reload);

@@ -1,5 +1,5 @@
+import type { Logger } from '../../lib/base/index.ts';
 import type { ConfigMap, Informer } from '../../lib/kube/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
 
 /** Name of the ConfigMap. */
 export const blocklistName = 'argocd-agent-tls-blocklist';

@@ -1,3 +1,4 @@
+import type { Logger } from '../../lib/base/index.ts';
 import {
   type Informer,
   isConflict,
@@ -8,7 +9,6 @@ import {
   WorkQueue,
   type WorkQueueObserver,
 } from '../../lib/kube/index.ts';
-import type { Logger } from '../../lib/ops/index.ts';
 
 /** The labels of a connection record; watch with them. */
 export const connectionLabels = {

@@ -10,7 +10,8 @@ import {
   SendTurns,
   Unserved,
 } from '../../lib/bridge/index.ts';
-import { type Detail, detailOf, type Logger } from '../../lib/ops/index.ts';
+import type { ProgramLogger } from '../../lib/ops/index.ts';
+import { type Detail, detailOf } from '../../lib/ops/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import { principalSource, type Session, type SessionHandlers, targets, type WireEvent } from '../../lib/wire/index.ts';
 import type { ClusterInfos } from '../clusters/cluster-info.ts';
@@ -44,9 +45,9 @@ export interface SessionsOptions {
   readonly metrics: PrincipalMetrics;
   readonly tracer: Tracer | undefined;
   readonly detail: Detail;
-  readonly logger: Logger;
+  readonly logger: ProgramLogger;
   /** For each event that comes and goes. */
-  readonly eventLogger: Logger;
+  readonly eventLogger: ProgramLogger;
 }
 
 /**

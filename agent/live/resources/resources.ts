@@ -1,3 +1,4 @@
+import type { Logger } from '../../../lib/base/index.ts';
 import { type HttpResponse, isNotFound, type KubeClient, type KubeObject } from '../../../lib/kube/index.ts';
 import {
   asksToWatch,
@@ -9,7 +10,6 @@ import {
   resourcePathOf,
   resourceRequest,
 } from '../../../lib/live/index.ts';
-import type { Logger } from '../../../lib/ops/index.ts';
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from '../body-writer.ts';
 import type { ManagedObjects } from '../managed/managed-objects.ts';

@@ -1,6 +1,6 @@
+import type { Logger } from '../../../lib/base/index.ts';
 import type { KubeClient } from '../../../lib/kube/index.ts';
 import { type TerminalRequest, terminalRequest } from '../../../lib/live/index.ts';
-import type { Logger } from '../../../lib/ops/index.ts';
 import { dataOf, type WireEvent } from '../../../lib/wire/index.ts';
 import type { ManagedObjects } from '../managed/managed-objects.ts';
 import { podPath, requireManagedPod } from '../managed/managed-pod.ts';

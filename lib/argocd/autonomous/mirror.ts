@@ -1,5 +1,5 @@
+import { digestOf } from '../../base/index.ts';
 import type { Application, ApplicationSpec, ApplicationStatus } from '../application.ts';
-import { digestOf } from '../canonical-json.ts';
 import { annotations, skipSyncLabel } from '../names.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
+import { canonicalJson } from '../../base/index.ts';
 import type { Application, ApplicationSpec } from '../application.ts';
-import { canonicalJson } from '../canonical-json.ts';
 import { annotations } from '../names.ts';
 import { triggerAnnotations, triggersOf } from '../triggers.ts';
 

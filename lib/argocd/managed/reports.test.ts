@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { MergePatch, Store } from '../../sync/index.ts';
+import type { MergePatch } from '../../base/index.ts';
+import type { Store } from '../../sync/index.ts';
 import { type Application, annotations, type Message, PrincipalParts, PrincipalSync } from '../index.ts';
 
 beforeAll(() => void vi.useFakeTimers());

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Application, annotations, applyMergePatch } from '../index.ts';
+import { applyMergePatch } from '../../base/index.ts';
+import { type Application, annotations } from '../index.ts';
 import { planAgentError, planReport, type ReportContext, reportDigest } from './status.ts';
 
 const settled: ReportContext = { operationDelivered: true, triggersDelivered: true, terminating: false };

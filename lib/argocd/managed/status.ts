@@ -1,7 +1,5 @@
-import type { MergePatch } from '../../sync/index.ts';
+import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../base/index.ts';
 import type { Application, ApplicationStatus } from '../application.ts';
-import { digestOf } from '../canonical-json.ts';
-import { isEqual, mergePatchBetween } from '../merge-patch.ts';
 import { agentErrorCondition, agentWarningCondition, annotations } from '../names.ts';
 import { triggers, triggersOf } from '../triggers.ts';
 

@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { eventLines, type RecordedLine } from '../../../e2e/recordings/index.ts';
+import { applyMergePatch, isEqual, mergePatchBetween } from '../../base/index.ts';
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
-import {
-  type Application,
-  type ApplicationMessage,
-  annotations,
-  applicationSchema,
-  applyMergePatch,
-  isEqual,
-  type Message,
-  mergePatchBetween,
-} from '../index.ts';
+import { type Application, type ApplicationMessage, annotations, applicationSchema, type Message } from '../index.ts';
 import { Lab, type LabAgent } from '../testing/lab.ts';
 
 // What a Go principal and a Go agent said to each other about managed Applications, each side's part played by ours: it must

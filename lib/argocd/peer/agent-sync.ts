@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../base/index.ts';
 import type { Backoff, Clock } from '../../sync/index.ts';
-import type { SyncLog } from '../log.ts';
 import { MirrorResync } from './copy-resync.ts';
 import type { AgentKind, MirrorPart, PrincipalPeerInfo, SourcePart } from './kind-sync.ts';
 import type { Message, PeerConnection } from './messages.ts';
@@ -15,7 +15,7 @@ export type AgentKinds =
 
 /** How {@link AgentParts} work. */
 export type AgentPartsOptions = AgentKinds & {
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly newId?: () => string;

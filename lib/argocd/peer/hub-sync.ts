@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../base/index.ts';
 import type { Backoff, Clock } from '../../sync/index.ts';
-import type { SyncLog } from '../log.ts';
 import { MirrorResync } from './copy-resync.ts';
 import type { AgentMode, MirrorPart, PrincipalKind, SourcePart } from './kind-sync.ts';
 import type { Message, PeerConnection } from './messages.ts';
@@ -16,7 +16,7 @@ export interface PrincipalPartsOptions {
   readonly autonomous?: readonly PrincipalKind<MirrorPart>[];
   /** Hears of each message that an agent may not send in its mode. */
   readonly refused?: (agent: string, message: Message) => void;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly newId?: () => string;

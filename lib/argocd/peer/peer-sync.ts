@@ -1,5 +1,5 @@
+import type { Logger } from '../../base/index.ts';
 import { type Backoff, type Clock, systemClock } from '../../sync/index.ts';
-import type { SyncLog } from '../log.ts';
 import type { MirrorPart, ObjectMessage, PrincipalPeerInfo, SourcePart } from './kind-sync.ts';
 import type { Message, PeerConnection, ResyncMessage } from './messages.ts';
 import { Errands } from './reliable-messages.ts';
@@ -29,7 +29,7 @@ export interface ResyncContext<P> {
 
 /** What a {@link Conversation} needs besides its parts. */
 export interface ConversationOptions {
-  readonly log: SyncLog;
+  readonly log: Logger;
   /** Stands in every log line about the peer. */
   readonly peer: object;
   readonly clock?: Clock | undefined;

@@ -1,5 +1,5 @@
+import type { Logger } from '../../base/index.ts';
 import { type Clock, systemClock } from '../../sync/index.ts';
-import type { SyncLog } from '../log.ts';
 
 const windowMs = 60_000;
 const mostPerWindow = 20;
@@ -9,13 +9,13 @@ const mostPerWindow = 20;
  * after that says how many were not.
  */
 export class Warnings {
-  readonly #log: Pick<SyncLog, 'warn'>;
+  readonly #log: Pick<Logger, 'warn'>;
   readonly #clock: Clock;
   #windowEnds = Number.NEGATIVE_INFINITY;
   #written = 0;
   #suppressed = 0;
 
-  constructor(log: Pick<SyncLog, 'warn'>, clock: Clock = systemClock) {
+  constructor(log: Pick<Logger, 'warn'>, clock: Clock = systemClock) {
     this.#log = log;
     this.#clock = clock;
   }

@@ -1,6 +1,5 @@
-import { type Clock, failureOf, type MergePatch, type ObjectRef, type Store, type View } from '../../sync/index.ts';
-import { canonicalJson } from '../canonical-json.ts';
-import type { SyncLog } from '../log.ts';
+import { canonicalJson, type Logger, type MergePatch } from '../../base/index.ts';
+import { type Clock, failureOf, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import { annotations } from '../names.ts';
 import type { Copy } from '../peer/kind-sync.ts';
 import type { RequestUpdate } from '../peer/messages.ts';
@@ -21,7 +20,7 @@ export interface CopyKeeperOptions<T extends ReplicaObject> {
   readonly namespace: string;
   /** Stands in every log line. */
   readonly peer: object;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
   /** Hears what cannot be had here and why, once per reason. */

@@ -1,6 +1,5 @@
-import type { MergePatch, ObjectRef } from '../../sync/index.ts';
-import { digestOf } from '../canonical-json.ts';
-import { mergePatchBetween } from '../merge-patch.ts';
+import { digestOf, type MergePatch, mergePatchBetween } from '../../base/index.ts';
+import type { ObjectRef } from '../../sync/index.ts';
 import { annotations } from '../names.ts';
 import type { ObjectMeta } from '../object.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';

@@ -1,3 +1,4 @@
+import type { LabelTest, Logger } from '../../base/index.ts';
 import {
   type Backoff,
   type Clock,
@@ -12,10 +13,8 @@ import {
   systemClock,
   View,
 } from '../../sync/index.ts';
-import type { SyncLog } from '../log.ts';
 import type { Listed, PrincipalKind, PrincipalPeerInfo, SourcePart } from '../peer/kind-sync.ts';
 import type { Message, PeerConnection, RequestUpdate } from '../peer/messages.ts';
-import type { LabelTest } from '../selector.ts';
 import { forTransfer, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 
@@ -37,7 +36,7 @@ export interface PublisherOptions<T extends ReplicaObject> {
   readonly asHeld?: (sent: T, agent: string) => T;
   /** This side's name of what a peer speaks of. */
   readonly ownName?: (told: string, agent: string) => string;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly maxInFlight?: number;

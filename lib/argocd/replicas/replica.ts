@@ -1,5 +1,5 @@
+import type { Logger } from '../../base/index.ts';
 import { type Clock, Inbox, type ObjectRef, type Store, type StoreChange, type View } from '../../sync/index.ts';
-import type { SyncLog } from '../log.ts';
 import type { Copy, MirrorPart, ObjectMessage } from '../peer/kind-sync.ts';
 import type { PeerConnection, RequestUpdate } from '../peer/messages.ts';
 import type { SyncStats } from '../peer/stats.ts';
@@ -20,7 +20,7 @@ export interface ReplicaOptions<T extends ReplicaObject> {
   readonly namespace: string;
   /** Stands in every log line. */
   readonly peer: object;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
   readonly newId: () => string;

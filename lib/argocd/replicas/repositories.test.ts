@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
+import { type LabelTest, labelSelector } from '../../base/index.ts';
 import {
   type AppProject,
   annotations,
-  type LabelTest,
-  labelSelector,
   publishAppProjects,
   publishRepositories,
   replicateAppProjects,

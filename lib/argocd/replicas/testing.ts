@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest';
+import { applyMergePatch } from '../../base/index.ts';
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
 import {
   type AgentKind,
   type AgentMode,
   AgentParts,
-  applyMergePatch,
   type Message,
   type MirrorPart,
   type PrincipalKind,

@@ -1,5 +1,5 @@
+import type { Logger } from '../../base/index.ts';
 import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../sync/index.ts';
-import type { SyncLog } from '../log.ts';
 import { placeOf } from '../place.ts';
 
 /** How a {@link ConflictBackoff} works. */
@@ -10,7 +10,7 @@ export interface ConflictBackoffOptions {
   readonly logFields: (ref: ObjectRef) => object;
   readonly clock: Clock;
   readonly random: () => number;
-  readonly log: SyncLog;
+  readonly log: Logger;
   /** Called when a conflict about an object begins or ends. */
   readonly changed?: (ref: ObjectRef) => void;
 }

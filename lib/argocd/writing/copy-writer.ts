@@ -1,7 +1,7 @@
-import { failureOf, type MergePatch, mayPassLater, type ObjectRef, type Store, type View } from '../../sync/index.ts';
+import { isEqual, type Logger, type MergePatch } from '../../base/index.ts';
+import { failureOf, mayPassLater, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { displayName, type SyncLog } from '../log.ts';
-import { isEqual } from '../merge-patch.ts';
+import { displayName } from '../log.ts';
 import { isSkipped } from '../routing.ts';
 import type { Plan } from './plan.ts';
 
@@ -26,7 +26,7 @@ export interface CopyWriterOptions {
   readonly objection: (namespace: string) => string | undefined;
   /** Makes a namespace that is missing; without it that is an error. */
   readonly ensureNamespace: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
-  readonly log: SyncLog;
+  readonly log: Logger;
 }
 
 /** Carries plans out, and lets a view know what came of it. */

@@ -1,4 +1,4 @@
-import type { MergePatch } from '../../sync/index.ts';
+import type { MergePatch } from '../../base/index.ts';
 import type { Application } from '../application.ts';
 
 /** Why an existing copy is written to. */

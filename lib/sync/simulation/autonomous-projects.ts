@@ -1,4 +1,5 @@
-import { type AppProject, annotations, isEqual, projectForHub, projectMirrorName } from '../../argocd/index.ts';
+import { type AppProject, annotations, projectForHub, projectMirrorName } from '../../argocd/index.ts';
+import { isEqual } from '../../base/index.ts';
 import { agentNamespace, principalNamespace } from './layout.ts';
 import type { Scene, Site, Topic } from './world.ts';
 

@@ -1,4 +1,5 @@
-import { type Application, annotations, isEqual } from '../../argocd/index.ts';
+import { type Application, annotations } from '../../argocd/index.ts';
+import { isEqual } from '../../base/index.ts';
 import { type ObjectRef, refOf } from '../index.ts';
 import type { Collection } from './cluster.ts';
 import { agentNamespace, type Layout, principalNamespace, principalUid } from './layout.ts';

@@ -1,5 +1,6 @@
 import { isSkipped } from '../../argocd/index.ts';
-import type { MergePatch, ObjectRef, Store, StoreChange } from '../index.ts';
+import type { MergePatch } from '../../base/index.ts';
+import type { ObjectRef, Store, StoreChange } from '../index.ts';
 import { type Collection, type Listener, Refused, type SimulatedObject } from './cluster.ts';
 import type { Dice } from './dice.ts';
 import type { VirtualTime } from './virtual-time.ts';

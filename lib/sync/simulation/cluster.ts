@@ -1,13 +1,6 @@
-import {
-  type Application,
-  type AppProject,
-  applyMergePatch,
-  type ConfigMap,
-  isEqual,
-  type ObjectMeta,
-  type Secret,
-} from '../../argocd/index.ts';
-import type { MergePatch, ObjectRef, StoreChange } from '../index.ts';
+import type { Application, AppProject, ConfigMap, ObjectMeta, Secret } from '../../argocd/index.ts';
+import { applyMergePatch, isEqual, type MergePatch } from '../../base/index.ts';
+import type { ObjectRef, StoreChange } from '../index.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** The kinds of objects that simulated clusters hold: a kind that is added here can be used at once. */

@@ -3,7 +3,6 @@ import {
   annotations,
   type ConfigMap,
   gpgKeysName,
-  isEqual,
   isProjectForAgent,
   isRepository,
   ownerOfMirror,
@@ -12,7 +11,7 @@ import {
   type Secret,
   skipSyncLabel,
 } from '../../argocd/index.ts';
-import type { MergePatch } from '../index.ts';
+import { isEqual, type MergePatch } from '../../base/index.ts';
 import type { Kinds, SimulatedObject } from './cluster.ts';
 import { agentNamespace, principalNamespace } from './layout.ts';
 import type { Scene, Site, Topic } from './world.ts';

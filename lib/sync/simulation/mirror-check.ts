@@ -1,4 +1,5 @@
-import { type Application, annotations, isEqual, skipSyncLabel } from '../../argocd/index.ts';
+import { type Application, annotations, skipSyncLabel } from '../../argocd/index.ts';
+import { isEqual } from '../../base/index.ts';
 import type { Collection } from './cluster.ts';
 import { clusterOf } from './layout.ts';
 import type { Site } from './world.ts';

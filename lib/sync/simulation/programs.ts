@@ -13,8 +13,8 @@ import {
   replicateAppProjects,
   replicateGpgKeys,
   replicateRepositories,
-  type SyncLog,
 } from '../../argocd/index.ts';
+import type { Logger } from '../../base/index.ts';
 import type { Cluster } from './cluster.ts';
 import { ClusterStore } from './cluster-store.ts';
 import { GoAutonomousAgent } from './go-agent.ts';
@@ -139,7 +139,7 @@ function commonOptions(scene: Scene, who: string) {
   starts.set(scene, incarnation);
   const say = (fields: object, message: string) =>
     scene.say(`${who}: ${message} ${JSON.stringify(fields, (_, v) => (v instanceof Error ? v.message : v))}`);
-  const log: SyncLog = { debug: say, info: say, warn: say, error: say };
+  const log: Logger = { debug: say, info: say, warn: say, error: say };
   return {
     log,
     clock: scene.time,

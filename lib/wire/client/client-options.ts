@@ -1,8 +1,9 @@
 import type { AgentMode } from '../../auth/index.ts';
+import type { Logger } from '../../base/index.ts';
 import type { WireError } from '../errors.ts';
 import type { ObservedCall } from '../observe.ts';
 import type { LiveCalls } from '../streams/live-streams.ts';
-import type { EventStream, SessionHandlers, WireLogger } from '../streams/stream.ts';
+import type { EventStream, SessionHandlers } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
 
 /** What an agent's connection needs to know. */
@@ -36,7 +37,7 @@ export interface WireClientOptions {
   readonly transport?: 'grpc' | 'websocket';
   /** The variables that may name a proxy (`HTTPS_PROXY`, `NO_PROXY`). Default: those of the process. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  readonly logger: WireLogger;
+  readonly logger: Logger;
 }
 
 /** What the principal said about itself. */

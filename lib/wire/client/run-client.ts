@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Backoff } from '../backoff.ts';
+import { Backoff } from '../../base/index.ts';
 import { WireError } from '../errors.ts';
 import { connectGrpc, type GrpcTransport } from '../grpc/client/client.ts';
 import type { ClientCall } from '../grpc/client/client-call.ts';
@@ -55,7 +55,7 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
     if (performance.now() - began >= goodAfterMs) {
       backoff.reset();
     }
-    const retryInMs = backoff.next();
+    const retryInMs = Math.round(backoff.next());
     const hint = error.hint === undefined ? undefined : { hint: error.hint };
     logger.warn({ server, code: error.code, ...hint, retryInMs }, error.message);
     options.onDisconnected?.(error, retryInMs);

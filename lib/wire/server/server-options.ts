@@ -6,11 +6,12 @@ import type {
   PeerInfo,
   TokenAuthority,
 } from '../../auth/index.ts';
+import type { Logger } from '../../base/index.ts';
 import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
 import type { DoorRefusal } from '../grpc/server/listener.ts';
 import type { ObservedCall } from '../observe.ts';
 import type { LiveStreamService } from '../streams/live-streams.ts';
-import type { EventStream, SessionHandlers, WireLogger } from '../streams/stream.ts';
+import type { EventStream, SessionHandlers } from '../streams/stream.ts';
 import type { ServerTls } from '../tls.ts';
 
 /** An agent on a stream of its own. */
@@ -79,7 +80,7 @@ export interface WireServerOptions {
   readonly minPingIntervalMs?: number;
   /** How many connections are taken. Defaults: see `ConnectionLimits`. */
   readonly limits?: Partial<ConnectionLimits>;
-  readonly logger: WireLogger;
+  readonly logger: Logger;
 }
 
 /** A running server. */

@@ -1,9 +1,10 @@
 import { Event } from '../../../proto/gen/eventstreamapi/eventstream.ts';
+import type { Logger } from '../../base/index.ts';
 import { WireError } from '../errors.ts';
 import { decodeEvent, encodeEvent } from '../events/codec.ts';
 import { targets, type WireEvent } from '../events/event.ts';
 import { sentAt } from '../events/ids.ts';
-import type { EventStream, SessionHandlers, WireLogger } from './stream.ts';
+import type { EventStream, SessionHandlers } from './stream.ts';
 
 /** A call in either role, as an event stream needs it. */
 export interface MessageChannel {
@@ -29,7 +30,7 @@ const untimed: ReadonlySet<string> = new Set([targets.eventProcessed, targets.he
 export class CallEventStream implements EventStream {
   readonly #channel: MessageChannel;
   readonly #maxMessageBytes: number;
-  readonly #logger: WireLogger;
+  readonly #logger: Logger;
   readonly #about: object;
   readonly #end: (reason: string | undefined) => void;
   #handlers: SessionHandlers | undefined;
@@ -42,7 +43,7 @@ export class CallEventStream implements EventStream {
     channel: MessageChannel,
     options: {
       readonly maxMessageBytes: number;
-      readonly logger: WireLogger;
+      readonly logger: Logger;
       /** Fields that tell in the log whose stream it is. */
       readonly about: object;
       end(reason: string | undefined): void;

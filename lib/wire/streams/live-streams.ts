@@ -1,10 +1,10 @@
 import { LogStreamData, LogStreamResponse } from '../../../proto/gen/logstreamapi/logstream.ts';
 import { TerminalStreamData } from '../../../proto/gen/terminalstreamapi/terminalstream.ts';
+import type { Logger } from '../../base/index.ts';
 import type { ClientCall } from '../grpc/client/client-call.ts';
 import type { MessageBytes } from '../grpc/frames.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, type GrpcStatusCode, grpcStatus } from '../grpc/status.ts';
-import type { WireLogger } from './stream.ts';
 
 export { LogStreamData, LogStreamResponse, TerminalStreamData };
 
@@ -76,7 +76,7 @@ export function serveLiveStream<In, Out>(
   call: ServerCall,
   agent: string,
   codecs: { readonly incoming: Decoder<In>; readonly outgoing: Encoder<Out, Uint8Array> },
-  options: { readonly maxMessageBytes: number; readonly logger: WireLogger },
+  options: { readonly maxMessageBytes: number; readonly logger: Logger },
   start: (stream: ServerLiveStream<Out>) => LiveStreamHandlers<In>,
 ): void {
   let isPaused = false;

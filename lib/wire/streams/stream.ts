@@ -37,13 +37,5 @@ export interface SessionHandlers {
   closed(error?: Error): void;
 }
 
-/** Where this package writes what an operator must know. A pino logger is one. */
-export interface WireLogger {
-  debug(fields: object, message: string): void;
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
 /** The largest message that either side sends or accepts unless told otherwise: 200 MiB, as argocd-agent does. */
 export const defaultMaxMessageBytes = 200 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../../lib/base/index.ts';
 import { type RedisRequest, redisResponse } from '../../../lib/live/index.ts';
-import type { Logger } from '../../../lib/ops/index.ts';
 import type { RedisLink } from '../../../lib/redis/index.ts';
 import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
 import { type Exchange, NoAnswerError } from '../agent-requests.ts';

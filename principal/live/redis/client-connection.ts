@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
+import type { Logger } from '../../../lib/base/index.ts';
 import {
   bulk,
   CommandReader,
@@ -10,7 +11,6 @@ import {
   type ReplyPiece,
   ReplySplitter,
 } from '../../../lib/live/index.ts';
-import type { Logger } from '../../../lib/ops/index.ts';
 import type { AgentCache } from './agent-cache.ts';
 import { AgentChannel } from './agent-channel.ts';
 

@@ -12,7 +12,8 @@ import {
   createServer as createTlsServer,
   type Server as TlsServer,
 } from 'node:tls';
-import { FatalError, type Logger } from '../../../lib/ops/index.ts';
+import type { Logger } from '../../../lib/base/index.ts';
+import { FatalError } from '../../../lib/ops/index.ts';
 import { type ServerTls, secureContextOptions } from '../../../lib/wire/index.ts';
 import type { AgentCache } from './agent-cache.ts';
 import { ClientConnection } from './client-connection.ts';

@@ -1,5 +1,5 @@
 import type { Application } from '../../../lib/argocd/index.ts';
-import type { Logger } from '../../../lib/ops/index.ts';
+import type { Logger } from '../../../lib/base/index.ts';
 import { type RedisLink, redisTls } from '../../../lib/redis/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../../caches.ts';

@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
+import type { Logger } from '../../../lib/base/index.ts';
 import {
   cancelType,
   isDiscoveryPath,
@@ -14,7 +15,7 @@ import {
   resourceResponse,
   statusText,
 } from '../../../lib/live/index.ts';
-import { FatalError, type Logger } from '../../../lib/ops/index.ts';
+import { FatalError } from '../../../lib/ops/index.ts';
 import {
   dataOf,
   messageEvent,

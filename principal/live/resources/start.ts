@@ -1,5 +1,5 @@
 import { fingerprintOf, type TokenAuthority } from '../../../lib/auth/index.ts';
-import type { Logger } from '../../../lib/ops/index.ts';
+import type { Logger } from '../../../lib/base/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import { parseListen } from '../../flags.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WebSocket } from 'ws';
+import type { Logger } from '../../../lib/base/index.ts';
 import {
   channel,
   channelMessage,
@@ -11,7 +12,7 @@ import {
   successStatus,
   wordsOfStatus,
 } from '../../../lib/live/index.ts';
-import { formatDuration, type Logger } from '../../../lib/ops/index.ts';
+import { formatDuration } from '../../../lib/ops/index.ts';
 import {
   eventTypes,
   messageEvent,

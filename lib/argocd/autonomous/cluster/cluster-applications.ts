@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../../base/index.ts';
 import {
   type Backoff,
   type Clock,
@@ -15,7 +16,7 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { AgentKind, Listed, ObjectMessage, PrincipalPeerInfo, SourcePart } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
@@ -33,7 +34,7 @@ export interface AutonomousApplicationsOptions {
   readonly applications: Store<Application>;
   /** The agent's namespace. */
   readonly namespace: string;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly newId?: () => string;

@@ -1,6 +1,5 @@
-import type { MergePatch } from '../../../sync/index.ts';
+import { isEqual, type MergePatch } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { isEqual } from '../../merge-patch.ts';
 import { isSameOperation, withoutStaleState } from '../../operation-state.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { Plan } from '../../writing/plan.ts';

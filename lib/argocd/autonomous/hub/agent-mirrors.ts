@@ -1,7 +1,7 @@
+import type { Logger } from '../../../base/index.ts';
 import { type Backoff, type Clock, Inbox, type InboxOutcome, type ObjectRef, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import type { SyncLog } from '../../log.ts';
 import type { Copy, MirrorPart, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import { Errands } from '../../peer/reliable-messages.ts';
@@ -27,7 +27,7 @@ export interface MirrorPeerOptions {
   readonly names: () => Iterable<string>;
   readonly writer: CopyWriter;
   readonly onTrouble: (trouble: MirrorTrouble) => void;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
   readonly newId: () => string;

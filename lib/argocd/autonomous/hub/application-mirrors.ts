@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../../base/index.ts';
 import {
   type Backoff,
   type Clock,
@@ -9,7 +10,6 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import type { SyncLog } from '../../log.ts';
 import type { MirrorPart, PrincipalKind } from '../../peer/kind-sync.ts';
 import { CopyWriter } from '../../writing/copy-writer.ts';
 import { MirrorPeer } from './agent-mirrors.ts';
@@ -34,7 +34,7 @@ export interface MirrorsOptions {
   readonly adoptionPolicy?: MirrorAdoptionPolicy;
   /** Hears what cannot be mirrored and why, once per reason, for people to see. */
   readonly onTrouble?: (trouble: MirrorTrouble) => void;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly newId?: () => string;

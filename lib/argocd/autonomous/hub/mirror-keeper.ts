@@ -1,6 +1,7 @@
+import type { Logger } from '../../../base/index.ts';
 import type { Clock, InboxOutcome, ObjectRef, View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { isSkipped } from '../../routing.ts';
 import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
@@ -41,7 +42,7 @@ export interface MirrorKeeperOptions {
   /** Makes the agent say what it has of this name. */
   readonly ask: (name: string) => void;
   readonly onTrouble: (trouble: MirrorTrouble) => void;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
   readonly today: () => Date;

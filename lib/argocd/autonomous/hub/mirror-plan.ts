@@ -1,8 +1,6 @@
-import type { MergePatch } from '../../../sync/index.ts';
+import { digestOf, isEqual, type MergePatch, mergePatchBetween } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { digestOf } from '../../canonical-json.ts';
 import { planReport, type ReportContext } from '../../managed/status.ts';
-import { isEqual, mergePatchBetween } from '../../merge-patch.ts';
 import { annotations } from '../../names.ts';
 import type { Plan } from '../../writing/plan.ts';
 import {

@@ -1,6 +1,6 @@
-import { type Backoff, type Clock, type MergePatch, Outbox, type ResourceKey } from '../../../sync/index.ts';
+import { digestOf, type MergePatch } from '../../../base/index.ts';
+import { type Backoff, type Clock, Outbox, type ResourceKey } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { digestOf } from '../../canonical-json.ts';
 import type { ReportContext } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
 import { isRunning, isSameOperation } from '../../operation-state.ts';

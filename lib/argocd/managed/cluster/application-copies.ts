@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../../base/index.ts';
 import {
   type Backoff,
   type Clock,
@@ -12,7 +13,7 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { AgentKind, Copy, MirrorPart, ObjectMessage, PrincipalPeerInfo } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
@@ -43,7 +44,7 @@ export interface AgentSyncOptions extends TerritoryOptions {
   readonly mismatchPolicy: MismatchPolicy;
   readonly adoptionPolicy: AdoptionPolicy;
   readonly onRecreate: RecreatePolicy;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly newId?: () => string;
@@ -69,7 +70,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   readonly #random: () => number;
   readonly #newId: () => string;
   readonly #today: () => Date;
-  readonly #log: SyncLog;
+  readonly #log: Logger;
 
   readonly #territory: Territory;
   readonly #view: View<Application>;

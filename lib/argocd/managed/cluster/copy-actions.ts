@@ -1,6 +1,7 @@
+import type { Logger } from '../../../base/index.ts';
 import type { InboxOutcome, ObjectRef, View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
 import { Terminations } from '../../terminations.ts';
@@ -17,13 +18,13 @@ import { planNote, planOperation, planTermination, planUnnoted } from './operati
 export class OneShots {
   readonly #writer: CopyWriter;
   readonly #view: View<Application>;
-  readonly #log: SyncLog;
+  readonly #log: Logger;
   /** What had started last when an operation was first tried. */
   readonly #operations = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
 
   readonly #terminations = new Terminations<ApplicationMessage>();
 
-  constructor(options: { writer: CopyWriter; view: View<Application>; log: SyncLog }) {
+  constructor(options: { writer: CopyWriter; view: View<Application>; log: Logger }) {
     this.#writer = options.writer;
     this.#view = options.view;
     this.#log = options.log;

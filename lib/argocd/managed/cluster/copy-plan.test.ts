@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type Application, annotations, applyMergePatch } from '../../index.ts';
+import { applyMergePatch } from '../../../base/index.ts';
+import { type Application, annotations } from '../../index.ts';
 import { newTriggers } from '../../triggers.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { managedCopyDigest } from '../copy.ts';

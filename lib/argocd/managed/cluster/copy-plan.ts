@@ -1,6 +1,5 @@
-import type { MergePatch } from '../../../sync/index.ts';
+import { isEqual, type MergePatch, mergePatchBetween } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { isEqual, mergePatchBetween } from '../../merge-patch.ts';
 import { annotations } from '../../names.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { Plan, UpdateReason } from '../../writing/plan.ts';

@@ -1,6 +1,5 @@
+import { digestOf, isEqual } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { digestOf } from '../../canonical-json.ts';
-import { isEqual } from '../../merge-patch.ts';
 import { annotations } from '../../names.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { newTriggers, triggersOf } from '../../triggers.ts';

@@ -1,5 +1,5 @@
+import { isEqual } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { isEqual } from '../../merge-patch.ts';
 import { annotations } from '../../names.ts';
 import { withoutStaleState } from '../../operation-state.ts';
 import type { Plan } from '../../writing/plan.ts';

@@ -1,7 +1,7 @@
+import { isEqual, type Logger } from '../../../base/index.ts';
 import { type Clock, type InboxOutcome, type ObjectRef, refOf, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
-import { isEqual } from '../../merge-patch.ts';
+import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
@@ -16,7 +16,7 @@ export interface OperationsOptions {
   readonly oneShots: OneShots;
   /** Has {@link Operations.resume} called, in its turn. */
   readonly again: (ref: ObjectRef, message: ApplicationMessage) => void;
-  readonly log: SyncLog;
+  readonly log: Logger;
 }
 
 interface Waiting {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { MergePatch } from '../../../sync/index.ts';
+import type { MergePatch } from '../../../base/index.ts';
 import { type Application, applicationSchema } from '../../application.ts';
 import { annotations } from '../../names.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';

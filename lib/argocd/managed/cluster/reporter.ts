@@ -1,6 +1,7 @@
+import type { Logger } from '../../../base/index.ts';
 import { type Backoff, type Clock, type ObjectRef, Outbox, refOf, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
 import { Errands } from '../../peer/reliable-messages.ts';
@@ -16,7 +17,7 @@ export interface ReporterOptions {
   readonly territory: Territory;
   /** What the agent adds to what a copy says of itself. */
   readonly remarksOn: (ref: ObjectRef) => Remarks;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
   readonly newId: () => string;

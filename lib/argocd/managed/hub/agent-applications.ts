@@ -1,3 +1,4 @@
+import type { Logger } from '../../../base/index.ts';
 import {
   type Backoff,
   type Clock,
@@ -12,7 +13,7 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { Listed, ObjectMessage, SourcePart } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
@@ -45,7 +46,7 @@ export interface PrincipalPeerOptions {
   readonly hubKey: (told: Told) => ResourceKey;
   /** The agent is there, or gone. */
   readonly attendance: (isThere: boolean) => void;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
   readonly maxInFlight: number | undefined;

@@ -1,5 +1,5 @@
+import { digestOf } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
-import { digestOf } from '../../canonical-json.ts';
 import { annotations } from '../../names.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { Delivered, Report } from './agent-report.ts';

@@ -1,8 +1,8 @@
+import type { Logger, MergePatch } from '../../../base/index.ts';
 import {
   type Backoff,
   type Clock,
   type InboxOutcome,
-  type MergePatch,
   type ObjectRef,
   type ResourceKey,
   refOf,
@@ -13,7 +13,7 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import { annotations, skipSyncLabel } from '../../names.ts';
 import type { PrincipalKind, SourcePart } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
@@ -40,7 +40,7 @@ export interface PrincipalSyncOptions {
   readonly namespaceOf?: (agent: string, local: string) => string;
   /** When a managed agent that is not connected was last, if that is known. An agent of which it is known was one. */
   readonly lastSeen?: (agent: string) => Date | undefined;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   /** Wall-clock time, for condition times. */
@@ -58,7 +58,7 @@ export interface PrincipalSyncOptions {
 export class PrincipalSync implements PrincipalKind<SourcePart> {
   readonly #options: PrincipalSyncOptions;
   readonly #clock: Clock;
-  readonly #log: SyncLog;
+  readonly #log: Logger;
   readonly #view: View<Application>;
   readonly #stop = new AbortController();
   /** Agents that were connected since this process runs. Of others nothing is to be remembered. */

@@ -1,6 +1,7 @@
+import type { Logger } from '../../../base/index.ts';
 import { type Backoff, type Clock, Inbox, type ObjectRef } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import { sourceUidOf } from '../copy.ts';
 import { planNotice, planRelease } from '../status.ts';
@@ -13,7 +14,7 @@ export interface NoticesOptions {
   readonly agentOf: (application: Application) => string | undefined;
   /** When an agent that is not connected was last; undefined when that is not known. */
   readonly lastSeen: (agent: string) => Date | undefined;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
   readonly today: () => Date;

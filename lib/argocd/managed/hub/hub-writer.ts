@@ -1,14 +1,14 @@
+import type { Logger, MergePatch } from '../../../base/index.ts';
 import {
   failureOf,
   type InboxOutcome,
-  type MergePatch,
   mayPassLater,
   type ObjectRef,
   type Store,
   type View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName, type SyncLog } from '../../log.ts';
+import { displayName } from '../../log.ts';
 
 const maxSteps = 6;
 
@@ -16,9 +16,9 @@ const maxSteps = 6;
 export class HubWriter {
   readonly #store: Store<Application>;
   readonly #view: View<Application>;
-  readonly #log: SyncLog;
+  readonly #log: Logger;
 
-  constructor(options: { store: Store<Application>; view: View<Application>; log: SyncLog }) {
+  constructor(options: { store: Store<Application>; view: View<Application>; log: Logger }) {
     this.#store = options.store;
     this.#view = options.view;
     this.#log = options.log;

@@ -1,6 +1,6 @@
+import { digestOf } from '../../../base/index.ts';
 import type { ObjectRef, ResourceKey } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { digestOf } from '../../canonical-json.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { PrincipalPeer } from './agent-applications.ts';
 import type { Delivered } from './agent-report.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../../base/index.ts';
 import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../../sync/index.ts';
-import type { SyncLog } from '../../log.ts';
 import type { AgentKind, MirrorPart, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
 import type { ReplicaKind, ReplicaObject } from '../kinds.ts';
@@ -12,7 +12,7 @@ export interface ClusterReplicaOptions<T extends ReplicaObject> {
   readonly store: Store<T>;
   /** The agent's namespace, the only one that counts. */
   readonly namespace: string;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly newId?: () => string;

@@ -1,6 +1,6 @@
+import type { Logger } from '../../../base/index.ts';
 import type { Clock, Store } from '../../../sync/index.ts';
 import type { AppProject } from '../../application.ts';
-import type { SyncLog } from '../../log.ts';
 import type { AgentKind, SourcePart } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
 import { appProjectKind } from '../kinds.ts';
@@ -12,7 +12,7 @@ export interface AutonomousProjectsOptions {
   readonly store: Store<AppProject>;
   /** The agent's namespace, the only one that counts. */
   readonly namespace: string;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly maxInFlight?: number;

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { Logger } from '../../../base/index.ts';
 import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../../sync/index.ts';
 import type { AppProject } from '../../application.ts';
 import type { MirrorTrouble } from '../../autonomous/hub/mirror-failure.ts';
 import { specChecksum } from '../../checksums.ts';
-import type { SyncLog } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { MirrorPart, PrincipalKind } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
@@ -25,7 +25,7 @@ export interface ProjectMirrorsOptions {
   readonly namespace: string;
   /** Hears what cannot be mirrored and why, once per reason, for people to see. */
   readonly onTrouble?: (trouble: MirrorTrouble) => void;
-  readonly log: SyncLog;
+  readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly newId?: () => string;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { WireLogger } from '../../streams/stream.ts';
+import type { Logger } from '../../../base/index.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { webSocketProtocol } from '../websocket-frames.ts';
 import { addressOf, describePeer, Idleness, type ServerConnection } from './connection.ts';
@@ -34,7 +34,7 @@ export function createHttp1Server(options: {
   readonly keepalive: KeepaliveTiming;
   readonly idleMs: number;
   readonly reception: Reception;
-  readonly logger: WireLogger;
+  readonly logger: Logger;
   /** A call has come in on a connection. */
   called(socket: Socket): void;
   /** Somebody who may be here uses the connection. */

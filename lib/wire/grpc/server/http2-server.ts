@@ -6,7 +6,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { WireLogger } from '../../streams/stream.ts';
+import type { Logger } from '../../../base/index.ts';
 import { type KeepaliveTiming, watchSession } from '../keepalive.ts';
 import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from '../windows.ts';
 import { describePeer, Idleness, type ServerConnection } from './connection.ts';
@@ -41,7 +41,7 @@ export function serveHttp2(
     readonly minPingIntervalMs: number | undefined;
     readonly idleMs: number;
     readonly reception: Reception;
-    readonly logger: WireLogger;
+    readonly logger: Logger;
     /** A call has come in. */
     called(): void;
     /** Somebody who may be here uses the connection. */

@@ -1,6 +1,6 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import type { WireLogger } from '../../streams/stream.ts';
+import type { Logger } from '../../../base/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import { addressOf } from './connection.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
@@ -56,7 +56,7 @@ export async function openDoor(options: {
   /** How long a client may take to say something, or for the TLS handshake. */
   readonly idleMs: number;
   readonly limits: ConnectionLimits;
-  readonly logger: WireLogger;
+  readonly logger: Logger;
   refused(reason: DoorRefusal, peer: { readonly address: string }): void;
   enter(socket: Socket, version: HttpVersion): void;
 }): Promise<Door> {

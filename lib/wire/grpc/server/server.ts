@@ -1,4 +1,4 @@
-import type { WireLogger } from '../../streams/stream.ts';
+import type { Logger } from '../../../base/index.ts';
 import type { ServerTls } from '../../tls.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { grpcStatus } from '../status.ts';
@@ -41,7 +41,7 @@ export async function listenGrpc(options: {
   readonly limits: ConnectionLimits;
   /** What of messages that have not all come may be in memory, on all connections together. */
   readonly maxReceivingBytes: number;
-  readonly logger: WireLogger;
+  readonly logger: Logger;
   /** A connection was not taken. */
   refused(reason: DoorRefusal, peer: { readonly address: string }): void;
   /** Called for every call; nothing of its request is read before `ServerCall.listen`. */

@@ -1,9 +1,9 @@
 import type { Server, TLSSocket } from 'node:tls';
-import type { WireLogger } from '../../streams/stream.ts';
+import type { Logger } from '../../../base/index.ts';
 import { addressOf } from './connection.ts';
 
 /** Says in the log why TLS handshakes fail. */
-export function logTlsTrouble(server: Server, logger: WireLogger): void {
+export function logTlsTrouble(server: Server, logger: Logger): void {
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
     const peer = addressOf(socket);
     // Reported when the socket closes.

@@ -1,7 +1,8 @@
-import type { MergePatch } from '../sync/index.ts';
+/** A JSON merge patch (RFC 7396) of an object: null removes a key, an object is merged, everything else replaces. */
+export type MergePatch = Readonly<Record<string, unknown>>;
 
 /**
- * The JSON merge patch (RFC 7396) that makes `to` of `from`, or undefined when they are equal. Arrays are replaced as
+ * The JSON merge patch (RFC 7396) that turns `from` into `to`, or undefined when they are equal. Arrays are replaced as
  * a whole. Keys whose value is undefined count as missing.
  */
 export function mergePatchBetween(from: object | undefined, to: object): MergePatch | undefined {
@@ -22,7 +23,7 @@ export function mergePatchBetween(from: object | undefined, to: object): MergePa
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
-/** What a JSON merge patch makes of a value; the value itself is left as it is. */
+/** The value with a JSON merge patch applied; the value itself is not changed. */
 export function applyMergePatch(value: unknown, patch: unknown): unknown {
   if (!isPlain(patch)) {
     return patch;

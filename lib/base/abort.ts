@@ -1,0 +1,66 @@
+/**
+ * Calls `run` once when the signal is aborted, at once if it already is. The returned function removes the listener;
+ * calling it later does nothing.
+ */
+export function onAbort(signal: AbortSignal | undefined, run: () => void): () => void {
+  if (signal?.aborted) {
+    run();
+  } else {
+    signal?.addEventListener('abort', run, { once: true });
+  }
+  return () => signal?.removeEventListener('abort', run);
+}
+
+/** Resolves after the time, or as soon as the signal is aborted; never rejects. */
+export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) {
+    return;
+  }
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const unlisten = onAbort(signal, resolve);
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    unlisten();
+  }
+}
+
+/**
+ * Settles as the promise does, or rejects with the signal's reason as soon as the signal is aborted. The work behind the
+ * promise goes on; its later rejection is not reported as unhandled.
+ */
+export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) {
+    return promise;
+  }
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const unlisten = onAbort(signal, () => reject(signal.reason));
+  try {
+    return await Promise.race([aborted, promise]);
+  } finally {
+    unlisten();
+  }
+}
+
+/**
+ * Runs with a signal that is aborted when the given one is, or with a TimeoutError after `ms` milliseconds. The result is
+ * that of `run`: it decides how it ends once its signal is aborted.
+ */
+export async function withDeadline<T>(
+  signal: AbortSignal | undefined,
+  ms: number,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const deadline = new AbortController();
+  const expire = () => deadline.abort(new DOMException(`no answer within ${Math.round(ms)} ms`, 'TimeoutError'));
+  const timer = setTimeout(expire, ms);
+  const unlisten = onAbort(signal, () => deadline.abort(signal?.reason));
+  try {
+    return await run(deadline.signal);
+  } finally {
+    clearTimeout(timer);
+    unlisten();
+  }
+}

@@ -1,0 +1,15 @@
+/**
+ * The ground floor: small mechanisms that several rooms need, each once. It imports nothing of the house and knows no
+ * program, no cluster and no protocol.
+ */
+export { abortable, onAbort, sleep, withDeadline } from './abort.ts';
+export { Backoff, type BackoffOptions, backoffDelay } from './backoff.ts';
+export { BoundedMap, BoundedSet } from './bounded.ts';
+export { canonicalJson, digestOf } from './canonical-json.ts';
+export { KeyedMutex } from './keyed-mutex.ts';
+export { type LabelTest, labelSelector } from './label-selector.ts';
+export type { Logger } from './logger.ts';
+export { applyMergePatch, isEqual, type MergePatch, mergePatchBetween } from './merge-patch.ts';
+export { compareVersions, isNewerVersion } from './resource-version.ts';
+export { Semaphore } from './semaphore.ts';
+export { wellKnown } from './well-known.ts';
