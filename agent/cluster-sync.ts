@@ -1,9 +1,9 @@
 import {
-  AgentParts,
   AgentSync,
   type Application,
+  ApplicationCopies,
   type AppProject,
-  AutonomousApplications,
+  ClusterApplications,
   type ConfigMap,
   matchesAny,
   publishOwnAppProjects,
@@ -33,7 +33,7 @@ export function agentParts(options: {
   caches: AgentCaches;
   detail: Detail;
   logger: Logger;
-}): AgentParts {
+}): AgentSync {
   const { flags, client, caches, detail, logger } = options;
   const { namespace } = flags;
   const log = logger;
@@ -56,24 +56,24 @@ export function agentParts(options: {
   const resend =
     heldBackMs > 0 ? { resend: { baseMs: 5_000 + heldBackMs, factor: 4, capMs: 120_000 + heldBackMs, jitter: 1 } } : {};
   if (options.mode === 'autonomous') {
-    return new AgentParts({
+    return new AgentSync({
       mode: 'autonomous',
       kinds: [
         // In this order: Argo CD on the hub refuses an Application whose project it does not know yet.
         publishOwnAppProjects({ store: projects, namespace, log }),
-        new AutonomousApplications({ applications: local, namespace, log, ...resend }),
+        new ClusterApplications({ applications: local, namespace, log, ...resend }),
       ],
       log,
     });
   }
   const adoptionPolicy = flags['adoption-policy'] as 'always' | 'never';
-  return new AgentParts({
+  return new AgentSync({
     mode: 'managed',
     kinds: [
       replicateAppProjects({ store: projects, namespace, log }),
       replicateRepositories({ store: store<Secret>(secrets, caches.Secrets), namespace, adoptionPolicy, log }),
       replicateGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, log }),
-      new AgentSync({
+      new ApplicationCopies({
         applications: local,
         namespace,
         ...(flags['destination-based-mapping']

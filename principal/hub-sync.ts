@@ -1,13 +1,13 @@
 import {
   type Application,
+  ApplicationMirrors,
   type AppProject,
   applicationRouter,
   type ConfigMap,
+  HubApplications,
+  HubSync,
   type Mapping,
-  Mirrors,
-  type MirrorTrouble,
-  PrincipalParts,
-  PrincipalSync,
+  type MirrorFailure,
   ProjectMirrors,
   publishAppProjects,
   publishGpgKeys,
@@ -27,7 +27,7 @@ import { type NamespaceCreation, namespaceCreator } from './namespaces.ts';
 
 /** What {@link principalParts} makes. */
 export interface HubParts {
-  readonly parts: PrincipalParts;
+  readonly parts: HubSync;
   /** What the hub's Argo CD calls an agent's cluster may have changed. */
   clusterChanged(agent: string): void;
   /** The managed agent that has a hub Application; undefined when none has it. */
@@ -50,7 +50,7 @@ export function principalParts(options: {
   /** Hears of what an agent sent and may not send. */
   refused: (agent: string, resourceType: string) => void;
   /** Hears what of an autonomous agent's cannot be shown on the hub. */
-  onTrouble: (trouble: MirrorTrouble) => void;
+  onFailure: (trouble: MirrorFailure) => void;
   detail: Detail;
   logger: Logger;
 }): HubParts {
@@ -74,24 +74,24 @@ export function principalParts(options: {
   // These caches serve other purposes too, and are therefore not restricted.
   const selects = labelSelector(flags['label-selector']);
   const concurrency = flags['event-processors'];
-  const mirrors = new Mirrors({
+  const mirrors = new ApplicationMirrors({
     applications: hubApplications,
     principalUid,
     clusterOf: options.clusterOf,
     ensureNamespace: namespaceCreator(client, options.namespaceCreation, logger),
-    onTrouble: options.onTrouble,
+    onFailure: options.onFailure,
     concurrency,
     log,
   });
   const router = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
   const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
-  const parts = new PrincipalParts({
+  const parts = new HubSync({
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.
       publishAppProjects({ store: projects, ...common }),
       publishRepositories({ store: store<Secret>(secrets, caches.Secrets), projects, selects, ...common }),
       publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), selects, namespace, log }),
-      new PrincipalSync({
+      new HubApplications({
         applications: hubApplications,
         principalUid,
         agentOf,
@@ -108,7 +108,7 @@ export function principalParts(options: {
     ],
     refused: (agent, { target }) => options.refused(agent, target),
     autonomous: [
-      new ProjectMirrors({ store: projects, namespace, onTrouble: options.onTrouble, concurrency, log }),
+      new ProjectMirrors({ store: projects, namespace, onFailure: options.onFailure, concurrency, log }),
       mirrors,
     ],
     log,

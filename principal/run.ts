@@ -124,7 +124,7 @@ export async function runPrincipal(
     clusterOf: (agent) => agents.clustersOf(agent)[0]?.name,
     namespaceCreation: settings.namespaceCreation,
     refused: (agent, resourceType) => metrics.refusedEvent(agent, resourceType),
-    onTrouble: (trouble) => operators.cannotMirror(trouble),
+    onFailure: (trouble) => operators.cannotMirror(trouble),
     detail: loggers.detail,
     logger,
   });

@@ -1,4 +1,4 @@
-import type { AgentParts, Message } from '../../lib/argocd/index.ts';
+import type { AgentSync, Message } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
 import { EventTimer, EventTracer, peerOnStream, refusalOf, resourceTypeOf, Unserved } from '../../lib/bridge/index.ts';
 import { type Detail, detailOf, FatalError, versionInfo } from '../../lib/ops/index.ts';
@@ -26,7 +26,7 @@ import { ReportPace } from './report-pace.ts';
 export interface ConnectionContext {
   readonly settings: AgentOptions;
   readonly credentials: AgentCredentials;
-  readonly parts: AgentParts;
+  readonly parts: AgentSync;
   readonly statistics: ClusterStatistics;
   readonly live: LiveRequests;
   readonly metrics: AgentMetrics;

@@ -1,15 +1,15 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { ObjectRef } from '../sync/index.ts';
 import {
-  AgentParts,
   AgentSync,
   type Application,
+  ApplicationCopies,
+  ApplicationMirrors,
   type AppProject,
-  AutonomousApplications,
+  ClusterApplications,
   gpgKeysName,
-  Mirrors,
-  PrincipalParts,
-  PrincipalSync,
+  HubApplications,
+  HubSync,
   ProjectMirrors,
   publishAppProjects,
   publishGpgKeys,
@@ -38,20 +38,20 @@ async function world(mode: 'managed' | 'autonomous') {
   const onHub = { namespace: 'argocd', principalUid: 'p', ...lab.common('p') };
   const onCluster = { namespace: 'argocd', ...lab.common('a') };
   const { namespace: _, ...common } = onHub;
-  const principal = new PrincipalParts({
+  const principal = new HubSync({
     managed: [
       publishAppProjects({ store: hub.projects, mapping: 'destination', ...onHub }),
       publishRepositories({ store: hub.secrets, projects: hub.projects, mapping: 'destination', ...onHub }),
       publishGpgKeys({ store: hub.configMaps, ...onHub }),
-      new PrincipalSync({ applications: hub.applications, agentOf: ({ metadata }) => metadata.namespace, ...common }),
+      new HubApplications({ applications: hub.applications, agentOf: ({ metadata }) => metadata.namespace, ...common }),
     ],
     autonomous: [
       new ProjectMirrors({ store: hub.projects, ...onHub }),
-      new Mirrors({ applications: hub.applications, ...common }),
+      new ApplicationMirrors({ applications: hub.applications, ...common }),
     ],
     ...common,
   });
-  const agent = new AgentParts(
+  const agent = new AgentSync(
     mode === 'managed'
       ? {
           mode,
@@ -59,7 +59,7 @@ async function world(mode: 'managed' | 'autonomous') {
             replicateAppProjects({ store: cluster.projects, ...onCluster }),
             replicateRepositories({ store: cluster.secrets, adoptionPolicy: 'always', ...onCluster }),
             replicateGpgKeys({ store: cluster.configMaps, ...onCluster }),
-            new AgentSync({
+            new ApplicationCopies({
               applications: cluster.applications,
               mismatchPolicy: 'recreate',
               adoptionPolicy: 'always',
@@ -73,7 +73,7 @@ async function world(mode: 'managed' | 'autonomous') {
           mode,
           kinds: [
             publishOwnAppProjects({ store: cluster.projects, ...onCluster }),
-            new AutonomousApplications({ applications: cluster.applications, ...onCluster }),
+            new ClusterApplications({ applications: cluster.applications, ...onCluster }),
           ],
           ...onCluster,
         },
@@ -81,7 +81,7 @@ async function world(mode: 'managed' | 'autonomous') {
   principal.start(stop.signal);
   agent.start(stop.signal);
   const side = () => ({ said: [], acknowledged: [] });
-  joinParts(time, { ...side(), parts: principal }, { ...side(), parts: agent }, { name: 'a', mode });
+  joinParts(time, { ...side(), sync: principal }, { ...side(), sync: agent }, { name: 'a', mode });
   await lab.run(5_000);
   return { lab, hub, cluster, principal, agent };
 }

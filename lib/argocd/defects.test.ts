@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import {
+  ApplicationMirrors,
   type AppProject,
   annotations,
   applicationRouter,
-  Mirrors,
   ProjectMirrors,
   publishOwnAppProjects,
 } from './index.ts';
 import { Memory, pair, testLog } from './replicas/testing.ts';
-import { hubApplication, Lab, LabCluster, told } from './testing/lab.ts';
+import { hubApplication, Lab, LabCluster, sentMessages } from './testing/lab.ts';
 
 // Defects of argocd-agent (docs/defects.md) that do not belong to a single kind or mode.
 
@@ -59,9 +59,9 @@ test('defect 37: an agent that comes and goes leaves nothing behind', async () =
   lab.hub.objects.create(hubApplication());
   lab.join(principal, agent)();
   for (let time = 0; time < 200; time++) {
-    const part = lab.join(principal, agent);
+    const disconnect = lab.join(principal, agent);
     await lab.run(time % 3);
-    part();
+    disconnect();
   }
   lab.join(principal, agent);
   await lab.run(10_000);
@@ -80,7 +80,7 @@ test('defect 46: agents that connect at once are served side by side, and one th
     lab.hub.objects.create(hubApplication({ namespace }));
   }
   const deaf = { send: () => true, acknowledge: () => undefined };
-  principal.parts.connected('deaf', 'managed', deaf);
+  principal.sync.connected('deaf', 'managed', deaf);
   const agents = names.map((name) => {
     const agent = lab.agent();
     lab.join(principal, agent, name);
@@ -89,21 +89,21 @@ test('defect 46: agents that connect at once are served side by side, and one th
   // At 100 ms each, one after the other, they would take 20 s.
   await lab.run(4_000);
   expect(agents.filter((agent) => agent.copy() !== undefined)).toHaveLength(200);
-  expect(told(principal, 'create')).toHaveLength(200);
+  expect(sentMessages(principal, 'create')).toHaveLength(200);
 });
 
 test('defect 49: what an autonomous agent speaks of is in its namespace on the hub, also when its installation is called like that', () => {
   const lab = new Lab();
   const store = new LabCluster('other', lab.time);
   store.objects.create(hubApplication({ namespace: 'argocd' }));
-  const mirrors = new Mirrors({ applications: store, principalUid: 'p', ...lab.common('p') });
+  const mirrors = new ApplicationMirrors({ applications: store, principalUid: 'p', ...lab.common('p') });
   const stop = new AbortController();
   mirrors.start(stop.signal);
-  const part = mirrors.part('argocd-edge');
+  const mirrorSync = mirrors.syncFor('argocd-edge');
   for (const namespace of ['argocd-edge', 'argocd', '']) {
-    const found: { namespace: string; name: string } = part.localRef({ name: 'shop', namespace });
+    const found: { namespace: string; name: string } = mirrorSync.localRef({ name: 'shop', namespace });
     expect(found).toEqual({ namespace: 'argocd-edge', name: 'shop' });
-    expect(part.holding(found)).toMatchObject({ uid: '', checksum: null });
+    expect(mirrorSync.holding(found)).toMatchObject({ uid: '', checksum: null });
   }
   stop.abort();
 });

@@ -15,36 +15,36 @@ export {
   type Destination,
 } from './application.ts';
 export {
-  AutonomousApplications,
-  type AutonomousApplicationsOptions,
+  ClusterApplications,
+  type ClusterApplicationsOptions,
 } from './autonomous/cluster/cluster-applications.ts';
-export { Mirrors, type MirrorsOptions } from './autonomous/hub/application-mirrors.ts';
-export type { MirrorTrouble } from './autonomous/hub/mirror-failure.ts';
+export { ApplicationMirrors, type ApplicationMirrorsOptions } from './autonomous/hub/application-mirrors.ts';
+export type { MirrorFailure } from './autonomous/hub/mirror-failure.ts';
 export type { MirrorAdoptionPolicy } from './autonomous/hub/mirror-plan.ts';
 export { mirrorProject, projectObjection } from './autonomous/mirror.ts';
 export { type ListedResource, resourceListChecksum, specChecksum } from './checksums.ts';
 export { matchesAny, matchesGlob } from './glob.ts';
 export { type ConfigMap, configMapSchema, gpgKeysName, isGpgKeys } from './gpg-keys.ts';
-export { AgentSync, type AgentSyncOptions } from './managed/cluster/application-copies.ts';
+export { ApplicationCopies, type ApplicationCopiesOptions } from './managed/cluster/application-copies.ts';
 export type { AdoptionPolicy, MismatchPolicy } from './managed/cluster/copy-plan.ts';
 export type { RecreatePolicy } from './managed/cluster/recreate.ts';
 export { managedCopyDigest } from './managed/copy.ts';
-export { PrincipalSync, type PrincipalSyncOptions } from './managed/hub/hub-applications.ts';
+export { HubApplications, type HubApplicationsOptions } from './managed/hub/hub-applications.ts';
 export { type NamespaceMapping, oneNamespace, sameNamespaces } from './managed/mapping.ts';
 export { agentErrorCondition, annotations, skipSyncLabel } from './names.ts';
 export { namespaceName, type ObjectMeta, objectName, opaqueId } from './object.ts';
-export { AgentParts, type AgentPartsOptions } from './peer/agent-sync.ts';
-export { PrincipalParts, type PrincipalPartsOptions } from './peer/hub-sync.ts';
+export { AgentSync, type AgentSyncOptions } from './peer/agent-sync.ts';
+export { HubSync, type HubSyncOptions } from './peer/hub-sync.ts';
 export type {
   AgentKind,
   AgentMode,
+  ConnectedPrincipal,
   Copy,
+  CopySync,
+  HubKind,
   Listed,
-  MirrorPart,
   ObjectMessage,
-  PrincipalKind,
-  PrincipalPeerInfo,
-  SourcePart,
+  SourceSync,
 } from './peer/kind-sync.ts';
 export type {
   ApplicationMessage,

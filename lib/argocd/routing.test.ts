@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { ownApplication } from './autonomous/testing/stage.ts';
 import {
+  ApplicationMirrors,
   annotations,
   applicationRouter,
+  HubApplications,
+  HubSync,
   type Message,
-  Mirrors,
-  PrincipalParts,
-  PrincipalSync,
   withoutMirrors,
 } from './index.ts';
 import { hubApplication, Lab } from './testing/lab.ts';
@@ -19,23 +19,23 @@ function principal() {
   const lab = new Lab();
   const stop = new AbortController();
   const common = { applications: lab.hub, principalUid: 'p', ...lab.common('p') };
-  const mirrors = new Mirrors({ ...common, clusterOf: () => 'one' });
+  const mirrors = new ApplicationMirrors({ ...common, clusterOf: () => 'one' });
   const router = applicationRouter({ namespace: 'argocd', allowedNamespaces: ['*'], mapping: 'destination' });
   const agentOf = withoutMirrors(router, (one) => mirrors.isMirror(one));
-  const parts = new PrincipalParts({
-    managed: [new PrincipalSync({ ...common, agentOf, namespaceOf: (_, namespace) => namespace })],
+  const sync = new HubSync({
+    managed: [new HubApplications({ ...common, agentOf, namespaceOf: (_, namespace) => namespace })],
     autonomous: [mirrors],
     ...lab.common('q'),
   });
-  parts.start(stop.signal);
+  sync.start(stop.signal);
   const told: Message[] = [];
   const connect = (agent: string, mode: 'managed' | 'autonomous') =>
-    parts.connected(agent, mode, {
+    sync.connected(agent, mode, {
       send: (message) => {
         if (agent === 'one') {
           told.push(message);
         }
-        parts.acknowledged(agent, message);
+        sync.acknowledged(agent, message);
         return true;
       },
       acknowledge: () => undefined,
@@ -43,12 +43,12 @@ function principal() {
   connect('one', 'managed');
   connect('auto', 'autonomous');
   const about = () => told.flatMap((one) => (one.target === 'application' ? [one.type] : []));
-  return { lab, parts, mirrors, agentOf, about, mirror: () => lab.hub.objects.get(ref) };
+  return { lab, sync, mirrors, agentOf, about, mirror: () => lab.hub.objects.get(ref) };
 }
 
 async function mirrored() {
   const stage = principal();
-  stage.parts.receive('auto', {
+  stage.sync.receive('auto', {
     target: 'application',
     type: 'create',
     resourceId: 'shop_u',
@@ -80,13 +80,13 @@ test('an Application of the hub in the namespace of an autonomous agent is given
 });
 
 test('the agent of an object stays the same, whatever becomes known of mirrors', async () => {
-  const { lab, parts, mirrors, agentOf, mirror } = await mirrored();
+  const { lab, sync, mirrors, agentOf, mirror } = await mirrored();
   lab.hub.intercept = () => {
     throw new Error('connection refused');
   };
   const stripped = lab.hub.objects.patch(ref, { metadata: { annotations: both } });
   expect(agentOf(stripped)).toBeUndefined();
-  parts.forgetAgent('auto');
+  sync.forgetAgent('auto');
   expect(mirrors.isMirror(stripped)).toBe(false);
   expect(agentOf(stripped)).toBeUndefined();
   const edited = lab.hub.objects.patch(ref, { metadata: { labels: { edited: 'yes' } } });

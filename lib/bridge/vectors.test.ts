@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { eventLines, messageBytes } from '../../e2e/recordings/index.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import {
-  AgentParts,
+  AgentSync,
   type AppProject,
   type ConfigMap,
+  HubSync,
   type Message,
-  PrincipalParts,
   projectForHub,
   publishAppProjects,
   publishGpgKeys,
@@ -182,7 +182,7 @@ async function published(message: Message, principalUid: string): Promise<Messag
           })
         : publishGpgKeys({ namespace, log, store: holding<ConfigMap>(object as ConfigMap) });
   const stop = stopped();
-  const parts = new PrincipalParts({ managed: [kind], log });
+  const parts = new HubSync({ managed: [kind], log });
   parts.start(stop);
   return firstState(
     (connection) => parts.connected('in-cluster', 'managed', connection),
@@ -192,7 +192,7 @@ async function published(message: Message, principalUid: string): Promise<Messag
 
 async function publishedByAgent(project: AppProject): Promise<Message> {
   const namespace = project.metadata.namespace ?? '';
-  const parts = new AgentParts({
+  const parts = new AgentSync({
     mode: 'autonomous',
     kinds: [publishOwnAppProjects({ store: holding(project), namespace, log })],
     log,

@@ -13,7 +13,7 @@ export interface Intent {
 }
 
 /** What an acknowledgement of a flight would tell. */
-export type Outcome =
+export type FlightOutcome =
   | { readonly is: 'held'; readonly copy: PeerCopy; readonly version: string; readonly mark: string }
   | { readonly is: 'gone'; readonly uid: string }
   | { readonly is: 'intent'; readonly name: string; readonly intent: Intent };
@@ -21,7 +21,7 @@ export type Outcome =
 /** An event that waits for its acknowledgement. */
 export interface Flight {
   readonly event: string;
-  readonly outcome: Outcome;
+  readonly outcome: FlightOutcome;
   readonly sentAt: number;
   /** When to decide and send again. */
   dueAt: number;
@@ -50,7 +50,7 @@ export interface Entry {
 /** Something to tell the peer, and what its acknowledgement would mean. */
 export interface Next<T> {
   readonly delivery: Delivery<T>;
-  readonly outcome: Outcome;
+  readonly outcome: FlightOutcome;
 }
 
 /** What the peer has to be told about incarnations that another one has taken the place of. */
@@ -114,7 +114,7 @@ function oneShot<T>(key: ResourceKey, name: string, intent: Intent, now: Snapsho
 }
 
 /** The peer acknowledged a flight with this outcome. */
-export function settle(entry: Entry, outcome: Outcome): void {
+export function settle(entry: Entry, outcome: FlightOutcome): void {
   switch (outcome.is) {
     case 'held':
       // It was told before it was forgotten; what is to be told again is not told yet.

@@ -3,8 +3,8 @@ import {
   decide,
   type Entry,
   type Flight,
+  type FlightOutcome,
   type Next,
-  type Outcome,
   type PeerCopy,
   removal,
   settle,
@@ -78,7 +78,7 @@ export class Outbox<T> {
   readonly #flights = new Map<string, Entry>();
   readonly #window: FlightWindow;
   /** Intents that something else has overtaken, by event. */
-  readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: Outcome }>();
+  readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: FlightOutcome }>();
 
   #link: Link<T> | undefined;
   /** The link refused; it will call `writable`. */

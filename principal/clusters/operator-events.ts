@@ -1,4 +1,4 @@
-import type { MirrorTrouble } from '../../lib/argocd/index.ts';
+import type { MirrorFailure } from '../../lib/argocd/index.ts';
 import type { AuthError } from '../../lib/auth/index.ts';
 import type { EventRecorder } from '../../lib/kube/index.ts';
 import type { MappedAgents } from './mapped-agents.ts';
@@ -19,7 +19,7 @@ export class OperatorEvents {
   }
 
   /** An Application or AppProject of an autonomous agent cannot be shown on the hub. */
-  cannotMirror({ agent, kind = 'Application', name, message }: MirrorTrouble): void {
+  cannotMirror({ agent, kind = 'Application', name, message }: MirrorFailure): void {
     this.#warn(agent, 'CannotMirror', `${kind} ${name} of agent ${agent} cannot be shown here: ${message}`);
   }
 

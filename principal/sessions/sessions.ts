@@ -1,4 +1,4 @@
-import { type Message, type PrincipalParts, Warnings } from '../../lib/argocd/index.ts';
+import { type HubSync, type Message, Warnings } from '../../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../../lib/auth/index.ts';
 import {
   EventTimer,
@@ -31,7 +31,7 @@ interface Current {
 
 /** What {@link Sessions} works with. */
 export interface SessionsOptions {
-  readonly parts: PrincipalParts;
+  readonly parts: HubSync;
   readonly isMapped: (agent: string) => boolean;
   /** Hears that what the cluster Secrets say of an agent has changed. */
   readonly clusterChanged: (agent: string) => void;

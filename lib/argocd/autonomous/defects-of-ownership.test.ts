@@ -23,11 +23,11 @@ describe('what belongs to others', () => {
     expect(principal.troubles).toMatchObject([
       { agent: 'a', name: 'shop', message: expect.stringMatching(/somebody's own/) },
     ]);
-    expect(principal.parts.stats('a').retrying).toBe(1);
+    expect(principal.sync.stats('a').retrying).toBe(1);
     lab.hub.objects.delete(hubRef, { propagation: 'Background' });
     await lab.run();
     expect(principal.mirror()?.status).toEqual({ sync: { status: 'Synced' } });
-    expect(principal.parts.stats('a').retrying).toBe(0);
+    expect(principal.sync.stats('a').retrying).toBe(0);
     expect(principal.mirrors.troubles('a')).toEqual([]);
   });
 
@@ -209,10 +209,10 @@ describe('what cannot be done yet', () => {
     const principal = new StagePrincipal(lab);
     const agent = new StageAgent(lab);
     agent.cluster.objects.create(ownApplication());
-    const part = join(lab, principal, agent);
+    const disconnect = join(lab, principal, agent);
     await lab.run(3_000);
     expect(principal.mirrors.troubles('a')).toHaveLength(1);
-    part();
+    disconnect();
     agent.stop.abort();
     agent.cluster.objects.delete(local, { propagation: 'Background' });
     join(lab, principal, new StageAgent(lab, agent.cluster));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { annotations } from '../index.ts';
-import { Lab, told } from '../testing/lab.ts';
+import { Lab, sentMessages } from '../testing/lab.ts';
 import { alone, own, says } from './testing/alone.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
 
@@ -31,7 +31,7 @@ describe('requests', () => {
     agent.cluster.objects.create(ownApplication({ annotations: { [annotations.refresh]: 'normal' } }));
     await lab.run(5_000);
     expect(principal.mirror()?.metadata.annotations?.[annotations.refresh]).toBeUndefined();
-    expect(told(principal, 'spec-update')).toEqual([]);
+    expect(sentMessages(principal, 'spec-update')).toEqual([]);
   });
 
   test('defect 19: equal resource versions on both clusters hide nothing', async () => {
@@ -49,16 +49,16 @@ describe('requests', () => {
   });
 
   test('an operation asked for while the agent is away is done when it is back, and its phases are shown', async () => {
-    const { lab, principal, agent, part } = joined();
+    const { lab, principal, agent, disconnect } = joined();
     agent.cluster.objects.create(ownApplication());
     await lab.run(5_000);
-    part();
+    disconnect();
     lab.hub.objects.patch(hubRef, { operation: { sync: { revision: 'one' } } });
     await lab.run(600_000);
     join(lab, principal, agent);
     await lab.run();
     expect(agent.application()?.operation).toEqual({ sync: { revision: 'one' } });
-    expect(told(principal, 'set-operation')).toHaveLength(1);
+    expect(sentMessages(principal, 'set-operation')).toHaveLength(1);
     agent.cluster.objects.patch(local, {
       status: { operationState: { phase: 'Running', operation: { sync: { revision: 'one' } }, startedAt: 't' } },
     });
@@ -71,7 +71,7 @@ describe('requests', () => {
     await lab.run();
     expect(principal.mirror()?.operation).toBeUndefined();
     expect(principal.mirror()?.status?.operationState?.phase).toBe('Succeeded');
-    expect(told(principal, 'set-operation')).toHaveLength(1);
+    expect(sentMessages(principal, 'set-operation')).toHaveLength(1);
   });
 
   test('a second operation waits for the first, which can be ended meanwhile', async () => {
@@ -105,9 +105,9 @@ describe('requests', () => {
     expect(refresh()).toBe('normal');
     agent.cluster.lagMs = 1_000;
     agent.cluster.objects.patch(local, { metadata: { annotations: { [annotations.refresh]: null } } });
-    const [wish] = told(principal, 'spec-update');
+    const [wish] = sentMessages(principal, 'spec-update');
     if (wish !== undefined) {
-      agent.parts.receive({ ...wish, eventId: 'again' });
+      agent.sync.receive({ ...wish, eventId: 'again' });
     }
     await lab.run(100);
     expect(refresh()).toBe('normal');
@@ -145,18 +145,18 @@ describe('requests', () => {
     await lab.run(5_000);
     lab.hub.objects.patch(hubRef, { operation: { sync: { revision: 'two' } } });
     await lab.run(60_000);
-    expect(told(principal, 'set-operation')).toEqual([]);
+    expect(sentMessages(principal, 'set-operation')).toEqual([]);
     // Also a principal that has just started knows.
     principal.stop.abort();
     const again = new StagePrincipal(lab);
     join(lab, again, agent);
     await lab.run(60_000);
-    expect(told(again, 'set-operation')).toEqual([]);
+    expect(sentMessages(again, 'set-operation')).toEqual([]);
     expect(again.mirror()?.operation).toEqual({ sync: { revision: 'two' } });
     agent.cluster.objects.patch(local, { operation: null, status: { operationState: { phase: 'Succeeded' } } });
     await lab.run();
     expect(agent.application()?.operation).toEqual({ sync: { revision: 'two' } });
-    expect(told(again, 'set-operation')).toHaveLength(1);
+    expect(sentMessages(again, 'set-operation')).toHaveLength(1);
   });
 
   test('an operation that is over does not hold up the next, whatever a Go agent made of its phase', async () => {
@@ -168,7 +168,7 @@ describe('requests', () => {
     await lab.run();
     lab.hub.objects.patch(hubRef, { operation: { sync: { revision: 'two' } } });
     await lab.run();
-    expect(told(principal, 'set-operation')).toHaveLength(1);
+    expect(sentMessages(principal, 'set-operation')).toHaveLength(1);
   });
 
   test('what is asked of one incarnation is not done to another', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { annotations, skipSyncLabel } from '../index.ts';
 import { isSkipped } from '../routing.ts';
-import { Lab, LabCluster, told } from '../testing/lab.ts';
+import { Lab, LabCluster, sentMessages } from '../testing/lab.ts';
 import { alone, own, says } from './testing/alone.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
 
@@ -34,7 +34,7 @@ describe('a re-created Application', () => {
 
   test('does not inherit what was asked of the one before', async () => {
     const { lab, principal } = await alone();
-    principal.parts.disconnected('a', principal.connect());
+    principal.sync.disconnected('a', principal.connect());
     lab.hub.objects.patch(hubRef, { operation: { sync: {} } });
     await lab.run();
     principal.connect();
@@ -115,12 +115,12 @@ describe('a mirror', () => {
   });
 
   test('that a user changed or deleted while the principal was away is right when its agent is back', async () => {
-    const { lab, principal, agent, part } = joined();
+    const { lab, principal, agent, disconnect } = joined();
     agent.cluster.objects.create(ownApplication());
     agent.cluster.objects.create(ownApplication({ name: 'web' }));
     agent.cluster.objects.create(ownApplication({ name: 'jobs' }));
     await lab.run(5_000);
-    part();
+    disconnect();
     principal.stop.abort();
     lab.hub.objects.patch(hubRef, { spec: { source: { path: 'edited' } } });
     lab.hub.objects.delete({ namespace: 'a', name: 'web' }, { propagation: 'Background' });
@@ -222,6 +222,6 @@ describe('an Application that its label leaves out', () => {
     agent.cluster.objects.create(ownApplication({ namespace: 'other' }));
     agent.connect();
     await lab.run(5_000);
-    expect(told(agent, 'create')).toEqual([]);
+    expect(sentMessages(agent, 'create')).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ import {
   type Message,
   specChecksum,
 } from '../index.ts';
-import { Lab, LabCluster, told } from '../testing/lab.ts';
+import { Lab, LabCluster, sentMessages } from '../testing/lab.ts';
 import { hubSpecOf } from './mirror.ts';
 import { StageAgent, StagePrincipal } from './testing/stage.ts';
 
@@ -141,7 +141,7 @@ describe('recordings of Go peers', () => {
       let version = '';
       for (const { seq, message } of fromAgent) {
         const { object, type } = message;
-        const before = told(agent, type).length;
+        const before = sentMessages(agent, type).length;
         cluster.show(type === 'delete' ? undefined : object, object);
         await lab.run();
         const { resourceVersion, deletionTimestamp } = object.metadata;
@@ -150,7 +150,7 @@ describe('recordings of Go peers', () => {
           continue;
         }
         version = object.metadata.resourceVersion ?? '';
-        const [said, ...more] = told(agent, type).slice(before);
+        const [said, ...more] = sentMessages(agent, type).slice(before);
         expect(more, `line ${seq}`).toEqual([]);
         expect(said?.resourceId, `line ${seq}`).toBe(message.resourceId);
         if (type === 'delete') {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ObjectRef } from '../../sync/index.ts';
 import { type Application, annotations, applicationRouter, type Message } from '../index.ts';
-import { hubApplication, Lab, type LabAgent, type LabPrincipal, told } from '../testing/lab.ts';
+import { hubApplication, Lab, type LabAgent, type LabPrincipal, sentMessages } from '../testing/lab.ts';
 
 // Defects of argocd-agent (docs/defects.md) that concern managed Applications. Those of deletion are in deletion.test.ts.
 
@@ -64,9 +64,9 @@ test('defect 1: an agent cannot write the status of another agent, nor end its d
   principal.connect('a');
   principal.connect('b');
   await lab.run(5_000);
-  principal.parts.receive('a', reports(copyOf(hub, { status: { health: { status: 'Healthy' } } })));
-  principal.parts.receive('a', says('delete', copyOf(hub)));
-  principal.parts.receive('a', {
+  principal.sync.receive('a', reports(copyOf(hub, { status: { health: { status: 'Healthy' } } })));
+  principal.sync.receive('a', says('delete', copyOf(hub)));
+  principal.sync.receive('a', {
     target: 'application',
     type: 'error',
     resourceId: 'r',
@@ -76,7 +76,7 @@ test('defect 1: an agent cannot write the status of another agent, nor end its d
   await lab.run(5_000);
   expect(lab.hub.objects.get(ref)).toEqual(before);
   expect(principal.acknowledged, 'refused, not to be repeated').toHaveLength(3);
-  principal.parts.receive('b', says('delete', copyOf(hub)));
+  principal.sync.receive('b', says('delete', copyOf(hub)));
   await lab.run(5_000);
   expect(lab.hub.objects.get(ref), 'its own agent may').toBeUndefined();
 });
@@ -96,7 +96,7 @@ test('defect 2: an agent gets nothing that the namespaces and labels of the hub 
   for (const { metadata } of kept) {
     const { name, namespace = '', uid = '' } = metadata;
     const payload = { kind: 'Application', name, namespace, uid, checksum: null } as const;
-    principal.parts.receive('a', {
+    principal.sync.receive('a', {
       target: 'resourceResync',
       type: 'request-update',
       resourceId: 'r',
@@ -105,8 +105,8 @@ test('defect 2: an agent gets nothing that the namespaces and labels of the hub 
     });
   }
   await lab.run(10_000);
-  expect(told(principal, 'create').map(({ object }) => object.metadata.name)).toEqual(['shop']);
-  expect(told(principal, 'delete').map(({ object }) => object.spec)).toEqual([{}, {}]);
+  expect(sentMessages(principal, 'create').map(({ object }) => object.metadata.name)).toEqual(['shop']);
+  expect(sentMessages(principal, 'delete').map(({ object }) => object.spec)).toEqual([{}, {}]);
 });
 
 test('defect 18: a copy whose making failed is made later, and takes every update', async () => {
@@ -130,11 +130,11 @@ test('defect 19: versions of two clusters are not compared: an update counts wha
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
-  agent.parts.receive(says('create', hubApplication({ uid: 'u', resourceVersion: '7' })));
+  agent.sync.receive(says('create', hubApplication({ uid: 'u', resourceVersion: '7' })));
   await lab.run();
   const resourceVersion = agent.copy()?.metadata.resourceVersion ?? '';
   const update = hubApplication({ uid: 'u', resourceVersion }, { spec: { source: { path: 'p1' } } });
-  agent.parts.receive(says('spec-update', update));
+  agent.sync.receive(says('spec-update', update));
   await lab.run();
   expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
 });
@@ -230,7 +230,7 @@ test('defect 26: an error of an agent shows as health and condition; the rest st
   const principal = lab.principal({ ...byDestination, namespaceOf: (_, at) => (at === 'argocd' ? 'gitops' : at) });
   principal.connect('a');
   await lab.run(5_000);
-  principal.parts.receive('a', {
+  principal.sync.receive('a', {
     target: 'application',
     type: 'error',
     resourceId: 'r',
@@ -254,9 +254,9 @@ test('defect 28: any number of Applications made while an agent is away reaches 
   const lab = new Lab();
   const principal = lab.principal();
   const agent = lab.agent();
-  const part = lab.join(principal, agent);
+  const disconnect = lab.join(principal, agent);
   await lab.run(5_000);
-  part();
+  disconnect();
   for (let i = 0; i < 1_500; i++) {
     lab.hub.objects.create(hubApplication({ name: `app-${i}` }));
   }
@@ -312,12 +312,12 @@ test('defect 34: a state told again carries no operation; the operation is a mes
   const principal = lab.principal();
   principal.connect('a');
   await lab.run(5_000);
-  expect(told(principal, 'create').map(({ object }) => object.operation)).toEqual([undefined]);
-  expect(told(principal, 'set-operation').map(({ object }) => object.operation)).toEqual([
+  expect(sentMessages(principal, 'create').map(({ object }) => object.operation)).toEqual([undefined]);
+  expect(sentMessages(principal, 'set-operation').map(({ object }) => object.operation)).toEqual([
     { sync: { revision: 'r1' } },
   ]);
   const uid = lab.hub.objects.get(ref)?.metadata.uid ?? '';
-  principal.parts.receive('a', {
+  principal.sync.receive('a', {
     target: 'resourceResync',
     type: 'request-update',
     resourceId: 'r',
@@ -325,9 +325,9 @@ test('defect 34: a state told again carries no operation; the operation is a mes
     payload: { kind: 'Application', name: 'shop', namespace: 'argocd', uid, checksum: 'other' },
   });
   await lab.run(5_000);
-  const again = [...told(principal, 'create').slice(1), ...told(principal, 'spec-update')];
+  const again = [...sentMessages(principal, 'create').slice(1), ...sentMessages(principal, 'spec-update')];
   expect(again.map(({ object }) => object.operation)).toEqual([undefined]);
-  expect(told(principal, 'set-operation')).toHaveLength(1);
+  expect(sentMessages(principal, 'set-operation')).toHaveLength(1);
 });
 
 test("defect 35: kubectl's note of the hub's object is not on the copy, neither at first nor after an update", async () => {
@@ -357,9 +357,9 @@ test('defect 42: a deletion that found nothing does not let a later one pass', a
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
-  agent.parts.receive(says('delete', hubApplication({ uid: 'u' })));
+  agent.sync.receive(says('delete', hubApplication({ uid: 'u' })));
   await lab.run();
-  agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
   await lab.run();
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run(5_000);
@@ -378,7 +378,7 @@ test("defect 51: own writes that come back late, several at once, pass for nobod
   await lab.run(20_000);
   expect(agent.copy()?.spec.source).toEqual({ path: 'p3' });
   const writes = agent.cluster.writes;
-  const sent = told(principal, 'spec-update').length;
+  const sent = sentMessages(principal, 'spec-update').length;
   expect(sent).toBeLessThanOrEqual(3);
   for (const status of ['Progressing', 'Degraded', 'Healthy']) {
     agent.cluster.objects.patch(local, { status: { health: { status } } });
@@ -387,5 +387,5 @@ test("defect 51: own writes that come back late, several at once, pass for nobod
   await lab.run(20_000);
   expect(lab.hub.objects.get(ref)?.status?.health?.status).toBe('Healthy');
   expect(agent.cluster.writes, 'the agent put nothing back').toBe(writes);
-  expect(told(principal, 'spec-update'), 'the principal told nothing again').toHaveLength(sent);
+  expect(sentMessages(principal, 'spec-update'), 'the principal told nothing again').toHaveLength(sent);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Application, annotations, type Message } from '../index.ts';
-import { hubApplication, Lab, type LabPrincipal, told } from '../testing/lab.ts';
+import { hubApplication, Lab, type LabPrincipal, sentMessages } from '../testing/lab.ts';
 
 const resources = 'resources-finalizer.argocd.argoproj.io';
 const ref = { namespace: 'a', name: 'shop' };
@@ -27,7 +27,7 @@ test('a deletion on the hub that waits for an agent that never comes back says s
   const principal = lab.principal();
   const connection = principal.connect('a');
   await lab.run();
-  principal.parts.disconnected('a', connection);
+  principal.sync.disconnected('a', connection);
   lab.hub.objects.delete(ref, { propagation: 'Background' });
   await lab.run(20_000);
   expect(notices(lab), 'a short absence is nothing to tell of').toEqual([]);
@@ -50,9 +50,9 @@ test('the notice goes when the agent is back, and what was released is removed f
   leaving(lab);
   const principal = lab.principal();
   const agent = lab.agent();
-  const part = lab.join(principal, agent);
+  const disconnect = lab.join(principal, agent);
   await lab.run(5_000);
-  part();
+  disconnect();
   lab.hub.objects.delete(ref, { propagation: 'Background' });
   await lab.run(60_000);
   expect(notices(lab)).toHaveLength(1);
@@ -116,7 +116,7 @@ test('a deletion waits for an agent that left the fleet, or is known from before
   const mirrors = { annotations: { [annotations.mirrorOf]: 'a' }, finalizers: [resources] };
   lab.hub.objects.create(hubApplication({ name: 'mirror', ...mirrors }));
   lab.hub.objects.delete({ namespace: 'a', name: 'mirror' }, { propagation: 'Background' });
-  principal.parts.forgetAgent('a');
+  principal.sync.forgetAgent('a');
   for (const namespace of ['a', 'b', 'c']) {
     lab.hub.objects.delete({ namespace, name: 'shop' }, { propagation: 'Background' });
   }
@@ -139,7 +139,7 @@ async function moved(lab: Lab) {
   };
   const one = lab.agent(everywhere);
   const two = lab.agent(everywhere);
-  const part = lab.join(principal, one, 'one');
+  const disconnect = lab.join(principal, one, 'one');
   lab.join(principal, two, 'two');
   lab.hub.objects.create(
     hubApplication({ finalizers: [resources] }, { spec: { destination: { name: 'one', namespace: 'shop' } } }),
@@ -153,7 +153,7 @@ async function moved(lab: Lab) {
   expect(one.copy('shop', 'a')?.metadata.deletionTimestamp).toBeDefined();
   expect(two.copy('shop', 'a')?.metadata.deletionTimestamp).toBeUndefined();
   expect(notices(lab)).toEqual(['agent one is removing what was deployed there since 2026-01-02T03:04:05.000Z']);
-  return { principal, one, two, part, everywhere };
+  return { principal, one, two, disconnect, everywhere };
 }
 
 test('defect 50: what the old cluster is still removing is told on the Application that went to another one', async () => {
@@ -190,11 +190,11 @@ test.each(['while the connection is broken', 'while the agent is down', 'after t
   'a removal on the old cluster that ends %s is told of to its end',
   async (when) => {
     const lab = new Lab();
-    const { principal, one, part, everywhere } = await moved(lab);
-    part();
+    const { principal, one, disconnect, everywhere } = await moved(lab);
+    disconnect();
     let agent = one;
     if (when === 'for good') {
-      principal.parts.forgetAgent('one');
+      principal.sync.forgetAgent('one');
       await lab.run(5_000);
       expect(notices(lab)).toEqual([]);
       return;
@@ -225,12 +225,12 @@ test('defect 3: a deletion of an earlier incarnation, delivered late, does not t
   agent.connect();
   const address = { target: 'application', principalUid: 'p' } as const;
   const object = hubApplication({ uid: 'new', resourceVersion: '9' });
-  agent.parts.receive({ ...address, type: 'create', resourceId: 'shop_new', eventId: 'shop_new_9', object });
+  agent.sync.receive({ ...address, type: 'create', resourceId: 'shop_new', eventId: 'shop_new_9', object });
   await lab.run();
   const uid = agent.copy()?.metadata.uid;
   expect(uid).toBeDefined();
   const old = hubApplication({ uid: 'old', resourceVersion: '4' });
-  agent.parts.receive({ ...address, type: 'delete', resourceId: 'shop_old', eventId: 'shop_old_4', object: old });
+  agent.sync.receive({ ...address, type: 'delete', resourceId: 'shop_old', eventId: 'shop_old_4', object: old });
   await lab.run(60_000);
   expect(agent.copy()?.metadata.uid, 'neither deleted nor made anew').toBe(uid);
   expect(agent.copy()?.metadata.deletionTimestamp).toBeUndefined();
@@ -244,10 +244,10 @@ test.each([
   const lab = new Lab();
   const principal = lab.principal();
   const agent = lab.agent();
-  const part = lab.join(principal, agent);
+  const disconnect = lab.join(principal, agent);
   lab.hub.objects.create(hubApplication({ finalizers: [...finalizers] }));
   await lab.run(5_000);
-  part();
+  disconnect();
   lab.hub.objects.delete(ref, { propagation: 'Background' });
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run(5_000);
@@ -270,10 +270,10 @@ test.each([
   const lab = new Lab();
   const principal = lab.principal();
   const agent = lab.agent({ mismatchPolicy: policy });
-  const part = lab.join(principal, agent);
+  const disconnect = lab.join(principal, agent);
   const first = lab.hub.objects.create(hubApplication({ finalizers: [...finalizers] }));
   await lab.run(5_000);
-  part();
+  disconnect();
   finish(lab.hub.objects, ref);
   lab.hub.objects.delete(ref, { propagation: 'Background' });
   const second = lab.hub.objects.create(hubApplication());
@@ -316,7 +316,7 @@ test('defect 25: nothing is remembered of an agent that says it has what it shou
   principal.connect('a');
   await lab.run(5_000);
   for (let i = 0; i < 1_000; i++) {
-    principal.parts.receive('a', {
+    principal.sync.receive('a', {
       target: 'resourceResync',
       type: 'request-update',
       resourceId: `r${i}`,
@@ -325,8 +325,8 @@ test('defect 25: nothing is remembered of an agent that says it has what it shou
     });
   }
   await lab.run();
-  expect(told(principal, 'delete')).toHaveLength(1_000);
-  expect(principal.parts.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
+  expect(sentMessages(principal, 'delete')).toHaveLength(1_000);
+  expect(principal.sync.stats('a')).toEqual({ pending: 0, inFlight: 0, queued: 0, retrying: 0 });
 });
 
 test('what an agent said to have is known to be there, also when it was selected only after that, and then deleted', async () => {
@@ -336,10 +336,10 @@ test('what an agent said to have is known to be there, also when it was selected
   lab.hub.isHidden = () => true;
   const principal = lab.principal();
   const send = (message: Message) => principal.said.push(message) > 0;
-  principal.parts.connected('a', 'managed', { send, acknowledge: () => undefined });
+  principal.sync.connected('a', 'managed', { send, acknowledge: () => undefined });
   const uid = lab.hub.objects.get(ref)?.metadata.uid ?? '';
   const says = (type: 'request-update' | 'request-synced-resource-list', payload: object) =>
-    principal.parts.receive('a', {
+    principal.sync.receive('a', {
       target: 'resourceResync',
       type,
       resourceId: type,
@@ -354,10 +354,10 @@ test('what an agent said to have is known to be there, also when it was selected
   lab.hub.objects.delete(ref, { propagation: 'Background' });
   const question = principal.said.find(({ type }) => type === 'request-resource-resync');
   if (question !== undefined) {
-    principal.parts.acknowledged('a', question);
+    principal.sync.acknowledged('a', question);
   }
   await lab.run(3_000);
-  expect(told(principal, 'delete')).toHaveLength(1);
+  expect(sentMessages(principal, 'delete')).toHaveLength(1);
 });
 
 test('an agent that names things without end, and deletes none, is remembered with a bounded part of them', async () => {
@@ -365,9 +365,9 @@ test('an agent that names things without end, and deletes none, is remembered wi
   const principal = lab.principal();
   const send = (message: Message) => principal.said.push(message) > 0;
   const connection = { send, acknowledge: () => undefined };
-  principal.parts.connected('a', 'managed', connection);
+  principal.sync.connected('a', 'managed', connection);
   const name = (i: number, uid: string) =>
-    principal.parts.receive('a', {
+    principal.sync.receive('a', {
       target: 'resourceResync',
       type: 'request-update',
       resourceId: `r${i}`,
@@ -378,11 +378,11 @@ test('an agent that names things without end, and deletes none, is remembered wi
     name(i, '');
     name(i, 'u');
   }
-  expect(principal.parts.stats('a').pending).toBeLessThanOrEqual(10_001);
+  expect(principal.sync.stats('a').pending).toBeLessThanOrEqual(10_001);
   expect(lab.log.filter(({ message }) => message.includes('too many'))).toHaveLength(1);
   lab.hub.objects.create(hubApplication());
   await lab.run(600_000);
-  expect(told(principal, 'create'), 'what it should have is told all the same').not.toEqual([]);
+  expect(sentMessages(principal, 'create'), 'what it should have is told all the same').not.toEqual([]);
 });
 
 test('what an agent made of the word of an earlier principal is deleted, though this one has not sent it yet', async () => {
@@ -391,14 +391,14 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   const { metadata } = lab.hub.objects.create(hubApplication());
   const principal = lab.principal({ maxInFlight: 1 });
   const send = (message: Message) => principal.said.push(message) > 0;
-  principal.parts.connected('a', 'managed', { send, acknowledge: () => undefined });
+  principal.sync.connected('a', 'managed', { send, acknowledge: () => undefined });
   for (const introduction of principal.said.splice(0)) {
-    principal.parts.acknowledged('a', introduction);
+    principal.sync.acknowledged('a', introduction);
   }
   await lab.run(3_000);
-  expect(told(principal, 'create').map(({ object }) => object.metadata.name)).toEqual(['first']);
+  expect(sentMessages(principal, 'create').map(({ object }) => object.metadata.name)).toEqual(['first']);
   const copy = hubApplication({ uid: 'copy', annotations: { [annotations.sourceUid]: metadata.uid ?? '' } });
-  principal.parts.receive('a', {
+  principal.sync.receive('a', {
     ...{ target: 'application', type: 'status-update', resourceId: 'shop_copy', eventId: 'shop_copy_1' },
     object: copy,
   });
@@ -406,10 +406,10 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   lab.hub.objects.delete({ namespace: 'a', name: 'shop' }, { propagation: 'Background' });
   await lab.run();
   for (const message of principal.said.splice(0)) {
-    principal.parts.acknowledged('a', message);
+    principal.sync.acknowledged('a', message);
   }
   await lab.run();
-  expect(told(principal, 'delete').map(({ object }) => object.metadata)).toMatchObject([
+  expect(sentMessages(principal, 'delete').map(({ object }) => object.metadata)).toMatchObject([
     { name: 'shop', uid: metadata.uid },
   ]);
 });

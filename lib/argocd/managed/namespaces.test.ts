@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
 import {
-  AgentParts,
   AgentSync,
   type Application,
+  ApplicationCopies,
   annotations,
+  HubApplications,
+  HubSync,
   type Message,
   type PeerConnection,
-  PrincipalParts,
-  PrincipalSync,
   sameNamespaces,
 } from '../index.ts';
 
@@ -84,7 +84,7 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
     cluster.put(object);
   }
   const made: string[] = [];
-  const applications = new AgentSync({
+  const applications = new ApplicationCopies({
     applications: cluster,
     namespace: 'argocd',
     mapping: (principal) => sameNamespaces(principal, 'argocd'),
@@ -102,7 +102,7 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
     random: () => 0,
   });
   const stop = new AbortController();
-  const sync = new AgentParts({ mode: 'managed', kinds: [applications], log });
+  const sync = new AgentSync({ mode: 'managed', kinds: [applications], log });
   sync.start(stop.signal);
   const said: Message[] = [];
   sync.connected(
@@ -213,7 +213,7 @@ function startPrincipal(...objects: Application[]) {
   for (const object of objects) {
     hub.put(object);
   }
-  const applications = new PrincipalSync({
+  const applications = new HubApplications({
     applications: hub,
     principalUid: 'p',
     agentOf: ({ spec }) => spec.destination?.name,
@@ -221,7 +221,7 @@ function startPrincipal(...objects: Application[]) {
     log,
     random: () => 0,
   });
-  const sync = new PrincipalParts({ managed: [applications], log });
+  const sync = new HubSync({ managed: [applications], log });
   sync.start(new AbortController().signal);
   const sent: string[] = [];
   const connection: PeerConnection = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ObjectRef } from '../../sync/index.ts';
 import { type Application, annotations, type Message } from '../index.ts';
-import { hubApplication, Lab, type LabAgent, LabCluster, told } from '../testing/lab.ts';
+import { hubApplication, Lab, type LabAgent, LabCluster, sentMessages } from '../testing/lab.ts';
 
 const hubRef: ObjectRef = { namespace: 'a', name: 'shop' };
 const ref: ObjectRef = { namespace: 'argocd', name: 'shop' };
@@ -54,7 +54,7 @@ test('a second operation waits for the end of the first, is done once, and is as
   await lab.run(300_000);
   expect(agent.copy()?.operation).toBeUndefined();
   expect(lab.hub.objects.get(hubRef)?.operation).toBeUndefined();
-  expect([agent.parts.stats(), principal.parts.stats('a')]).toEqual(
+  expect([agent.sync.stats(), principal.sync.stats('a')]).toEqual(
     [0, 0].map((none) => ({ pending: none, inFlight: none, queued: none, retrying: none })),
   );
 });
@@ -89,7 +89,7 @@ test('an operation that is taken back before it began is not done', async () => 
   ends(agent);
   await lab.run(10_000);
   expect(agent.copy()?.operation).toBeUndefined();
-  expect(principal.parts.stats('a')).toMatchObject({ pending: 0, inFlight: 0 });
+  expect(principal.sync.stats('a')).toMatchObject({ pending: 0, inFlight: 0 });
 });
 
 test('what is asked for last is done, and what else changes does not wait for it', async () => {
@@ -114,9 +114,9 @@ test('the first can be ended while the second waits; what was seen to run is end
   expect(agent.copy()?.operation).toEqual(second);
 
   begins(agent, 't2');
-  const wish = told(principal, 'terminate-operation').at(-1);
+  const wish = sentMessages(principal, 'terminate-operation').at(-1);
   if (wish !== undefined) {
-    agent.parts.receive({ ...wish, eventId: 'late' });
+    agent.sync.receive({ ...wish, eventId: 'late' });
   }
   await lab.run(100);
   expect(agent.copy()?.status?.operationState?.phase, 'the wish was about the first').toBe('Running');
@@ -201,11 +201,11 @@ async function withPrincipalOfArgocdAgent() {
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
-  agent.parts.receive(says('create', hub(first)));
+  agent.sync.receive(says('create', hub(first)));
   await lab.run();
   expect(agent.copy()?.operation, 'it sends one along with a creation').toEqual(first);
   begins(agent, 't1');
-  agent.parts.receive(says('set-operation', hub(second)));
+  agent.sync.receive(says('set-operation', hub(second)));
   await lab.run();
   expect(agent.acknowledged).toEqual(['create shop_u shop_u_5', 'set-operation shop_u shop_u_5']);
   expect(agent.copy()?.operation).toEqual(first);
@@ -228,7 +228,7 @@ test('what was acknowledged at once is done although the agent starts anew, and 
   const next = lab.agent({}, agent.cluster);
   next.connect();
   // An update of the hub leaves alone what the agent noted.
-  next.parts.receive({ ...says('create', hub(undefined, { spec: { source: { path: 'p1' } } })), eventId: 'shop_u_6' });
+  next.sync.receive({ ...says('create', hub(undefined, { spec: { source: { path: 'p1' } } })), eventId: 'shop_u_6' });
   await lab.run(5_000);
   expect(next.copy()?.spec.source).toEqual({ path: 'p1' });
   expect(next.copy()?.operation).toEqual(first);
@@ -273,7 +273,7 @@ test('an operation that is too long for a note is done all the same', async () =
   const { lab, agent } = await withPrincipalOfArgocdAgent();
   const long = { sync: { manifests: ['x'.repeat(100_000)] } };
   const message = says('set-operation', { ...hub(long), metadata: { ...hub().metadata, resourceVersion: '6' } });
-  agent.parts.receive({ ...message, eventId: 'shop_u_6' });
+  agent.sync.receive({ ...message, eventId: 'shop_u_6' });
   await lab.run();
   expect(note(agent), 'what was asked for before is out of date').toBeUndefined();
   ends(agent);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ObjectRef } from '../../sync/index.ts';
 import { type Application, annotations, type Message, skipSyncLabel } from '../index.ts';
 import { isSkipped } from '../routing.ts';
-import { hubApplication, Lab, type LabAgent, LabCluster, told } from '../testing/lab.ts';
+import { hubApplication, Lab, type LabAgent, LabCluster, sentMessages } from '../testing/lab.ts';
 
 const ref: ObjectRef = { namespace: 'a', name: 'shop' };
 const local: ObjectRef = { namespace: 'argocd', name: 'shop' };
@@ -47,7 +47,7 @@ const errors = (agent: LabAgent) =>
 test('adoption refused: the hub hears it, and the Application is taken over when its owner lets it', async () => {
   const lab = new Lab();
   const agent = await agentThatFinds(lab, found(), { adoptionPolicy: 'never' });
-  agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
   await lab.run(60_000);
   expect(agent.copy()?.spec.source).toEqual({ path: 'own' });
   expect(errors(agent)).toEqual(['an Application named argocd/shop exists and may not be adopted']);
@@ -62,13 +62,13 @@ test('adoption refused: the hub hears it, and the Application is taken over when
     spec: { source: { path: 'p0' } },
     metadata: { annotations: { [source]: 'u' } },
   });
-  expect(told(agent, 'status-update').at(-1)?.object.status?.conditions).toBeUndefined();
+  expect(sentMessages(agent, 'status-update').at(-1)?.object.status?.conditions).toBeUndefined();
 });
 
 test('adoption refused: a copy is made when the other one goes', async () => {
   const lab = new Lab();
   const agent = await agentThatFinds(lab, found(), { adoptionPolicy: 'never' });
-  agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
   await lab.run();
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run();
@@ -98,7 +98,7 @@ test.each([
   async (policy, status, operation) => {
     const lab = new Lab();
     const agent = await agentThatFinds(lab, undefined, { onRecreate: policy });
-    agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
+    agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
     await lab.run();
     agent.cluster.objects.patch(local, {
       status: { sync: { status: 'Synced' }, operationState: { phase: 'Succeeded' }, reconciledAt: 't' },
@@ -107,7 +107,7 @@ test.each([
     await lab.run();
     expect(agent.copy()?.status).toEqual(status);
     expect(agent.copy()?.operation).toEqual(operation);
-    expect(told(agent, 'delete'), 'the hub is not asked').toEqual([]);
+    expect(sentMessages(agent, 'delete'), 'the hub is not asked').toEqual([]);
   },
 );
 
@@ -123,7 +123,7 @@ test.each([
   const marks = own === undefined ? {} : { annotations: { [annotations.mismatchPolicy]: own } };
   const hub = hubApplication({ uid: 'new', ...marks });
   agent.cluster.objects.patch(local, { metadata: { annotations: { [annotations.principalUid]: 'p' } } });
-  agent.parts.receive(says('create', hub));
+  agent.sync.receive(says('create', hub));
   await lab.run();
   expect(agent.copy()?.metadata.annotations?.[source]).toBe('new');
   expect(agent.copy()?.metadata.uid === uid).toBe(isKept);
@@ -133,12 +133,12 @@ test('a copy labelled out of synchronisation is left alone, said to be, and in s
   const lab = new Lab();
   const agent = await agentThatFinds(lab, undefined);
   agent.cluster.isHidden = isSkipped;
-  agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
   await lab.run();
   agent.cluster.objects.patch(local, { metadata: { labels: { [skipSyncLabel]: 'true' } } });
   await lab.run(60_000);
   agent.cluster.objects.patch(local, { spec: { source: { path: 'mine' } } });
-  agent.parts.receive(says('spec-update', hubApplication({ uid: 'u' }, { spec: { source: { path: 'p1' } } })));
+  agent.sync.receive(says('spec-update', hubApplication({ uid: 'u' }, { spec: { source: { path: 'p1' } } })));
   await lab.run(60_000);
   expect(agent.copy()).toMatchObject({
     spec: { source: { path: 'mine' } },
@@ -162,7 +162,7 @@ test('an Application of the cluster that is labelled out of synchronisation is n
   cluster.objects.create(found({ labels }));
   const agent = lab.agent({}, cluster);
   agent.connect();
-  agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
   await lab.run(60_000);
   expect(agent.copy()).toMatchObject({ spec: { source: { path: 'own' } }, metadata: { labels } });
   expect(errors(agent)).toHaveLength(1);
@@ -201,7 +201,9 @@ test('a spec that was changed here is put back, and Argo CD asked to look, which
   await lab.run(5_000);
   expect(agent.copy()?.spec.project).toBe('default');
   expect(agent.copy()?.metadata.annotations?.[annotations.refresh]).toBe('normal');
-  const marks = told(agent, 'status-update').map(({ object }) => object.metadata.annotations?.[annotations.refresh]);
+  const marks = sentMessages(agent, 'status-update').map(
+    ({ object }) => object.metadata.annotations?.[annotations.refresh],
+  );
   expect(marks.length).toBeGreaterThan(0);
   expect(new Set(marks)).toEqual(new Set([undefined]));
 
@@ -254,8 +256,8 @@ test('an operation waits for a copy that cannot be made yet, and is done once, i
     }
   };
   const operation = { sync: { revision: 'r1' } };
-  agent.parts.receive(says('create', hubApplication({ uid: 'u' })));
-  agent.parts.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
+  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
   await lab.run(10_000);
   expect(agent.acknowledged, 'only the state').toHaveLength(1);
   isRefused = false;
@@ -270,7 +272,7 @@ test('an operation waits for a copy that cannot be made yet, and is done once, i
 
   isRefused = true;
   agent.cluster.objects.delete(local, { propagation: 'Background' });
-  agent.parts.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
+  agent.sync.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
   await lab.run(700_000);
   expect(agent.acknowledged, 'given up').toHaveLength(3);
   isRefused = false;
@@ -285,20 +287,20 @@ test('an operation that ended while the principal was away is not done again whe
   const operation = { sync: { revision: 'r1' } };
   const hub = (version: string, more: Partial<Application> = {}) =>
     hubApplication({ uid: 'u', resourceVersion: version, creationTimestamp: '2026-01-01T00:00:00Z' }, more);
-  agent.parts.receive(says('create', hub('1')));
-  agent.parts.receive(says('set-operation', hub('2', { operation })));
+  agent.sync.receive(says('create', hub('1')));
+  agent.sync.receive(says('set-operation', hub('2', { operation })));
   await lab.run();
   const operationState = { phase: 'Succeeded', operation, startedAt: '2026-01-02T00:00:00Z' };
   agent.cluster.objects.patch(local, { operation: null, status: { operationState } });
   await lab.run();
   const writes = agent.cluster.writes;
   // The principal has started anew, its object has changed since, and it has not heard of the end.
-  agent.parts.receive(says('set-operation', hub('3', { operation })));
+  agent.sync.receive(says('set-operation', hub('3', { operation })));
   await lab.run();
   expect(agent.cluster.writes).toBe(writes);
-  expect(told(agent, 'status-update').at(-1)?.object.status).toEqual({ operationState });
+  expect(sentMessages(agent, 'status-update').at(-1)?.object.status).toEqual({ operationState });
   // The same, asked for by somebody who knows that it was done.
-  agent.parts.receive(says('set-operation', hub('4', { operation, status: { operationState } })));
+  agent.sync.receive(says('set-operation', hub('4', { operation, status: { operationState } })));
   await lab.run();
   expect(agent.copy()?.operation).toEqual(operation);
 });
@@ -313,8 +315,8 @@ test.each([
   const hub = lab.hub.objects.patch(ref, { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' }, operation });
   const principal = lab.principal();
   const send = (message: Message) => principal.said.push(message) > 0;
-  principal.parts.connected('a', 'managed', { send, acknowledge: () => undefined });
-  principal.parts.receive('a', {
+  principal.sync.connected('a', 'managed', { send, acknowledge: () => undefined });
+  principal.sync.receive('a', {
     target: 'application',
     type: 'status-update',
     resourceId: 'r',
@@ -327,14 +329,14 @@ test.each([
   await lab.run();
   const [introduction] = principal.said;
   if (introduction !== undefined) {
-    principal.parts.acknowledged('a', introduction);
+    principal.sync.acknowledged('a', introduction);
   }
   await lab.run(3_000);
-  for (const state of told(principal, 'create')) {
-    principal.parts.acknowledged('a', state);
+  for (const state of sentMessages(principal, 'create')) {
+    principal.sync.acknowledged('a', state);
   }
   await lab.run(1_000);
-  expect(told(principal, 'create')).toHaveLength(1);
+  expect(sentMessages(principal, 'create')).toHaveLength(1);
   expect(lab.hub.objects.get(ref)?.operation).toEqual(left);
-  expect(told(principal, 'set-operation')).toHaveLength(left === undefined ? 0 : 1);
+  expect(sentMessages(principal, 'set-operation')).toHaveLength(left === undefined ? 0 : 1);
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { MergePatch } from '../../base/index.ts';
 import type { Store } from '../../sync/index.ts';
-import { type Application, annotations, type Message, PrincipalParts, PrincipalSync } from '../index.ts';
+import { type Application, annotations, HubApplications, HubSync, type Message } from '../index.ts';
 
 beforeAll(() => void vi.useFakeTimers());
 afterAll(() => void vi.useRealTimers());
@@ -41,7 +41,7 @@ async function reportTo(status: number, refusals: number) {
   } as Partial<Store<Application>> as Store<Application>;
   const acknowledged: unknown[] = [];
   const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
-  const managed = new PrincipalSync({
+  const managed = new HubApplications({
     applications,
     principalUid: 'p',
     agentOf: () => 'a',
@@ -49,7 +49,7 @@ async function reportTo(status: number, refusals: number) {
     namespaceOf: (_, local) => local,
   });
   const stop = new AbortController();
-  const sync = new PrincipalParts({ managed: [managed], log });
+  const sync = new HubSync({ managed: [managed], log });
   sync.start(stop.signal);
   sync.connected('a', 'managed', { send: () => true, acknowledge: (event) => acknowledged.push(event) });
   sync.receive('a', report);

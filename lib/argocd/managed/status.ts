@@ -75,7 +75,7 @@ export function planAgentError(hub: Application, agent: string, message: string,
  * The patch that shows on the hub's object what the principal has to say, or that it has nothing to say any more; the rest
  * of the status stays.
  */
-export function planNotice(hub: Application, message: string | undefined, now: Date): MergePatch | undefined {
+export function planWarning(hub: Application, message: string | undefined, now: Date): MergePatch | undefined {
   const before = hub.status?.conditions;
   const conditions = withCondition(before, agentWarningCondition, message, now);
   return isEqual(before ?? [], conditions)
@@ -84,7 +84,7 @@ export function planNotice(hub: Application, message: string | undefined, now: D
 }
 
 /** The patch that lets go a hub object that is being deleted, if a user asks for that. */
-export function planRelease(hub: Application): MergePatch | undefined {
+export function planUserRelease(hub: Application): MergePatch | undefined {
   const { uid, deletionTimestamp, finalizers = [], annotations: marks } = hub.metadata;
   return deletionTimestamp !== undefined && finalizers.length > 0 && marks?.[annotations.release] === 'true'
     ? { metadata: { uid, finalizers: null } }
@@ -119,7 +119,7 @@ function withCondition(
 }
 
 function reportedStatus(hub: Application, reported: ApplicationStatus, context: ReportContext): ApplicationStatus {
-  const status = withNotice(reported, hub);
+  const status = withWarnings(reported, hub);
   const operationState = status.operationState;
   if (
     context.terminating &&
@@ -135,7 +135,7 @@ function reportedStatus(hub: Application, reported: ApplicationStatus, context: 
  * What the principal has to say on the hub's object is not the agent's to say, and what the agent says again is as old as
  * when it said it first.
  */
-function withNotice(status: ApplicationStatus, hub: Application): ApplicationStatus {
+function withWarnings(status: ApplicationStatus, hub: Application): ApplicationStatus {
   const before = hub.status?.conditions ?? [];
   const notices = before.filter(({ type }) => type === agentWarningCondition);
   const reported = (status.conditions ?? []).filter(({ type }) => type !== agentWarningCondition);

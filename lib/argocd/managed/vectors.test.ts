@@ -102,9 +102,9 @@ describe('recorded between Go peers', () => {
     for (const { toAgent, message } of recorded(file)) {
       const place = message.target === 'application' && 'object' in message ? message.object.metadata.name : '';
       if (toAgent) {
-        agent.parts.receive(message);
+        agent.sync.receive(message);
         // A Go principal says it again after 5 to 10 s, or when the stream is new, perhaps while it is still worked on.
-        agent.parts.receive(message);
+        agent.sync.receive(message);
         await lab.run();
         expect(agent.acknowledged).toContain(`${message.type} ${message.resourceId} ${message.eventId}`);
         if (isState(message)) {
@@ -165,7 +165,7 @@ describe('recorded between Go peers', () => {
     const { name } = create.object.metadata;
     agent.cluster.objects.create({ metadata: { namespace: agentNamespace, name }, spec: {} });
     agent.connect('argocd');
-    agent.parts.receive(create);
+    agent.sync.receive(create);
     await lab.run(5_000);
     const said = agent.said.find(({ type }) => type === 'error');
     expect(said?.type === 'error' && said.error).toMatchObject({ resourceName: error.error.resourceName });
@@ -216,14 +216,14 @@ describe('recorded between Go peers', () => {
         const { namespace = '', name, uid } = message.payload;
         const ref = { namespace: file === 'dest-mapping' ? namespace : agentName, name };
         const count = principal.said.length;
-        principal.parts.receive(agentName, message);
+        principal.sync.receive(agentName, message);
         await lab.run();
         const said = principal.said.slice(count).map(({ type }) => type as string);
         if (hub.get(ref) === undefined && uid !== '') {
           expect(said, 'an orphan goes').toEqual(['delete']);
         }
       } else if (!toAgent && message.target === 'application') {
-        principal.parts.receive(agentName, message);
+        principal.sync.receive(agentName, message);
         await lab.run();
         expect(principal.acknowledged).toContain(`${message.type} ${message.resourceId} ${message.eventId}`);
         if (message.type !== 'status-update') {

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../base/index.ts';
 import type { Backoff, Clock } from '../../sync/index.ts';
-import { MirrorResync } from './copy-resync.ts';
-import type { AgentKind, MirrorPart, PrincipalPeerInfo, SourcePart } from './kind-sync.ts';
+import { CopyResync } from './copy-resync.ts';
+import type { AgentKind, ConnectedPrincipal, CopySync, SourceSync } from './kind-sync.ts';
 import type { Message, PeerConnection } from './messages.ts';
-import { Conversation } from './peer-sync.ts';
+import { PeerSync } from './peer-sync.ts';
 import { SourceResync } from './source-resync.ts';
 import type { SyncStats } from './stats.ts';
 
 /** What an agent keeps in step, by its mode. */
 export type AgentKinds =
-  | { readonly mode: 'managed'; readonly kinds: readonly AgentKind<MirrorPart>[] }
-  | { readonly mode: 'autonomous'; readonly kinds: readonly AgentKind<SourcePart>[] };
+  | { readonly mode: 'managed'; readonly kinds: readonly AgentKind<CopySync>[] }
+  | { readonly mode: 'autonomous'; readonly kinds: readonly AgentKind<SourceSync>[] };
 
-/** How {@link AgentParts} work. */
-export type AgentPartsOptions = AgentKinds & {
+/** How {@link AgentSync} work. */
+export type AgentSyncOptions = AgentKinds & {
   readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -23,18 +23,18 @@ export type AgentPartsOptions = AgentKinds & {
 };
 
 /** Everything that an agent keeps in step with its principal. */
-export class AgentParts {
-  readonly #options: AgentPartsOptions;
-  readonly #conversation: Conversation<SourcePart> | Conversation<MirrorPart>;
+export class AgentSync {
+  readonly #options: AgentSyncOptions;
+  readonly #conversation: PeerSync<SourceSync> | PeerSync<CopySync>;
 
-  constructor(options: AgentPartsOptions) {
+  constructor(options: AgentSyncOptions) {
     const { log, clock, random = Math.random, newId = randomUUID, resend, mode } = options;
     const common = { log, peer: { mode }, clock, random, newId, resend };
     this.#options = options;
     this.#conversation =
       options.mode === 'managed'
-        ? new Conversation(options.kinds, (context) => new MirrorResync(context), common)
-        : new Conversation(options.kinds, (context) => new SourceResync(context), common);
+        ? new PeerSync(options.kinds, (context) => new CopyResync(context), common)
+        : new PeerSync(options.kinds, (context) => new SourceResync(context), common);
   }
 
   /** Starts to follow the cluster. Call it when the caches are filled, and before the first connection. */
@@ -46,7 +46,7 @@ export class AgentParts {
   }
 
   /** The principal is there; a newer connection takes the place of an older one. */
-  connected(connection: PeerConnection, principal: PrincipalPeerInfo): void {
+  connected(connection: PeerConnection, principal: ConnectedPrincipal): void {
     this.#conversation.connected(connection, principal);
   }
 

@@ -1,6 +1,6 @@
 import type { ObjectRef } from '../../sync/index.ts';
 import { resourceListChecksum } from '../checksums.ts';
-import type { MirrorPart } from './kind-sync.ts';
+import type { CopySync } from './kind-sync.ts';
 import type { ResyncMessage } from './messages.ts';
 import type { Resync, ResyncContext } from './peer-sync.ts';
 
@@ -12,8 +12,8 @@ const mostAnswers = 50_000;
  * of every copy (`request-update`) and then that this was all (`request-synced-resource-list`), so that the source says what
  * should be different; when the source starts anew it asks to be told again.
  */
-export class MirrorResync implements Resync {
-  readonly #context: ResyncContext<MirrorPart>;
+export class CopyResync implements Resync {
+  readonly #context: ResyncContext<CopySync>;
   /** The source's wish to be told everything, to be acknowledged when it is. */
   #asked: ResyncMessage | undefined;
   /** Everything was told on this connection, or is being told. */
@@ -21,17 +21,17 @@ export class MirrorResync implements Resync {
   /** That everything was told has to be said, is said, is known. */
   #list: 'due' | 'posted' | 'done' = 'due';
 
-  constructor(context: ResyncContext<MirrorPart>) {
+  constructor(context: ResyncContext<CopySync>) {
     this.#context = context;
-    for (const part of context.parts) {
-      part.onDoubt?.((ref) => this.#tell(part, ref));
+    for (const sync of context.kinds) {
+      sync.onDoubt?.((ref) => this.#requestUpdate(sync, ref));
     }
   }
 
   connected(): void {
     this.#told = false;
     if (this.#list !== 'done') {
-      this.#tellAll();
+      this.#requestAll();
       this.#advance();
     }
   }
@@ -41,7 +41,7 @@ export class MirrorResync implements Resync {
     this.#asked = undefined;
     if (this.#list === 'posted') {
       // What was told counts for one connection, so that it was all would be no truth on the next.
-      this.#context.errands.withdraw('list');
+      this.#context.messages.withdraw('list');
       this.#list = 'due';
     }
   }
@@ -57,17 +57,17 @@ export class MirrorResync implements Resync {
           this.#context.acknowledge(this.#asked);
         }
         this.#asked = message;
-        this.#tellAll();
-        for (const part of this.#context.parts) {
-          part.sourceRestarted();
+        this.#requestAll();
+        for (const sync of this.#context.kinds) {
+          sync.sourceRestarted();
         }
         this.#advance();
         return 'later';
       case 'response-synced-resource': {
         const { kind, name, namespace = '' } = message.payload;
-        const part = this.#context.parts.find((one) => one.kind === kind);
-        if (part !== undefined && this.#context.errands.pending < mostAnswers) {
-          this.#tell(part, part.localRef({ name, namespace }));
+        const sync = this.#context.kinds.find((one) => one.kind === kind);
+        if (sync !== undefined && this.#context.messages.pending < mostAnswers) {
+          this.#requestUpdate(sync, sync.localRef({ name, namespace }));
         }
         return 'done';
       }
@@ -80,30 +80,30 @@ export class MirrorResync implements Resync {
     this.#asked = undefined;
   }
 
-  #tellAll(): void {
+  #requestAll(): void {
     if (this.#told) {
       return;
     }
     this.#told = true;
-    for (const part of this.#context.parts) {
-      for (const { ref } of part.copies()) {
-        this.#tell(part, ref);
+    for (const sync of this.#context.kinds) {
+      for (const { ref } of sync.copies()) {
+        this.#requestUpdate(sync, ref);
       }
     }
   }
 
-  #tell(part: MirrorPart, ref: ObjectRef): void {
-    this.#context.errands.post(`update-${part.kind}-${ref.namespace}/${ref.name}`, () => ({
+  #requestUpdate(sync: CopySync, ref: ObjectRef): void {
+    this.#context.messages.post(`update-${sync.kind}-${ref.namespace}/${ref.name}`, () => ({
       target: 'resourceResync',
       type: 'request-update',
-      payload: part.holding(ref),
+      payload: sync.holding(ref),
     }));
   }
 
   /** Goes on when everything said so far is acknowledged: the source then knows of every copy. */
   #advance(): void {
-    const { errands, acknowledge } = this.#context;
-    if (errands.pending > 0) {
+    const { messages, acknowledge } = this.#context;
+    if (messages.pending > 0) {
       return;
     }
     if (this.#asked !== undefined) {
@@ -112,7 +112,7 @@ export class MirrorResync implements Resync {
     }
     if (this.#list === 'due') {
       this.#list = 'posted';
-      errands.post('list', () => ({
+      messages.post('list', () => ({
         target: 'resourceResync',
         type: 'request-synced-resource-list',
         payload: { checksum: this.#checksum(), complete: true },
@@ -123,9 +123,9 @@ export class MirrorResync implements Resync {
   }
 
   #checksum(): string | null {
-    const { parts } = this.#context;
+    const { kinds } = this.#context;
     return resourceListChecksum(
-      parts.flatMap((part) => Array.from(part.copies(), ({ name, uid }) => ({ kind: part.kind, name, uid }))),
+      kinds.flatMap((sync) => Array.from(sync.copies(), ({ name, uid }) => ({ kind: sync.kind, name, uid }))),
     );
   }
 }

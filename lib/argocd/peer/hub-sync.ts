@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../base/index.ts';
 import type { Backoff, Clock } from '../../sync/index.ts';
-import { MirrorResync } from './copy-resync.ts';
-import type { AgentMode, MirrorPart, PrincipalKind, SourcePart } from './kind-sync.ts';
+import { CopyResync } from './copy-resync.ts';
+import type { AgentMode, CopySync, HubKind, SourceSync } from './kind-sync.ts';
 import type { Message, PeerConnection } from './messages.ts';
-import { Conversation } from './peer-sync.ts';
+import { PeerSync } from './peer-sync.ts';
 import { SourceResync } from './source-resync.ts';
 import type { SyncStats } from './stats.ts';
 
-/** How {@link PrincipalParts} work. */
-export interface PrincipalPartsOptions {
+/** How {@link HubSync} work. */
+export interface HubSyncOptions {
   /** What managed agents get, in the order in which it is sent: Argo CD wants projects and repositories first. */
-  readonly managed: readonly PrincipalKind<SourcePart>[];
+  readonly managed: readonly HubKind<SourceSync>[];
   /** What autonomous agents have mirrored. */
-  readonly autonomous?: readonly PrincipalKind<MirrorPart>[];
+  readonly autonomous?: readonly HubKind<CopySync>[];
   /** Hears of each message that an agent may not send in its mode. */
   readonly refused?: (agent: string, message: Message) => void;
   readonly log: Logger;
@@ -25,15 +25,15 @@ export interface PrincipalPartsOptions {
 
 interface Agent {
   readonly mode: AgentMode;
-  readonly conversation: Conversation<SourcePart> | Conversation<MirrorPart>;
+  readonly conversation: PeerSync<SourceSync> | PeerSync<CopySync>;
 }
 
 /** Everything that the principal keeps in step with its agents, managed and autonomous ones. */
-export class PrincipalParts {
-  readonly #options: PrincipalPartsOptions;
+export class HubSync {
+  readonly #options: HubSyncOptions;
   readonly #agents = new Map<string, Agent>();
 
-  constructor(options: PrincipalPartsOptions) {
+  constructor(options: HubSyncOptions) {
     this.#options = options;
   }
 
@@ -119,14 +119,14 @@ export class PrincipalParts {
     const refused = (message: Message) => this.#options.refused?.(agent, message);
     const options = { log, peer: { agent, mode }, clock, random, newId, resend, refused };
     return mode === 'managed'
-      ? new Conversation(
-          managed.map((kind) => kind.part(agent)),
+      ? new PeerSync(
+          managed.map((kind) => kind.syncFor(agent)),
           (context) => new SourceResync(context),
           options,
         )
-      : new Conversation(
-          autonomous.map((kind) => kind.part(agent)),
-          (context) => new MirrorResync(context),
+      : new PeerSync(
+          autonomous.map((kind) => kind.syncFor(agent)),
+          (context) => new CopyResync(context),
           options,
         );
   }

@@ -6,7 +6,7 @@ import type { SyncStats } from './stats.ts';
 export type ObjectMessage = Exclude<Message, ResyncMessage>;
 
 /** Who is at the other end of an agent's connection. */
-export interface PrincipalPeerInfo {
+export interface ConnectedPrincipal {
   /** What the principal calls this agent; empty when it does not say. */
   readonly agent: string;
   /** Where the principal keeps its objects; empty when it does not say. */
@@ -15,12 +15,12 @@ export interface PrincipalPeerInfo {
 
 /**
  * One kind of object between this side and one peer. It has its own outbox and inbox; what concerns all kinds of a
- * connection together, the resync messages, is not its business (see {@link PrincipalParts} and {@link AgentParts}).
+ * connection together, the resync messages, is not its business (see {@link HubSync} and {@link AgentSync}).
  */
-interface Part {
+interface KindSync {
   readonly kind: ResyncKind;
   /** The connection is there; it may replace another one. A mirror part sends at once, a source part after `open`. */
-  connected(connection: PeerConnection, peer: PrincipalPeerInfo): void;
+  connected(connection: PeerConnection, peer: ConnectedPrincipal): void;
   /** The connection given last is gone. */
   disconnected(): void;
   /** The connection takes more after it had refused. */
@@ -47,7 +47,7 @@ export interface Listed {
 }
 
 /** A kind on the side that owns it: the principal's for a managed agent, the agent's in autonomous mode. */
-export interface SourcePart extends Part {
+export interface SourceSync extends KindSync {
   /**
    * The peer has said what it holds, or had its time to: sending begins, on this connection and on every later one as soon
    * as it is there.
@@ -77,7 +77,7 @@ export interface Copy {
 }
 
 /** A kind on the side that keeps copies: the agent's in managed mode, the principal's for an autonomous agent. */
-export interface MirrorPart extends Part {
+export interface CopySync extends KindSync {
   /** The copies here. */
   copies(): Iterable<Copy>;
   /** What is here under this name, as it is now and as the source is to hear it; an empty uid: nothing. */
@@ -85,24 +85,24 @@ export interface MirrorPart extends Part {
   /** What this side calls an object of the source. */
   localRef(told: { readonly name: string; readonly namespace: string }): ObjectRef;
   /** Has the source told of an object though it did not ask: it may not know what it said of it earlier. */
-  onDoubt?(tellSource: (ref: ObjectRef) => void): void;
+  onDoubt?(requestUpdate: (ref: ObjectRef) => void): void;
   /** The source started anew and knows nothing of what it was told: it has to hear all of it again. */
   sourceRestarted(): void;
   close(): void;
 }
 
 /** A kind on the principal, for all agents of one mode. */
-export interface PrincipalKind<P extends SourcePart | MirrorPart> {
+export interface HubKind<P extends SourceSync | CopySync> {
   /** Follows the hub's objects until aborted. Called once, when the caches are filled. */
   start(signal: AbortSignal): void;
   /** The agent's part, made when it is first asked for. */
-  part(agent: string): P;
+  syncFor(agent: string): P;
   /** The agent left the fleet: its part is closed and forgotten; objects stay. */
   forgetAgent(agent: string): void;
 }
 
 /** A kind on an agent. */
-export type AgentKind<P extends SourcePart | MirrorPart> = P & {
+export type AgentKind<P extends SourceSync | CopySync> = P & {
   /** Follows the cluster's objects until aborted. Called once, when the caches are filled. */
   start(signal: AbortSignal): void;
 };

@@ -1,18 +1,18 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Clock } from '../../sync/index.ts';
 import {
-  AgentParts,
+  AgentSync,
   type Copy,
+  type CopySync,
+  HubSync,
   type Listed,
   type Message,
-  type MirrorPart,
   type ObjectMessage,
-  PrincipalParts,
   type RequestUpdate,
   type ResyncKind,
   type ResyncMessage,
   resourceListChecksum,
-  type SourcePart,
+  type SourceSync,
 } from '../index.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -26,7 +26,7 @@ function logOf(warnings: object[]) {
 }
 
 /** A kind that takes part and notes what it hears. */
-function sourcePart(kind: ResyncKind, heard: string[], listed: Listed[] = []): SourcePart {
+function sourcePart(kind: ResyncKind, heard: string[], listed: Listed[] = []): SourceSync {
   return {
     kind,
     connected: () => void heard.push(`${kind} connected`),
@@ -46,7 +46,7 @@ function sourcePart(kind: ResyncKind, heard: string[], listed: Listed[] = []): S
   };
 }
 
-function mirrorPart(kind: ResyncKind, heard: string[], copies: Copy[] = []): MirrorPart {
+function mirrorPart(kind: ResyncKind, heard: string[], copies: Copy[] = []): CopySync {
   const holding = ({ name, namespace }: { name: string; namespace: string }): RequestUpdate => ({
     kind,
     name,
@@ -81,11 +81,11 @@ function startPrincipal(
   const warnings: object[] = [];
   const kindOf = (kind: ResyncKind, listed: Listed[] = []) => ({
     start: nothing,
-    part: () => sourcePart(kind, heard, listed),
+    syncFor: () => sourcePart(kind, heard, listed),
     forgetAgent: () => void heard.push(`${kind} forgotten`),
   });
-  const mirrors = { start: nothing, part: () => mirrorPart('Application', heard), forgetAgent: nothing };
-  const principal = new PrincipalParts({
+  const mirrors = { start: nothing, syncFor: () => mirrorPart('Application', heard), forgetAgent: nothing };
+  const principal = new HubSync({
     managed: [kindOf('AppProject', options.projects), kindOf('Application', options.applications)],
     autonomous: [mirrors],
     log: logOf(warnings),
@@ -324,7 +324,7 @@ function startAgent() {
   const acknowledged: string[] = [];
   const copy = (name: string): Copy => ({ ref: { namespace: 'here', name }, name, uid: `uid-${name}` });
   const kindOf = (kind: ResyncKind, copies: Copy[]) => ({ ...mirrorPart(kind, heard, copies), start: nothing });
-  const agent = new AgentParts({
+  const agent = new AgentSync({
     mode: 'managed',
     kinds: [kindOf('AppProject', [copy('p')]), kindOf('Application', [copy('x'), copy('y')])],
     log: logOf([]),

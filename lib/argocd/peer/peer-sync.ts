@@ -1,8 +1,8 @@
 import type { Logger } from '../../base/index.ts';
 import { type Backoff, type Clock, systemClock } from '../../sync/index.ts';
-import type { MirrorPart, ObjectMessage, PrincipalPeerInfo, SourcePart } from './kind-sync.ts';
+import type { ConnectedPrincipal, CopySync, ObjectMessage, SourceSync } from './kind-sync.ts';
 import type { Message, PeerConnection, ResyncMessage } from './messages.ts';
-import { Errands } from './reliable-messages.ts';
+import { ReliableMessages } from './reliable-messages.ts';
 import type { SyncStats } from './stats.ts';
 import { Warnings } from './warnings.ts';
 
@@ -20,15 +20,15 @@ export interface Resync {
 
 /** What a {@link Resync} works with. */
 export interface ResyncContext<P> {
-  readonly parts: readonly P[];
-  readonly errands: Errands;
+  readonly kinds: readonly P[];
+  readonly messages: ReliableMessages;
   readonly clock: Clock;
   /** For a message that was to be acknowledged later. */
   readonly acknowledge: (message: ResyncMessage) => void;
 }
 
-/** What a {@link Conversation} needs besides its parts. */
-export interface ConversationOptions {
+/** What a {@link PeerSync} needs besides its parts. */
+export interface PeerSyncOptions {
   readonly log: Logger;
   /** Stands in every log line about the peer. */
   readonly peer: object;
@@ -51,10 +51,10 @@ const kindOf = {
 } as const;
 
 /** All kinds that are in step with one peer over one connection. */
-export class Conversation<P extends SourcePart | MirrorPart> {
-  readonly #parts: readonly P[];
+export class PeerSync<P extends SourceSync | CopySync> {
+  readonly #kinds: readonly P[];
   readonly #resync: Resync;
-  readonly #errands: Errands;
+  readonly #messages: ReliableMessages;
   readonly #warnings: Warnings;
   readonly #peer: object;
   readonly #refused: ((message: Message) => void) | undefined;
@@ -64,16 +64,16 @@ export class Conversation<P extends SourcePart | MirrorPart> {
   readonly #later = new Set<string>();
   #connection: PeerConnection | undefined;
 
-  constructor(parts: readonly P[], resync: (context: ResyncContext<P>) => Resync, options: ConversationOptions) {
+  constructor(kinds: readonly P[], resync: (context: ResyncContext<P>) => Resync, options: PeerSyncOptions) {
     const { clock = systemClock, random, newId, resend } = options;
-    this.#parts = parts;
+    this.#kinds = kinds;
     this.#peer = options.peer;
     this.#refused = options.refused;
-    this.#errands = new Errands({ clock, random, newId, resend });
+    this.#messages = new ReliableMessages({ clock, random, newId, resend });
     this.#warnings = new Warnings(options.log, clock);
     this.#resync = resync({
-      parts,
-      errands: this.#errands,
+      kinds,
+      messages: this.#messages,
       clock,
       acknowledge: (message) => {
         this.#later.delete(message.eventId);
@@ -83,16 +83,16 @@ export class Conversation<P extends SourcePart | MirrorPart> {
   }
 
   /** The peer is there; a newer connection takes the place of an older one. */
-  connected(connection: PeerConnection, peer: PrincipalPeerInfo): void {
+  connected(connection: PeerConnection, peer: ConnectedPrincipal): void {
     if (this.#connection !== undefined) {
       this.disconnected(this.#connection);
     }
     this.#connection = connection;
     this.#heard.clear();
     this.#later.clear();
-    this.#errands.connected(connection);
-    for (const part of this.#parts) {
-      part.connected(connection, peer);
+    this.#messages.connected(connection);
+    for (const sync of this.#kinds) {
+      sync.connected(connection, peer);
     }
     this.#resync.connected();
   }
@@ -104,28 +104,28 @@ export class Conversation<P extends SourcePart | MirrorPart> {
     }
     this.#connection = undefined;
     this.#resync.disconnected();
-    this.#errands.disconnected();
-    for (const part of this.#parts) {
-      part.disconnected();
+    this.#messages.disconnected();
+    for (const sync of this.#kinds) {
+      sync.disconnected();
     }
   }
 
   /** The connection takes more after it had refused. */
   writable(): void {
-    this.#errands.writable();
+    this.#messages.writable();
     // What was withdrawn while the connection took nothing is dropped only now, without any acknowledgement.
     this.#resync.delivered();
-    for (const part of this.#parts) {
-      part.writable();
+    for (const sync of this.#kinds) {
+      sync.writable();
     }
   }
 
   /** The peer processed an event of ours. */
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): void {
-    if (this.#errands.acknowledged(event.resourceId, event.eventId)) {
+    if (this.#messages.acknowledged(event.resourceId, event.eventId)) {
       this.#resync.delivered();
     } else {
-      this.#parts.some((part) => part.acknowledged(event));
+      this.#kinds.some((sync) => sync.acknowledged(event));
     }
   }
 
@@ -139,9 +139,9 @@ export class Conversation<P extends SourcePart | MirrorPart> {
   }
 
   stats(): SyncStats {
-    const sum = { pending: this.#errands.pending, inFlight: 0, queued: 0, retrying: 0 };
-    for (const part of this.#parts) {
-      const { pending, inFlight, queued, retrying } = part.stats();
+    const sum = { pending: this.#messages.pending, inFlight: 0, queued: 0, retrying: 0 };
+    for (const sync of this.#kinds) {
+      const { pending, inFlight, queued, retrying } = sync.stats();
       sum.pending += pending;
       sum.inFlight += inFlight;
       sum.queued += queued;
@@ -154,9 +154,9 @@ export class Conversation<P extends SourcePart | MirrorPart> {
   close(): void {
     this.#connection = undefined;
     this.#resync.close();
-    this.#errands.close();
-    for (const part of this.#parts) {
-      part.close();
+    this.#messages.close();
+    for (const sync of this.#kinds) {
+      sync.close();
     }
   }
 
@@ -185,7 +185,7 @@ export class Conversation<P extends SourcePart | MirrorPart> {
 
   #takeObject(message: ObjectMessage): boolean {
     const kind = kindOf[message.target];
-    return this.#parts.some((part) => part.kind === kind && part.receive(message));
+    return this.#kinds.some((sync) => sync.kind === kind && sync.receive(message));
   }
 
   /** Acknowledged, so that it does not come again. */

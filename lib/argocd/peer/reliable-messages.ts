@@ -4,7 +4,7 @@ import type { Message, PeerConnection } from './messages.ts';
 type Unaddressed<M> = M extends Message ? Omit<M, 'resourceId' | 'eventId'> : never;
 
 /** A message without the ids that delivery gives it. */
-export type Errand = Unaddressed<Message>;
+export type ReliableMessage = Unaddressed<Message>;
 
 interface Ids {
   readonly resourceId: string;
@@ -23,9 +23,9 @@ interface UnderWay {
  * Messages that are not the state of a resource: resync questions, errors, "it is gone here". Each is sent until it is
  * acknowledged, across disconnections; one posted under the name of an earlier one replaces it.
  */
-export class Errands {
-  readonly #posted = new Map<string, Snapshot<(id: string) => Errand>>();
-  readonly #outbox: Outbox<(id: string) => Errand>;
+export class ReliableMessages {
+  readonly #posted = new Map<string, Snapshot<(id: string) => ReliableMessage>>();
+  readonly #outbox: Outbox<(id: string) => ReliableMessage>;
   /** What is under way, by its event id, and that id by the errand's name: at most one for each name. */
   readonly #underWay = new Map<string, UnderWay>();
   readonly #idOf = new Map<string, string>();
@@ -33,7 +33,7 @@ export class Errands {
 
   constructor(options: { clock: Clock; random: () => number; newId: () => string; resend?: Backoff | undefined }) {
     this.#newId = options.newId;
-    this.#outbox = new Outbox<(id: string) => Errand>({
+    this.#outbox = new Outbox<(id: string) => ReliableMessage>({
       source: { read: (key) => this.#posted.get(key.name) },
       clock: options.clock,
       random: options.random,
@@ -53,7 +53,7 @@ export class Errands {
   }
 
   /** Sends the errand, written anew each time it is sent, until the peer acknowledged it. `write` gets its id, a UUID. */
-  post(name: string, write: (id: string) => Errand): void {
+  post(name: string, write: (id: string) => ReliableMessage): void {
     this.#posted.set(name, { uid: this.#newId(), version: '', digest: '', object: write });
     this.#outbox.changed(keyOf(name));
   }
@@ -73,12 +73,12 @@ export class Errands {
         }
         const { key, snapshot, resourceId, eventId } = delivery;
         const { name } = key;
-        const errand = snapshot.object(snapshot.uid);
-        const ids = idsOf(errand, snapshot.uid);
+        const message = snapshot.object(snapshot.uid);
+        const ids = idsOf(message, snapshot.uid);
         this.#underWay.delete(this.#idOf.get(name) ?? '');
         this.#idOf.set(name, ids.eventId);
         this.#underWay.set(ids.eventId, { name, id: snapshot.uid, ids, inOutbox: { resourceId, eventId } });
-        return connection.send({ ...errand, ...ids } as Message);
+        return connection.send({ ...message, ...ids } as Message);
       },
     });
   }
@@ -95,16 +95,16 @@ export class Errands {
 
   /** True when an errand was waiting for this acknowledgement. */
   acknowledged(resourceId: string, eventId: string): boolean {
-    const errand = this.#underWay.get(eventId);
-    if (errand?.ids.resourceId !== resourceId) {
+    const message = this.#underWay.get(eventId);
+    if (message?.ids.resourceId !== resourceId) {
       return false;
     }
     this.#underWay.delete(eventId);
-    this.#idOf.delete(errand.name);
-    if (this.#posted.get(errand.name)?.uid === errand.id) {
-      this.#posted.delete(errand.name);
+    this.#idOf.delete(message.name);
+    if (this.#posted.get(message.name)?.uid === message.id) {
+      this.#posted.delete(message.name);
     }
-    return this.#outbox.acknowledged(errand.inOutbox.resourceId, errand.inOutbox.eventId);
+    return this.#outbox.acknowledged(message.inOutbox.resourceId, message.inOutbox.eventId);
   }
 
   /** Stops all timers. */
@@ -114,14 +114,14 @@ export class Errands {
 }
 
 /** The ids of an errand, in argocd-agent's forms: the same UUID twice, or those of the object that it is about. */
-function idsOf(errand: Errand, id: string): Ids {
-  if (!('object' in errand)) {
+function idsOf(message: ReliableMessage, id: string): Ids {
+  if (!('object' in message)) {
     return { resourceId: id, eventId: id };
   }
-  const { name, uid = '', resourceVersion = '' } = errand.object.metadata;
+  const { name, uid = '', resourceVersion = '' } = message.object.metadata;
   return { resourceId: `${name}_${uid}`, eventId: `${name}_${uid}_${resourceVersion}` };
 }
 
 function keyOf(name: string): ResourceKey {
-  return { kind: 'Errand', namespace: '', name };
+  return { kind: 'ReliableMessage', namespace: '', name };
 }

@@ -1,5 +1,5 @@
 import { resourceListChecksum } from '../checksums.ts';
-import type { Listed, SourcePart } from './kind-sync.ts';
+import type { Listed, SourceSync } from './kind-sync.ts';
 import type { RequestUpdate, ResyncMessage } from './messages.ts';
 import type { Resync, ResyncContext } from './peer-sync.ts';
 
@@ -27,7 +27,7 @@ const mostReported = 100_000;
  * said that it told everything, or asked for at the peer (`response-synced-resource`) when it has not.
  */
 export class SourceResync implements Resync {
-  readonly #context: ResyncContext<SourcePart>;
+  readonly #context: ResyncContext<SourceSync>;
   /** What the peer said to hold on this connection. */
   readonly #reported = new Set<string>();
   #introduced = false;
@@ -38,7 +38,7 @@ export class SourceResync implements Resync {
   #cancelIntroduction: (() => void) | undefined;
   #extensions = 0;
 
-  constructor(context: ResyncContext<SourcePart>) {
+  constructor(context: ResyncContext<SourceSync>) {
     this.#context = context;
   }
 
@@ -48,7 +48,7 @@ export class SourceResync implements Resync {
     if (this.#introduced) {
       return;
     }
-    this.#context.errands.post('introduction', () => ({
+    this.#context.messages.post('introduction', () => ({
       target: 'resourceResync',
       type: 'request-resource-resync',
       payload: {},
@@ -59,11 +59,11 @@ export class SourceResync implements Resync {
   disconnected(): void {
     this.#cancelIntroduction?.();
     // It is asked anew on the next connection.
-    this.#context.errands.withdraw('introduction');
+    this.#context.messages.withdraw('introduction');
   }
 
   delivered(): void {
-    if (this.#introduced || this.#answered || this.#context.errands.has('introduction')) {
+    if (this.#introduced || this.#answered || this.#context.messages.has('introduction')) {
       return;
     }
     this.#answered = true;
@@ -96,7 +96,7 @@ export class SourceResync implements Resync {
     if (!this.#introduced) {
       this.#waitForIntroduction();
     }
-    const id = this.#context.parts.find(({ kind }) => kind === update.kind)?.holds(update);
+    const id = this.#context.kinds.find(({ kind }) => kind === update.kind)?.holds(update);
     if (id !== undefined && this.#reported.size < mostReported) {
       this.#reported.add(across(update.kind, id));
     }
@@ -104,19 +104,19 @@ export class SourceResync implements Resync {
 
   #compare(checksum: string | null, complete: boolean): void {
     const all = this.#list();
-    const sum = resourceListChecksum(all.map(({ part: { kind }, name, uid }) => ({ kind, name, uid })));
+    const sum = resourceListChecksum(all.map(({ sync: { kind }, name, uid }) => ({ kind, name, uid })));
     if (sum === (checksum === '' ? null : checksum)) {
       return;
     }
-    for (const { part, id, name, namespace, uid } of all) {
-      const { kind } = part;
+    for (const { sync, id, name, namespace, uid } of all) {
+      const { kind } = sync;
       if (this.#reported.has(across(kind, id))) {
         continue;
       }
       if (complete) {
-        part.lacks(id);
+        sync.lacks(id);
       } else {
-        this.#context.errands.post(`synced-${kind}-${id}`, () => ({
+        this.#context.messages.post(`synced-${kind}-${id}`, () => ({
           target: 'resourceResync',
           type: 'response-synced-resource',
           payload: { kind, name, namespace, uid },
@@ -125,8 +125,8 @@ export class SourceResync implements Resync {
     }
   }
 
-  #list(): (Listed & { part: SourcePart })[] {
-    return this.#context.parts.flatMap((part) => Array.from(part.list(), (listed) => ({ ...listed, part })));
+  #list(): (Listed & { sync: SourceSync })[] {
+    return this.#context.kinds.flatMap((sync) => Array.from(sync.list(), (listed) => ({ ...listed, sync })));
   }
 
   #proceed(): void {
@@ -158,8 +158,8 @@ export class SourceResync implements Resync {
   #introduce(): void {
     this.#cancelIntroduction?.();
     this.#introduced = true;
-    for (const part of this.#context.parts) {
-      part.open();
+    for (const sync of this.#context.kinds) {
+      sync.open();
     }
   }
 }

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { until } from '../../base/testing.ts';
 import { type AppProject, annotations, type Mapping, publishAppProjects, replicateAppProjects } from '../index.ts';
-import { Memory, pair, testLog, told } from './testing.ts';
+import { Memory, pair, summaries, testLog } from './testing.ts';
 
 function start(options: { mapping?: Mapping; hub?: Memory<AppProject>; managed?: Memory<AppProject> } = {}) {
   const { mapping = 'destination', hub = new Memory(), managed = new Memory() } = options;
@@ -179,7 +179,7 @@ test('defect 14: after a restart of both sides nothing is sent or written that i
   first.managed.writes.length = 0;
   const second = start({ hub: first.hub, managed: first.managed });
   await second.settled();
-  expect(told(second.sent).sort()).toEqual(['appproject delete dropped', 'appproject spec-update changed']);
+  expect(summaries(second.sent).sort()).toEqual(['appproject delete dropped', 'appproject spec-update changed']);
   expect(first.managed.writes.sort()).toEqual(['delete', 'patch']);
   // What was found is protected before the hub has spoken of it.
   first.managed.edit('kept', { spec: { sourceRepos: ['mine'] } });
@@ -208,7 +208,7 @@ test('a reconnect sends only what changed meanwhile', async () => {
   sent.length = 0;
   connect();
   await settled();
-  expect(told(sent)).toEqual(['appproject spec-update team-3']);
+  expect(summaries(sent)).toEqual(['appproject spec-update team-3']);
   expect(sent).toHaveLength(1);
 });
 
@@ -235,5 +235,5 @@ test('an agent that says only the checksum of a spec is told nothing that it has
   expect(sent).toEqual([]);
   say('2', 'another');
   await settled();
-  expect(told(sent)).toEqual(['appproject spec-update team']);
+  expect(summaries(sent)).toEqual(['appproject spec-update team']);
 });

@@ -5,7 +5,7 @@ import type { Copy } from '../peer/kind-sync.ts';
 import type { RequestUpdate } from '../peer/messages.ts';
 import { Warnings } from '../peer/warnings.ts';
 import { ConflictBackoff } from '../writing/conflict-backoff.ts';
-import { Troubles } from '../writing/failures.ts';
+import { Failures } from '../writing/failures.ts';
 import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 import { type ReplicaRules, Unacceptable } from './replica-rules.ts';
@@ -24,7 +24,7 @@ export interface CopyKeeperOptions<T extends ReplicaObject> {
   readonly clock: Clock;
   readonly random: () => number;
   /** Hears what cannot be had here and why, once per reason. */
-  readonly onTrouble?: ((name: string, message: string) => void) | undefined;
+  readonly onFailure?: ((name: string, message: string) => void) | undefined;
   /** Has an object looked at again. */
   readonly look: (name: string) => void;
 }
@@ -51,8 +51,8 @@ const mostTroubles = 1_000;
  */
 export class CopyKeeper<T extends ReplicaObject> {
   readonly #options: CopyKeeperOptions<T>;
-  readonly #wanted = new Map<string, Wanted<T>>();
-  readonly #troubles: Troubles;
+  readonly #desired = new Map<string, Wanted<T>>();
+  readonly #failures: Failures;
   readonly #conflicts: ConflictBackoff;
   readonly #warnings: Warnings;
 
@@ -60,7 +60,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     this.#options = options;
     const { kind, peer, log, clock, random } = options;
     this.#warnings = new Warnings(log, clock);
-    this.#troubles = new Troubles({ clock, random });
+    this.#failures = new Failures({ clock, random });
     this.#conflicts = new ConflictBackoff({
       noun: kind.noun,
       logFields: ({ name }) => ({ ...peer, [kind.field]: name }),
@@ -72,15 +72,15 @@ export class CopyKeeper<T extends ReplicaObject> {
 
   /** Objects that cannot be had, or that somebody keeps changing. */
   get troubles(): number {
-    return this.#troubles.size + this.#conflicts.active;
+    return this.#failures.size + this.#conflicts.active;
   }
 
   /** Takes what is there for what is wanted, until the source says something else: it is protected meanwhile. */
   adoptFound(): void {
     for (const local of this.#options.view.values()) {
       const { name, deletionTimestamp } = local.metadata;
-      if (this.#isCopy(local) && deletionTimestamp === undefined && !this.#wanted.has(name)) {
-        this.#wanted.set(name, {
+      if (this.#isCopy(local) && deletionTimestamp === undefined && !this.#desired.has(name)) {
+        this.#desired.set(name, {
           object: local,
           sourceUid: uidOf(local),
           marks: marksOn(local),
@@ -95,12 +95,12 @@ export class CopyKeeper<T extends ReplicaObject> {
   *copies(): Iterable<Copy> {
     const { view, rules } = this.#options;
     const copy = (name: string, uid: string) => ({ ref: this.refOf(name), name: rules.sourceName(name), uid });
-    for (const [name, { sourceUid }] of this.#wanted) {
+    for (const [name, { sourceUid }] of this.#desired) {
       yield copy(name, sourceUid);
     }
     for (const local of view.values()) {
       const { name } = local.metadata;
-      if (this.#isCopy(local) && !this.#wanted.has(name)) {
+      if (this.#isCopy(local) && !this.#desired.has(name)) {
         yield copy(name, uidOf(local));
       }
     }
@@ -110,47 +110,47 @@ export class CopyKeeper<T extends ReplicaObject> {
   holding(ref: ObjectRef, isBusy: boolean): RequestUpdate {
     const { kind, view, rules } = this.#options;
     const { name, namespace } = ref;
-    const told = { kind: kind.kind, name, namespace };
-    const wanted = this.#wanted.get(name);
+    const summaries = { kind: kind.kind, name, namespace };
+    const desired = this.#desired.get(name);
     const local = view.get(ref);
     if (local === undefined || !this.#isCopy(local)) {
-      return { ...told, uid: wanted?.sourceUid ?? '', checksum: null, digest: '' };
+      return { ...summaries, uid: desired?.sourceUid ?? '', checksum: null, digest: '' };
     }
-    const isUnderWay = isBusy || this.#troubles.has(name);
+    const isUnderWay = isBusy || this.#failures.has(name);
     const isSettled = local.metadata.deletionTimestamp === undefined && !isUnderWay;
-    const isAsTold = wanted !== undefined && wanted.settled === this.#state(local);
+    const isAsTold = desired !== undefined && desired.settled === this.#state(local);
     return {
-      ...told,
-      uid: wanted?.sourceUid ?? uidOf(local),
+      ...summaries,
+      uid: desired?.sourceUid ?? uidOf(local),
       checksum: rules.checksum?.(local) ?? kind.checksum(local),
       // Empty, which is no digest of anything, lets the source say what it wants.
-      digest: isSettled ? replicaDigest(kind, isAsTold ? wanted.object : local) : '',
+      digest: isSettled ? replicaDigest(kind, isAsTold ? desired.object : local) : '',
     };
   }
 
   /** The object of this name changed here. If it is a copy that somebody else changed, it is put back in time. */
   localChange(name: string, now: T | undefined): void {
-    const wanted = this.#wanted.get(name);
-    if (wanted !== undefined && (now === undefined || this.#state(now) !== wanted.settled)) {
+    const desired = this.#desired.get(name);
+    if (desired !== undefined && (now === undefined || this.#state(now) !== desired.settled)) {
       this.#conflicts.whenDue(this.refOf(name), () => this.#options.look(name));
     }
   }
 
   /** The source wants this. False when it cannot be had here. */
-  want(name: string, told: T): boolean {
+  want(name: string, summaries: T): boolean {
     const { rules } = this.#options;
-    const { uid: sourceUid = '' } = told.metadata;
+    const { uid: sourceUid = '' } = summaries.metadata;
     try {
-      const object = rules.toLocal(told);
-      const marks = { ...rules.marks?.(told, object), [annotations.sourceUid]: sourceUid };
-      const copyUid = this.#wanted.get(name)?.copyUid;
-      this.#wanted.set(name, { object, sourceUid, marks, settled: undefined, copyUid });
+      const object = rules.toLocal(summaries);
+      const marks = { ...rules.marks?.(summaries, object), [annotations.sourceUid]: sourceUid };
+      const copyUid = this.#desired.get(name)?.copyUid;
+      this.#desired.set(name, { object, sourceUid, marks, settled: undefined, copyUid });
       return true;
     } catch (error) {
       if (!(error instanceof Unacceptable)) {
         throw error;
       }
-      this.#trouble(name, error.message);
+      this.#fail(name, error.message);
       return false;
     }
   }
@@ -173,21 +173,21 @@ export class CopyKeeper<T extends ReplicaObject> {
     const ref = this.refOf(name);
     let result: string | undefined;
     for (let step = 0; step < maxSteps; step++) {
-      const wanted = this.#wanted.get(name);
-      if (wanted === undefined) {
+      const desired = this.#desired.get(name);
+      if (desired === undefined) {
         return 'done';
       }
       const local = view.get(ref);
-      const objection = local === undefined ? undefined : this.#objection(local, wanted);
+      const objection = local === undefined ? undefined : this.#objection(local, desired);
       if (objection !== undefined) {
-        this.#trouble(name, objection);
+        this.#fail(name, objection);
         return 'done';
       }
-      const plan = this.#plan(local, wanted);
+      const plan = this.#plan(local, desired);
       try {
         if (local === undefined) {
           view.learn(
-            await store.create(newCopy(kind, wanted.object, ref, { ...wanted.marks, ...rules.stamp?.() }), signal),
+            await store.create(newCopy(kind, desired.object, ref, { ...desired.marks, ...rules.stamp?.() }), signal),
           );
           written.count++;
           log.info({ ...peer, [kind.field]: name }, `${kind.noun} created`);
@@ -199,20 +199,24 @@ export class CopyKeeper<T extends ReplicaObject> {
         const now = view.get(ref);
         if (now !== undefined && now.metadata.deletionTimestamp === undefined) {
           const state = this.#state(now);
-          if (local !== now && state !== result && patchForCopy(kind, wanted.object, now, wanted.marks) !== undefined) {
+          if (
+            local !== now &&
+            state !== result &&
+            patchForCopy(kind, desired.object, now, desired.marks) !== undefined
+          ) {
             // Somebody wrote too, which the cache had not shown; or it is what the API server makes of it, and stays so.
             result = state;
             continue;
           }
-          wanted.settled = state;
-          wanted.copyUid = now.metadata.uid;
+          desired.settled = state;
+          desired.copyUid = now.metadata.uid;
         }
-        this.#troubles.solved(name);
+        this.#failures.solved(name);
         return 'done';
       } catch (error) {
         if (failureOf(error) === 'rejected') {
           // It may be taken later: rights are given, policies change, another version of the source is accepted.
-          this.#trouble(name, (error as Error).message, () => this.#options.look(name));
+          this.#fail(name, (error as Error).message, () => this.#options.look(name));
           return 'done';
         }
         await this.#again(error, name, signal);
@@ -221,7 +225,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     return 'retry';
   }
 
-  #plan(local: T | undefined, wanted: Wanted<T>): MergePatch | undefined {
+  #plan(local: T | undefined, desired: Wanted<T>): MergePatch | undefined {
     if (local === undefined) {
       return undefined;
     }
@@ -231,7 +235,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     }
     const { kind, rules } = this.#options;
     const patch =
-      this.#state(local) === wanted.settled ? undefined : patchForCopy(kind, wanted.object, local, wanted.marks);
+      this.#state(local) === desired.settled ? undefined : patchForCopy(kind, desired.object, local, desired.marks);
     return patch && withAnnotations(patch, rules.stamp?.());
   }
 
@@ -239,10 +243,10 @@ export class CopyKeeper<T extends ReplicaObject> {
   async remove(name: string, sourceUid: string, signal: AbortSignal): Promise<'done' | 'retry'> {
     const { store, view, kind, log, peer } = this.#options;
     const ref = this.refOf(name);
-    const wanted = this.#wanted.get(name);
-    if (wanted === undefined || wanted.sourceUid === sourceUid) {
-      this.#wanted.delete(name);
-      this.#troubles.solved(name);
+    const desired = this.#desired.get(name);
+    if (desired === undefined || desired.sourceUid === sourceUid) {
+      this.#desired.delete(name);
+      this.#failures.solved(name);
       this.#conflicts.forget(ref);
     }
     for (let step = 0; step < maxSteps; step++) {
@@ -250,8 +254,8 @@ export class CopyKeeper<T extends ReplicaObject> {
       // When what is wanted goes, what was there before it and has not become it yet goes too.
       const isOurs =
         local !== undefined &&
-        ((this.#isCopy(local) && (isCopyOf(local, sourceUid) || wanted?.sourceUid === sourceUid)) ||
-          (wanted?.sourceUid === sourceUid && local.metadata.uid === wanted.copyUid));
+        ((this.#isCopy(local) && (isCopyOf(local, sourceUid) || desired?.sourceUid === sourceUid)) ||
+          (desired?.sourceUid === sourceUid && local.metadata.uid === desired.copyUid));
       if (local === undefined || !isOurs) {
         return 'done';
       }
@@ -281,8 +285,8 @@ export class CopyKeeper<T extends ReplicaObject> {
       : undefined;
   }
 
-  #objection(local: T, wanted: Wanted<T>): string | undefined {
-    return this.#isCopy(local) || local.metadata.uid === wanted.copyUid
+  #objection(local: T, desired: Wanted<T>): string | undefined {
+    return this.#isCopy(local) || local.metadata.uid === desired.copyUid
       ? undefined
       : this.#options.rules.objection(local);
   }
@@ -326,21 +330,21 @@ export class CopyKeeper<T extends ReplicaObject> {
 
   /** Stops all timers. */
   close(): void {
-    this.#troubles.close();
+    this.#failures.close();
     this.#conflicts.close();
   }
 
   /** Something stands in the way that only time or people mend. */
-  #trouble(name: string, message: string, again?: () => void): void {
-    const { kind, peer, onTrouble } = this.#options;
-    if (this.#troubles.size >= mostTroubles && !this.#troubles.has(name)) {
-      this.#wanted.delete(name);
+  #fail(name: string, message: string, again?: () => void): void {
+    const { kind, peer, onFailure } = this.#options;
+    if (this.#failures.size >= mostTroubles && !this.#failures.has(name)) {
+      this.#desired.delete(name);
       this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} is one too many of those that cannot be had`);
       return;
     }
-    if (this.#troubles.met(name, message, again)) {
+    if (this.#failures.met(name, message, again)) {
       this.#warnings.warn({ ...peer, [kind.field]: name }, `${kind.noun} cannot be had here: ${message}`);
-      onTrouble?.(name, message);
+      onFailure?.(name, message);
     }
   }
 }

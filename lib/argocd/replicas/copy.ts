@@ -55,11 +55,11 @@ export function copiedFrom({ metadata }: ReplicaObject): string {
 /** The copy to create. `marks`: annotations that tell what it is a copy of. */
 export function newCopy<T extends ReplicaObject>(
   kind: ReplicaKind<T>,
-  wanted: T,
+  desired: T,
   ref: ObjectRef,
   marks: Readonly<Record<string, string>>,
 ): T {
-  const { labels, annotations: shared, finalizers } = copiedMetadata(kind, wanted.metadata);
+  const { labels, annotations: shared, finalizers } = copiedMetadata(kind, desired.metadata);
   return {
     ...kind.type,
     metadata: {
@@ -68,8 +68,8 @@ export function newCopy<T extends ReplicaObject>(
       annotations: { ...shared, ...marks },
       ...(finalizers.length === 0 ? {} : { finalizers }),
     },
-    ...kind.initial(wanted),
-    ...kind.content(wanted),
+    ...kind.initial(desired),
+    ...kind.content(desired),
   } as unknown as T;
 }
 
@@ -79,11 +79,11 @@ export function newCopy<T extends ReplicaObject>(
  */
 export function patchForCopy<T extends ReplicaObject>(
   kind: ReplicaKind<T>,
-  wanted: T,
+  desired: T,
   local: T,
   marks: Readonly<Record<string, string>>,
 ): MergePatch | undefined {
-  const { labels, annotations: shared, finalizers } = copiedMetadata(kind, wanted.metadata);
+  const { labels, annotations: shared, finalizers } = copiedMetadata(kind, desired.metadata);
   const present = local.metadata.annotations ?? {};
   const kept = Object.entries(present).filter(([key]) => locals.has(key));
   const before = {
@@ -100,7 +100,7 @@ export function patchForCopy<T extends ReplicaObject>(
     },
     finalizers: [...new Set([...before.finalizers, ...finalizers])],
   });
-  const content = mergePatchBetween(kind.content(local), kind.content(wanted));
+  const content = mergePatchBetween(kind.content(local), kind.content(desired));
   if (metadata === undefined && content === undefined) {
     return undefined;
   }

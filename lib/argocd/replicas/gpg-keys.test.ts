@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { annotations, type ConfigMap, gpgKeysName, publishGpgKeys, replicateGpgKeys, skipSyncLabel } from '../index.ts';
-import { Memory, pair, refusal, testLog, told } from './testing.ts';
+import { apiRefusal, Memory, pair, summaries, testLog } from './testing.ts';
 
 function start({ hub = new Memory<ConfigMap>(), managed = new Memory<ConfigMap>() } = {}) {
   const log = testLog();
@@ -28,7 +28,7 @@ test('the keys reach the agent, follow the hub, and go with it', async () => {
   hub.remove(gpgKeysName);
   await settled();
   expect(managed.objects.size).toBe(0);
-  expect(told(sent)).toEqual(['create', 'spec-update', 'delete'].map((type) => `gpgkey ${type} ${gpgKeysName}`));
+  expect(summaries(sent)).toEqual(['create', 'spec-update', 'delete'].map((type) => `gpgkey ${type} ${gpgKeysName}`));
 });
 
 test('the ConfigMap that every Argo CD has is taken over, and other ones are none of ours', async () => {
@@ -72,7 +72,7 @@ test('defect 47: local changes are put back, conflicts are no end', async () => 
   managed.edit(gpgKeysName, { data: { a: 'mine' } });
   await settled();
   expect(managed.objects.get(gpgKeysName)?.data).toEqual({ a: 'A' });
-  expect(refusal(409)).toHaveProperty('status', 409);
+  expect(apiRefusal(409)).toHaveProperty('status', 409);
 });
 
 test('keys without data are keys', async () => {

@@ -3,13 +3,13 @@ import { until } from '../../base/testing.ts';
 import {
   type AppProject,
   annotations,
-  PrincipalParts,
+  HubSync,
   ProjectMirrors,
   projectForHub,
   publishOwnAppProjects,
   specChecksum,
 } from '../index.ts';
-import { Memory, pair, testLog, told } from './testing.ts';
+import { Memory, pair, summaries, testLog } from './testing.ts';
 
 function start({ hub = new Memory<AppProject>(), cluster = new Memory<AppProject>() } = {}) {
   const log = testLog();
@@ -145,7 +145,7 @@ describe('a mirror', () => {
     first.stop();
     const log = testLog();
     const mirrors = new ProjectMirrors({ store: first.hub, namespace: 'argocd', log });
-    const principal = new PrincipalParts({ managed: [], autonomous: [mirrors], log });
+    const principal = new HubSync({ managed: [], autonomous: [mirrors], log });
     const stop = new AbortController();
     principal.start(stop.signal);
     principal.expect('one', 'autonomous');
@@ -187,7 +187,7 @@ describe('a mirror', () => {
     first.hub.remove('one-lost');
     const second = start(first);
     await second.settled();
-    expect(told(second.sent).sort()).toEqual([
+    expect(summaries(second.sent).sort()).toEqual([
       'appproject create lost',
       'appproject delete dropped',
       'appproject spec-update changed',
@@ -242,13 +242,15 @@ describe('an agent can reach only its own mirrors', () => {
     const hub = new Memory<AppProject>();
     const log = testLog();
     const troubles: unknown[] = [];
-    const onTrouble = (trouble: unknown) => troubles.push(trouble);
-    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', onTrouble, log });
+    const onFailure = (trouble: unknown) => troubles.push(trouble);
+    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', onFailure, log });
     const stop = new AbortController();
     mirrors.start(stop.signal);
     const tell = async (agent: string, name: string, sourceRepos: string[]) => {
       const object = { metadata: { name, uid: `${agent}/${name}` }, spec: { sourceRepos } };
-      mirrors.part(agent).receive({ target: 'appproject', type: 'create', resourceId: name, eventId: agent, object });
+      mirrors
+        .syncFor(agent)
+        .receive({ target: 'appproject', type: 'create', resourceId: name, eventId: agent, object });
       await new Promise((resolve) => setTimeout(resolve, 5));
     };
     await tell('a', 'b-c', ['first']);

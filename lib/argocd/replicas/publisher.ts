@@ -13,7 +13,7 @@ import {
   systemClock,
   View,
 } from '../../sync/index.ts';
-import type { Listed, PrincipalKind, PrincipalPeerInfo, SourcePart } from '../peer/kind-sync.ts';
+import type { ConnectedPrincipal, HubKind, Listed, SourceSync } from '../peer/kind-sync.ts';
 import type { Message, PeerConnection, RequestUpdate } from '../peer/messages.ts';
 import { forTransfer, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
@@ -35,7 +35,7 @@ export interface PublisherOptions<T extends ReplicaObject> {
   /** What the receiver makes of what it is sent, where that is known; it says its checksums of that. */
   readonly asHeld?: (sent: T, agent: string) => T;
   /** This side's name of what a peer speaks of. */
-  readonly ownName?: (told: string, agent: string) => string;
+  readonly ownName?: (summaries: string, agent: string) => string;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -45,7 +45,7 @@ export interface PublisherOptions<T extends ReplicaObject> {
 
 interface Peer<T> {
   readonly outbox: Outbox<T>;
-  readonly part: SourcePart;
+  readonly part: SourceSync;
   /** What was found out about an object; null: the peer should not have it. */
   snapshots: WeakMap<object, Snapshot<T> | null>;
   /**
@@ -59,7 +59,7 @@ interface Peer<T> {
 const mostStrays = 10_000;
 
 /** Sends every peer the objects that it should have, as they are now. */
-export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourcePart> {
+export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   readonly #options: PublisherOptions<T>;
   readonly #view: View<T>;
   readonly #peers = new Map<string, Peer<T>>();
@@ -84,7 +84,7 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
     });
   }
 
-  part(agent: string): SourcePart {
+  syncFor(agent: string): SourceSync {
     return this.#peer(agent).part;
   }
 
@@ -176,9 +176,9 @@ export class Publisher<T extends ReplicaObject> implements PrincipalKind<SourceP
         });
       }
     };
-    const part: SourcePart = {
+    const part: SourceSync = {
       kind: kind.kind,
-      connected: (to: PeerConnection, info: PrincipalPeerInfo) => {
+      connected: (to: PeerConnection, info: ConnectedPrincipal) => {
         connection = to;
         outbox.disconnected();
         if (info.agent !== '' && info.agent !== agent) {

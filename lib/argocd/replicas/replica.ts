@@ -1,6 +1,6 @@
 import type { Logger } from '../../base/index.ts';
 import { type Clock, Inbox, type ObjectRef, type Store, type StoreChange, type View } from '../../sync/index.ts';
-import type { Copy, MirrorPart, ObjectMessage } from '../peer/kind-sync.ts';
+import type { Copy, CopySync, ObjectMessage } from '../peer/kind-sync.ts';
 import type { PeerConnection, RequestUpdate } from '../peer/messages.ts';
 import type { SyncStats } from '../peer/stats.ts';
 import { CopyKeeper } from './copy-keeper.ts';
@@ -26,7 +26,7 @@ export interface ReplicaOptions<T extends ReplicaObject> {
   readonly newId: () => string;
   readonly concurrency: number | undefined;
   /** Hears what cannot be had here and why, once per reason. */
-  readonly onTrouble?: (name: string, message: string) => void;
+  readonly onFailure?: (name: string, message: string) => void;
 }
 
 type Work =
@@ -38,14 +38,14 @@ type Work =
  * takes away its own. Level-triggered: every message, local change and retry leads to one look at what is wanted and what
  * is there, in the object's own lane.
  */
-export class Replica<T extends ReplicaObject> implements MirrorPart {
+export class Replica<T extends ReplicaObject> implements CopySync {
   readonly kind;
   readonly #options: ReplicaOptions<T>;
   readonly #keeper: CopyKeeper<T>;
   readonly #inbox: Inbox<Work>;
   #connection: PeerConnection | undefined;
   #connections = 0;
-  #tellSource: (ref: ObjectRef) => void = () => undefined;
+  #requestUpdate: (ref: ObjectRef) => void = () => undefined;
 
   /** @param signal ends all work */
   constructor(options: ReplicaOptions<T>, signal: AbortSignal) {
@@ -126,8 +126,8 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     return this.#keeper.holding(ref, this.#inbox.isBusy(ref.name));
   }
 
-  onDoubt(tellSource: (ref: ObjectRef) => void): void {
-    this.#tellSource = tellSource;
+  onDoubt(requestUpdate: (ref: ObjectRef) => void): void {
+    this.#requestUpdate = requestUpdate;
   }
 
   localRef({ name }: { readonly name: string }): ObjectRef {
@@ -162,7 +162,7 @@ export class Replica<T extends ReplicaObject> implements MirrorPart {
     const { name, message, connection } = work;
     if (connection !== this.#connections) {
       // The source may have lost its memory since it said this, and then it cannot know that it did.
-      this.#tellSource(this.#keeper.refOf(name));
+      this.#requestUpdate(this.#keeper.refOf(name));
     }
     if (message.type === 'delete') {
       return this.#keeper.remove(name, message.object.metadata.uid ?? '', signal);

@@ -10,7 +10,7 @@ import {
   type Secret,
   skipSyncLabel,
 } from '../index.ts';
-import { Memory, pair, testLog, told } from './testing.ts';
+import { Memory, pair, summaries, testLog } from './testing.ts';
 
 interface World {
   readonly hub?: Memory<Secret>;
@@ -239,7 +239,7 @@ test('defect 12: what the hub took away while nobody was connected is gone after
   await second.settled();
   expect([...first.managed.objects.keys()]).toEqual(['kept']);
   expect(
-    told(second.sent)
+    summaries(second.sent)
       .filter((line) => line.startsWith('repository'))
       .sort(),
   ).toEqual(['repository delete deleted', 'repository delete turned-away']);
@@ -288,7 +288,7 @@ test('an agent that connects costs nothing for the Secrets that are no repositor
     log: testLog(),
   });
   kind.start(new AbortController().signal);
-  expect(kind.part('one').stats().pending).toBe(1);
+  expect(kind.syncFor('one').stats().pending).toBe(1);
 });
 
 test('a Secret that becomes a repository, is none for a while and is one again is followed', async () => {

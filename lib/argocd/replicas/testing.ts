@@ -4,12 +4,12 @@ import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
 import {
   type AgentKind,
   type AgentMode,
-  AgentParts,
+  AgentSync,
+  type CopySync,
+  type HubKind,
+  HubSync,
   type Message,
-  type MirrorPart,
-  type PrincipalKind,
-  PrincipalParts,
-  type SourcePart,
+  type SourceSync,
 } from '../index.ts';
 import type { ReplicaObject } from './kinds.ts';
 
@@ -70,7 +70,7 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
     this.#write('create');
     const { name } = object.metadata;
     if (this.objects.has(name)) {
-      throw refusal(409, 'AlreadyExists');
+      throw apiRefusal(409, 'AlreadyExists');
     }
     const version = String(++this.#version);
     return this.#store({
@@ -83,10 +83,10 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
     this.#write('patch');
     const old = this.objects.get(name);
     if (old === undefined) {
-      throw refusal(404);
+      throw apiRefusal(404);
     }
     if (patch.metadata?.uid !== undefined && patch.metadata.uid !== old.metadata.uid) {
-      throw refusal(409);
+      throw apiRefusal(409);
     }
     const next = applyMergePatch(old, patch) as T;
     next.metadata.resourceVersion = String(++this.#version);
@@ -100,7 +100,7 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
       return;
     }
     if (old.metadata.uid !== uid) {
-      throw refusal(409);
+      throw apiRefusal(409);
     }
     this.#delete(old);
   }
@@ -112,7 +112,7 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
 
   #write(what: string): void {
     if (this.fail-- > 0) {
-      throw refusal(this.status);
+      throw apiRefusal(this.status);
     }
     this.writes.push(what);
   }
@@ -134,16 +134,16 @@ export class Memory<T extends ReplicaObject> implements Store<T> {
 }
 
 /** What an API server answers. */
-export function refusal(status: number, reason?: string): Error {
+export function apiRefusal(status: number, reason?: string): Error {
   return Object.assign(new Error(`status ${status}`), { status, reason });
 }
 
 interface Sides {
-  readonly managed?: readonly PrincipalKind<SourcePart>[];
-  readonly autonomous?: readonly PrincipalKind<MirrorPart>[];
+  readonly managed?: readonly HubKind<SourceSync>[];
+  readonly autonomous?: readonly HubKind<CopySync>[];
   readonly agent:
-    | { readonly mode: 'managed'; readonly kinds: readonly AgentKind<MirrorPart>[] }
-    | { readonly mode: 'autonomous'; readonly kinds: readonly AgentKind<SourcePart>[] };
+    | { readonly mode: 'managed'; readonly kinds: readonly AgentKind<CopySync>[] }
+    | { readonly mode: 'autonomous'; readonly kinds: readonly AgentKind<SourceSync>[] };
 }
 
 /** A principal and an agent named `one`, joined as the programs do it. */
@@ -151,8 +151,8 @@ export function pair({ managed = [], autonomous = [], agent: own }: Sides) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const log = testLog();
-  const principal = new PrincipalParts({ managed, autonomous, log });
-  const agent = new AgentParts({ ...own, log });
+  const principal = new HubSync({ managed, autonomous, log });
+  const agent = new AgentSync({ ...own, log });
   principal.start(stop.signal);
   agent.start(stop.signal);
   /** Every message in the order in which it was sent. */
@@ -194,7 +194,7 @@ export function pair({ managed = [], autonomous = [], agent: own }: Sides) {
 }
 
 /** Messages about objects, in short. */
-export function told(sent: readonly Message[]): string[] {
+export function summaries(sent: readonly Message[]): string[] {
   return sent.flatMap((message) =>
     message.target === 'resourceResync' || message.type === 'error'
       ? []

@@ -1,8 +1,8 @@
 import type { VirtualTime } from '../../sync/testing.ts';
-import type { AgentParts, Message, PeerConnection, PrincipalParts } from '../index.ts';
+import type { AgentSync, HubSync, Message, PeerConnection } from '../index.ts';
 
 /** What one side said over a connection, and the means to answer it. */
-export interface Talk {
+export interface RecordedSide {
   /** Everything sent, acknowledgements apart. */
   readonly said: Message[];
   /** `type resourceId eventId` of everything acknowledged. */
@@ -12,8 +12,8 @@ export interface Talk {
 /** Joins a principal and an agent by a connection that loses nothing, until the returned function is called. */
 export function joinParts(
   time: Pick<VirtualTime, 'after'>,
-  principal: Talk & { readonly parts: PrincipalParts },
-  agent: Talk & { readonly parts: AgentParts },
+  principal: RecordedSide & { readonly sync: HubSync },
+  agent: RecordedSide & { readonly sync: AgentSync },
   { name, mode }: { readonly name: string; readonly mode: 'managed' | 'autonomous' },
 ): () => void {
   let isOpen = true;
@@ -21,35 +21,35 @@ export function joinParts(
   const down: PeerConnection = {
     send: (message) => {
       principal.said.push(message);
-      later(() => agent.parts.receive(message));
+      later(() => agent.sync.receive(message));
       return true;
     },
     acknowledge: (message) => {
-      principal.acknowledged.push(nameOf(message));
-      later(() => agent.parts.acknowledged(message));
+      principal.acknowledged.push(messageName(message));
+      later(() => agent.sync.acknowledged(message));
     },
   };
   const up: PeerConnection = {
     send: (message) => {
       agent.said.push(message);
-      later(() => principal.parts.receive(name, message));
+      later(() => principal.sync.receive(name, message));
       return true;
     },
     acknowledge: (message) => {
-      agent.acknowledged.push(nameOf(message));
-      later(() => principal.parts.acknowledged(name, message));
+      agent.acknowledged.push(messageName(message));
+      later(() => principal.sync.acknowledged(name, message));
     },
   };
-  principal.parts.connected(name, mode, down);
-  agent.parts.connected(up, { agent: name, principalNamespace: 'argocd' });
+  principal.sync.connected(name, mode, down);
+  agent.sync.connected(up, { agent: name, principalNamespace: 'argocd' });
   return () => {
     isOpen = false;
-    principal.parts.disconnected(name, down);
-    agent.parts.disconnected(up);
+    principal.sync.disconnected(name, down);
+    agent.sync.disconnected(up);
   };
 }
 
 /** A message in a word: its type and ids. */
-export function nameOf(message: Message): string {
+export function messageName(message: Message): string {
   return `${message.type} ${message.resourceId} ${message.eventId}`;
 }

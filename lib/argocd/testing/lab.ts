@@ -1,18 +1,18 @@
 import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
-import { Cluster, type Collection, type Kinds, VirtualTime } from '../../sync/testing.ts';
+import { type Collection, type Kinds, SimulatedCluster, VirtualTime } from '../../sync/testing.ts';
 import {
-  AgentParts,
   AgentSync,
-  type AgentSyncOptions,
   type Application,
+  ApplicationCopies,
+  type ApplicationCopiesOptions,
   type ApplicationMessage,
+  HubApplications,
+  type HubApplicationsOptions,
+  HubSync,
   type Message,
   type PeerConnection,
-  PrincipalParts,
-  PrincipalSync,
-  type PrincipalSyncOptions,
 } from '../index.ts';
-import { joinParts, nameOf, type Talk } from './join.ts';
+import { joinParts, messageName, type RecordedSide } from './join.ts';
 
 /** When everything in a laboratory happens, so that condition times can be foretold. */
 export const today = new Date('2026-01-02T03:04:05Z');
@@ -35,7 +35,7 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
   lagMs = 0;
 
   constructor(name: string, time: VirtualTime, kind: K = 'Application' as K) {
-    this.objects = new Cluster(name, time).of(kind);
+    this.objects = new SimulatedCluster(name, time).of(kind);
     this.objects.watch(({ old, now }) => {
       const before = old === undefined || this.isHidden(old) ? undefined : old;
       const after = now === undefined || this.isHidden(now) ? undefined : now;
@@ -108,12 +108,15 @@ export class Lab {
   }
 
   /** A principal on the hub. */
-  principal(more: Partial<PrincipalSyncOptions> = {}): LabPrincipal {
+  principal(more: Partial<HubApplicationsOptions> = {}): LabPrincipal {
     return new LabPrincipal(this, more);
   }
 
   /** An agent on a cluster of its own. */
-  agent(more: Partial<AgentSyncOptions> = {}, cluster: LabCluster = new LabCluster('agent', this.time)): LabAgent {
+  agent(
+    more: Partial<ApplicationCopiesOptions> = {},
+    cluster: LabCluster = new LabCluster('agent', this.time),
+  ): LabAgent {
     return new LabAgent(this, cluster, more);
   }
 
@@ -137,19 +140,19 @@ export class Lab {
 }
 
 /** A principal, alone or joined with agents. */
-export class LabPrincipal implements Talk {
+export class LabPrincipal implements RecordedSide {
   readonly said: Message[] = [];
   readonly acknowledged: string[] = [];
-  readonly applications: PrincipalSync;
-  readonly parts: PrincipalParts;
+  readonly applications: HubApplications;
+  readonly sync: HubSync;
   readonly stop = new AbortController();
 
-  constructor(lab: Lab, more: Partial<PrincipalSyncOptions>) {
+  constructor(lab: Lab, more: Partial<HubApplicationsOptions>) {
     const common = lab.common('p');
     const options = { applications: lab.hub, principalUid: 'p', ...common, ...more };
-    this.applications = new PrincipalSync({ agentOf: ({ metadata }) => metadata.namespace, ...options });
-    this.parts = new PrincipalParts({ managed: [this.applications], ...common });
-    this.parts.start(this.stop.signal);
+    this.applications = new HubApplications({ agentOf: ({ metadata }) => metadata.namespace, ...options });
+    this.sync = new HubSync({ managed: [this.applications], ...common });
+    this.sync.start(this.stop.signal);
   }
 
   /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
@@ -157,29 +160,29 @@ export class LabPrincipal implements Talk {
     const connection: PeerConnection = {
       send: (message) => {
         this.said.push(message);
-        this.parts.acknowledged(agent, message);
+        this.sync.acknowledged(agent, message);
         return true;
       },
-      acknowledge: (message) => void this.acknowledged.push(nameOf(message)),
+      acknowledge: (message) => void this.acknowledged.push(messageName(message)),
     };
-    this.parts.connected(agent, 'managed', connection);
+    this.sync.connected(agent, 'managed', connection);
     return connection;
   }
 }
 
 /** An agent, alone or joined with a principal. */
-export class LabAgent implements Talk {
+export class LabAgent implements RecordedSide {
   readonly said: Message[] = [];
   readonly acknowledged: string[] = [];
   readonly cluster: LabCluster;
-  readonly applications: AgentSync;
-  readonly parts: AgentParts;
+  readonly applications: ApplicationCopies;
+  readonly sync: AgentSync;
   readonly stop = new AbortController();
 
-  constructor(lab: Lab, cluster: LabCluster, more: Partial<AgentSyncOptions>) {
+  constructor(lab: Lab, cluster: LabCluster, more: Partial<ApplicationCopiesOptions>) {
     this.cluster = cluster;
     const common = lab.common('a');
-    this.applications = new AgentSync({
+    this.applications = new ApplicationCopies({
       applications: cluster,
       namespace: 'argocd',
       mismatchPolicy: 'recreate',
@@ -188,8 +191,8 @@ export class LabAgent implements Talk {
       ...common,
       ...more,
     });
-    this.parts = new AgentParts({ mode: 'managed', kinds: [this.applications], ...common });
-    this.parts.start(this.stop.signal);
+    this.sync = new AgentSync({ mode: 'managed', kinds: [this.applications], ...common });
+    this.sync.start(this.stop.signal);
   }
 
   /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
@@ -197,12 +200,12 @@ export class LabAgent implements Talk {
     const connection: PeerConnection = {
       send: (message) => {
         this.said.push(message);
-        this.parts.acknowledged(message);
+        this.sync.acknowledged(message);
         return true;
       },
-      acknowledge: (message) => void this.acknowledged.push(nameOf(message)),
+      acknowledge: (message) => void this.acknowledged.push(messageName(message)),
     };
-    this.parts.connected(connection, { agent: 'a', principalNamespace });
+    this.sync.connected(connection, { agent: 'a', principalNamespace });
     return connection;
   }
 
@@ -225,7 +228,7 @@ export function hubApplication(
 }
 
 /** The messages about Applications of a type. */
-export function told(talk: Talk, type: ApplicationMessage['type']): ApplicationMessage[] {
+export function sentMessages(talk: RecordedSide, type: ApplicationMessage['type']): ApplicationMessage[] {
   return talk.said.filter(
     (message): message is ApplicationMessage => message.target === 'application' && message.type === type,
   );

@@ -9,7 +9,7 @@ interface Entry {
 const retry: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
 
 /** What stands in the way of objects being as they should, by name. What may pass is tried again ever more rarely. */
-export class Troubles {
+export class Failures {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #entries = new Map<string, Entry>();

@@ -1,6 +1,6 @@
 import { type Application, annotations } from '../../argocd/index.ts';
 import type { Collection } from './cluster.ts';
-import type { Dice } from './dice.ts';
+import type { SeededDice } from './dice.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** Argo CD's finalizer: it removes what the Application deployed before the object may go. */
@@ -14,9 +14,9 @@ export class ArgoCD {
   readonly refreshed = new Map<string, number>();
   readonly #cluster: Collection<Application>;
   readonly #time: VirtualTime;
-  readonly #dice: Dice;
+  readonly #dice: SeededDice;
 
-  constructor(cluster: Collection<Application>, time: VirtualTime, dice: Dice) {
+  constructor(cluster: Collection<Application>, time: VirtualTime, dice: SeededDice) {
     this.#cluster = cluster;
     this.#time = time;
     this.#dice = dice;

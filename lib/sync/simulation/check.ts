@@ -6,7 +6,7 @@ import { agentNamespace, type Layout, principalNamespace, principalUid } from '.
 import type { Site } from './world.ts';
 
 /** What is not as it should be between the hub and one managed cluster, once all is quiet. */
-export function differences(hub: Collection<Application>, { name: agent, cluster }: Site, layout: Layout): string[] {
+export function differencesOf(hub: Collection<Application>, { name: agent, cluster }: Site, layout: Layout): string[] {
   const managed = cluster.of('Application');
   const problems: string[] = [];
   const wanted = new Map(

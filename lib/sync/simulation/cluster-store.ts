@@ -2,14 +2,14 @@ import { isSkipped } from '../../argocd/index.ts';
 import type { MergePatch } from '../../base/index.ts';
 import type { ObjectRef, Store, StoreChange } from '../index.ts';
 import { type Collection, type Listener, Refused, type SimulatedObject } from './cluster.ts';
-import type { Dice } from './dice.ts';
+import type { SeededDice } from './dice.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** One program's access to a cluster: a cache that lags behind, calls that take time and fail. Dies with the program. */
 export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   readonly #collection: Collection<T>;
   readonly #time: VirtualTime;
-  readonly #dice: Dice;
+  readonly #dice: SeededDice;
   readonly #cache = new Map<string, T>();
   readonly #listeners = new Set<Listener<T>>();
   readonly #signal: AbortSignal;
@@ -18,7 +18,7 @@ export class ClusterStore<T extends SimulatedObject> implements Store<T> {
   #lastDelivery = 0;
   #epoch = 0;
 
-  constructor(collection: Collection<T>, dice: Dice, signal: AbortSignal) {
+  constructor(collection: Collection<T>, dice: SeededDice, signal: AbortSignal) {
     this.#collection = collection;
     this.#time = collection.cluster.time;
     this.#dice = dice;

@@ -35,7 +35,7 @@ export type Listener<T> = (change: StoreChange<T>) => void;
 type Report = (object: SimulatedObject, isGone: boolean) => void;
 
 /** One cluster's API server. */
-export class Cluster {
+export class SimulatedCluster {
   readonly name: string;
   readonly time: VirtualTime;
   readonly #watchers: Report[] = [];
@@ -91,11 +91,11 @@ export class Cluster {
 
 /** One cluster's objects of one kind, with the rules of an API server that matter here. Changes by themselves are at once. */
 export class Collection<T extends SimulatedObject> {
-  readonly cluster: Cluster;
+  readonly cluster: SimulatedCluster;
   readonly #objects = new Map<string, T>();
   readonly #watchers = new Set<Listener<T>>();
 
-  constructor(cluster: Cluster) {
+  constructor(cluster: SimulatedCluster) {
     this.cluster = cluster;
   }
 

@@ -1,5 +1,5 @@
 /** Random numbers that are the same for the same seed. */
-export class Dice {
+export class SeededDice {
   #state: number;
 
   constructor(seed: number) {

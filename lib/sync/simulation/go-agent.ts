@@ -13,7 +13,7 @@ import {
 import { refOf, type StoreChange } from '../index.ts';
 import { Refused } from './cluster.ts';
 import type { ClusterStore } from './cluster-store.ts';
-import type { Dice } from './dice.ts';
+import type { SeededDice } from './dice.ts';
 import { agentNamespace } from './layout.ts';
 import type { AgentProgram } from './network.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -33,10 +33,10 @@ type Told = Omit<ApplicationMessage, 'resourceId' | 'eventId'> | Omit<ResyncMess
  * until it is acknowledged; what it hears is worked off one by one, and acknowledged also when it failed, unless the API
  * server did not answer. It knows none of the extensions.
  */
-export class GoAutonomousAgent implements AgentProgram {
+export class SimulatedGoAgent implements AgentProgram {
   readonly #store: ClusterStore<Application>;
   readonly #time: VirtualTime;
-  readonly #dice: Dice;
+  readonly #dice: SeededDice;
   readonly #newId: () => string;
   readonly #cache = new Map<string, Application>();
   readonly #lines = new Map<string, Line>();
@@ -47,7 +47,7 @@ export class GoAutonomousAgent implements AgentProgram {
   #hasResynced = false;
   #isTicking = false;
 
-  constructor(options: { store: ClusterStore<Application>; time: VirtualTime; dice: Dice; newId: () => string }) {
+  constructor(options: { store: ClusterStore<Application>; time: VirtualTime; dice: SeededDice; newId: () => string }) {
     this.#store = options.store;
     this.#time = options.time;
     this.#dice = options.dice;

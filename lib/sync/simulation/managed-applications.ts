@@ -2,7 +2,7 @@ import { type Application, annotations, skipSyncLabel } from '../../argocd/index
 import type { ObjectRef } from '../index.ts';
 import { refOf } from '../index.ts';
 import { resourcesFinalizer } from './argo-cd.ts';
-import { differences } from './check.ts';
+import { differencesOf } from './check.ts';
 import type { Collection } from './cluster.ts';
 import { attempt, type Scene, type Site, type Topic } from './world.ts';
 
@@ -47,7 +47,7 @@ export class ManagedApplications implements Topic {
   problems(site: Site): string[] {
     const { hub, layout } = this.#scene;
     return [
-      ...differences(hub.of('Application'), site, layout),
+      ...differencesOf(hub.of('Application'), site, layout),
       ...this.#operationProblems(site),
       ...this.#noteProblems(site),
     ];

@@ -97,9 +97,9 @@ export class ManagedReplicas implements Topic {
 
   problems(site: Site): string[] {
     return [
-      ...this.#differences(site, 'AppProject', (project) => this.#projectFor(project, site)),
-      ...this.#differences(site, 'Secret', (secret) => this.#repositoryFor(secret, site)),
-      ...this.#differences(site, 'ConfigMap', (configMap) => configMap),
+      ...this.#differencesOf(site, 'AppProject', (project) => this.#projectFor(project, site)),
+      ...this.#differencesOf(site, 'Secret', (secret) => this.#repositoryFor(secret, site)),
+      ...this.#differencesOf(site, 'ConfigMap', (configMap) => configMap),
     ];
   }
 
@@ -118,7 +118,7 @@ export class ManagedReplicas implements Topic {
       : undefined;
   }
 
-  #differences<K extends ReplicatedKind>(
+  #differencesOf<K extends ReplicatedKind>(
     { name: agent, cluster }: Site,
     kind: K,
     wantedOf: (object: Kinds[K]) => Kinds[K] | undefined,

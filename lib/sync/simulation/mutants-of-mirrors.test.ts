@@ -11,7 +11,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'what users make of a mirror is put back',
     file: plan,
-    from: '(!isEqual(mirror.spec, mirrorSpec(wanted.fields, place)) && digestOf(mirror.spec) !== wanted.settledSpec)',
+    from: '(!isEqual(mirror.spec, mirrorSpec(desired.fields, place)) && digestOf(mirror.spec) !== desired.settledSpec)',
     to: 'false',
   },
   {
@@ -53,8 +53,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a namespace that is missing is waited for',
     file: keeper,
-    from: "      this.#trouble(name, error.message);\n      return 'retry';",
-    to: "      this.#trouble(name, error.message);\n      return 'done';",
+    from: "      this.#fail(name, error.message);\n      return 'retry';",
+    to: "      this.#fail(name, error.message);\n      return 'done';",
   },
   {
     invariant: 'an operation asked for on a mirror is kept until the agent has it',
@@ -116,8 +116,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'who says the same again has been asked',
     file: peer,
-    from: "is === 'again' ? this.#options.newId() : idOf(message)",
-    to: 'idOf(message)',
+    from: "is === 'again' ? this.#options.newId() : messageId(message)",
+    to: 'messageId(message)',
     seed: 1_770,
   },
 ];

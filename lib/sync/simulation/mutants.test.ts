@@ -76,8 +76,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a local change is put back',
     file: 'argocd/managed/cluster/application-copies.ts',
-    from: 'if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {',
-    to: 'if (wanted !== undefined && now === undefined) {',
+    from: 'if (desired !== undefined && (now === undefined || hasCopyDrifted(now, desired))) {',
+    to: 'if (desired !== undefined && now === undefined) {',
   },
   {
     invariant: 'an operation is not done before the agent has it',
@@ -171,7 +171,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'a deletion that Argo CD does not get on with is brought to its notice',
     file: 'argocd/managed/cluster/application-copies.ts',
-    from: 'this.#nudges.follow(ref, isManaged(now) ? now : undefined);',
+    from: 'this.#stuckDeletions.follow(ref, isManaged(now) ? now : undefined);',
     to: '',
   },
   {

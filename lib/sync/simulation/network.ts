@@ -1,5 +1,5 @@
 import type { AgentMode, Message, PeerConnection, SyncStats } from '../../argocd/index.ts';
-import type { Dice } from './dice.ts';
+import type { SeededDice } from './dice.ts';
 import { type Layout, principalNamespace } from './layout.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -40,7 +40,7 @@ interface Sides {
  */
 export class Stream {
   readonly #time: VirtualTime;
-  readonly #dice: Dice;
+  readonly #dice: SeededDice;
   readonly #sides: Sides;
   readonly #toPrincipal: PeerConnection;
   readonly #toAgent: PeerConnection;
@@ -49,7 +49,7 @@ export class Stream {
   #open = true;
   #refusing = false;
 
-  constructor(time: VirtualTime, dice: Dice, sides: Sides) {
+  constructor(time: VirtualTime, dice: SeededDice, sides: Sides) {
     this.#time = time;
     this.#dice = dice;
     this.#sides = sides;

@@ -1,10 +1,10 @@
 import {
-  AgentParts,
   AgentSync,
-  AutonomousApplications,
-  Mirrors,
-  PrincipalParts,
-  PrincipalSync,
+  ApplicationCopies,
+  ApplicationMirrors,
+  ClusterApplications,
+  HubApplications,
+  HubSync,
   ProjectMirrors,
   publishAppProjects,
   publishGpgKeys,
@@ -15,15 +15,15 @@ import {
   replicateRepositories,
 } from '../../argocd/index.ts';
 import type { Logger } from '../../base/index.ts';
-import type { Cluster } from './cluster.ts';
+import type { SimulatedCluster } from './cluster.ts';
 import { ClusterStore } from './cluster-store.ts';
-import { GoAutonomousAgent } from './go-agent.ts';
+import { SimulatedGoAgent } from './go-agent.ts';
 import { agentNamespace, clusterOf, principalNamespace, principalUid } from './layout.ts';
 import type { AgentProgram, PrincipalProgram } from './network.ts';
 import type { Process, Scene, Site } from './world.ts';
 
 /** Starts the agent of a site. */
-export function startAgent(
+export function startAgentProgram(
   scene: Scene,
   site: Pick<Site, 'name' | 'mode' | 'isGo' | 'cluster'>,
 ): Process<AgentProgram> {
@@ -32,7 +32,7 @@ export function startAgent(
   const applications = new ClusterStore(site.cluster.of('Application'), dice, stop.signal);
   if (site.isGo) {
     const { newId } = commonOptions(scene, site.name);
-    const program = new GoAutonomousAgent({ store: applications, time: scene.time, dice, newId });
+    const program = new SimulatedGoAgent({ store: applications, time: scene.time, dice, newId });
     program.start(stop.signal);
     return { program, stores: [applications], stop };
   }
@@ -43,15 +43,15 @@ export function startAgent(
       ...(projects === undefined
         ? []
         : [publishOwnAppProjects({ store: projects, namespace: agentNamespace, ...common })]),
-      new AutonomousApplications({ applications, namespace: agentNamespace, ...common }),
+      new ClusterApplications({ applications, namespace: agentNamespace, ...common }),
     ];
-    const program = new AgentParts({ mode: 'autonomous', kinds, ...common });
+    const program = new AgentSync({ mode: 'autonomous', kinds, ...common });
     program.start(stop.signal);
     return { program, stores: [applications, ...stores.slice(0, 1)], stop };
   }
   const policies = { mismatchPolicy: dice.chance(0.5) ? 'recreate' : 'upsert', adoptionPolicy: 'always' } as const;
   const common = commonOptions(scene, site.name);
-  const sync = new AgentSync({
+  const sync = new ApplicationCopies({
     applications,
     namespace: agentNamespace,
     ...(layout.mapping === undefined ? {} : { mapping: layout.mapping, isAllowed: () => true }),
@@ -69,19 +69,19 @@ export function startAgent(
           replicateRepositories({ store: secrets, adoptionPolicy: 'always', ...here }),
           replicateGpgKeys({ store: configMaps, ...here }),
         ];
-  const program = new AgentParts({ mode: 'managed', kinds: [...replicas, sync], ...common });
+  const program = new AgentSync({ mode: 'managed', kinds: [...replicas, sync], ...common });
   program.start(stop.signal);
   return { program, stores: [applications, ...stores], stop };
 }
 
 /** Starts the principal. */
-export function startPrincipal(scene: Scene): Process<PrincipalProgram> {
+export function startPrincipalProgram(scene: Scene): Process<PrincipalProgram> {
   const { dice, layout, hub, sites } = scene;
   const autonomous = sites.filter(({ mode }) => mode === 'autonomous').map(({ name }) => name);
   const stop = new AbortController();
   const applications = new ClusterStore(hub.of('Application'), dice, stop.signal);
   const common = commonOptions(scene, 'principal');
-  const sync = new PrincipalSync({
+  const sync = new HubApplications({
     applications,
     principalUid,
     agentOf: layout.agentOf,
@@ -100,11 +100,11 @@ export function startPrincipal(scene: Scene): Process<PrincipalProgram> {
         ];
   const managed = [...publishers, sync];
   if (autonomous.length === 0) {
-    const program = new PrincipalParts({ managed, ...common });
+    const program = new HubSync({ managed, ...common });
     program.start(stop.signal);
     return { program, stores: [applications, ...stores], stop };
   }
-  const mirrors = new Mirrors({
+  const mirrors = new ApplicationMirrors({
     applications,
     principalUid,
     clusterOf,
@@ -112,7 +112,7 @@ export function startPrincipal(scene: Scene): Process<PrincipalProgram> {
     ...common,
   });
   const projectMirrors = projects === undefined ? [] : [new ProjectMirrors({ store: projects, ...here })];
-  const program = new PrincipalParts({ managed, autonomous: [...projectMirrors, mirrors], ...common });
+  const program = new HubSync({ managed, autonomous: [...projectMirrors, mirrors], ...common });
   program.start(stop.signal);
   for (const agent of autonomous) {
     program.expect(agent, 'autonomous');
@@ -121,7 +121,7 @@ export function startPrincipal(scene: Scene): Process<PrincipalProgram> {
 }
 
 /** What a program sees of a cluster besides Applications, when there is anything. */
-function storesOf({ everyKind, dice }: Scene, cluster: Cluster, signal: AbortSignal) {
+function storesOf({ everyKind, dice }: Scene, cluster: SimulatedCluster, signal: AbortSignal) {
   if (!everyKind) {
     return { projects: undefined, stores: [] } as const;
   }

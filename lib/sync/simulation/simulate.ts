@@ -2,18 +2,18 @@ import type { AgentMode, SyncStats } from '../../argocd/index.ts';
 import { ArgoCD } from './argo-cd.ts';
 import { AutonomousProjects } from './autonomous-projects.ts';
 import { AutonomousSites } from './autonomous-sites.ts';
-import { Cluster } from './cluster.ts';
-import { Dice } from './dice.ts';
+import { SimulatedCluster } from './cluster.ts';
+import { SeededDice } from './dice.ts';
 import { byDestination, byNamespace, type Layout } from './layout.ts';
 import { ManagedApplications } from './managed-applications.ts';
 import { ManagedReplicas } from './managed-replicas.ts';
 import { type PrincipalProgram, Stream } from './network.ts';
-import { startAgent, startPrincipal } from './programs.ts';
+import { startAgentProgram, startPrincipalProgram } from './programs.ts';
 import { VirtualTime } from './virtual-time.ts';
 import { attempt, type Process, type Scene, type Site, type Topic } from './world.ts';
 
 /** What came out of one simulated history. */
-export interface Outcome {
+export interface HistoryOutcome {
   readonly seed: number;
   /** What was wrong in the end; empty when all is well. */
   readonly problems: readonly string[];
@@ -31,7 +31,7 @@ const maxEvents = 20_000;
  * minute; then nothing happens any more, and everything must come to rest with both sides equal.
  * @param trace called for everything that happens
  */
-export async function simulate(seed: number, trace?: (line: string) => void): Promise<Outcome> {
+export async function simulate(seed: number, trace?: (line: string) => void): Promise<HistoryOutcome> {
   const world = new World(seed, trace);
   const calm = await world.live();
   const problems = calm ? world.problems() : ['it never comes to rest'];
@@ -43,9 +43,9 @@ export async function simulate(seed: number, trace?: (line: string) => void): Pr
 
 class World implements Scene {
   readonly time = new VirtualTime();
-  readonly dice: Dice;
+  readonly dice: SeededDice;
   readonly layout: Layout;
-  readonly hub: Cluster;
+  readonly hub: SimulatedCluster;
   readonly sites: readonly Site[];
   readonly #trace: ((line: string) => void) | undefined;
   readonly #topics: readonly Topic[];
@@ -56,23 +56,23 @@ class World implements Scene {
   restarted = false;
 
   constructor(seed: number, trace: ((line: string) => void) | undefined) {
-    this.dice = new Dice(seed);
+    this.dice = new SeededDice(seed);
     this.layout = seed % 2 === 0 ? byNamespace : byDestination;
     this.#trace = trace;
     // Others tell more about Applications.
     this.everyKind = seed % 5 === 0;
-    this.hub = new Cluster('hub', this.time);
+    this.hub = new SimulatedCluster('hub', this.time);
     // Half of all histories have managed agents only, the others agents of both modes.
     const isMixed = seed % 4 >= 2;
     this.sites = Array.from({ length: this.dice.integer(1, 2) }, (_, i) => {
       const name = `agent${i}`;
-      const cluster = new Cluster(name, this.time);
+      const cluster = new SimulatedCluster(name, this.time);
       const mode: AgentMode = isMixed && (i === 0 || this.dice.chance(0.5)) ? 'autonomous' : 'managed';
       // Half of the histories with autonomous agents have one of argocd-agent's; it does not know of other kinds here.
       const isGo = mode === 'autonomous' && i === 0 && !this.everyKind && seed % 8 >= 6;
       const site = { name, mode, isGo, cluster };
       const argoCD = new ArgoCD(cluster.of('Application'), this.time, this.dice);
-      return { ...site, argoCD, agent: startAgent(this, site), stream: undefined, meddled: false };
+      return { ...site, argoCD, agent: startAgentProgram(this, site), stream: undefined, meddled: false };
     });
     this.#topics = [
       new ManagedApplications(this),
@@ -90,7 +90,7 @@ class World implements Scene {
         );
       }
     }
-    this.#principal = startPrincipal(this);
+    this.#principal = startPrincipalProgram(this);
   }
 
   get writes(): number {
@@ -234,7 +234,7 @@ class World implements Scene {
     this.restarted = true;
     site.agent.stop.abort();
     site.stream?.break();
-    site.agent = startAgent(this, site);
+    site.agent = startAgentProgram(this, site);
     return `${site.name}: agent restarts`;
   }
 
@@ -244,7 +244,7 @@ class World implements Scene {
     for (const site of this.sites) {
       site.stream?.break();
     }
-    this.#principal = startPrincipal(this);
+    this.#principal = startPrincipalProgram(this);
     return 'principal restarts';
   }
 }
@@ -257,6 +257,6 @@ function withoutTroubles(stats: SyncStats, expected: number): SyncStats {
   return stats.retrying === expected ? { ...stats, retrying: 0 } : stats;
 }
 
-function one<T>(dice: Dice, items: readonly T[]): T {
+function one<T>(dice: SeededDice, items: readonly T[]): T {
   return (items.length === 1 ? items[0] : dice.pick(items)) as T;
 }

@@ -1,8 +1,8 @@
 import type { AgentMode } from '../../argocd/index.ts';
 import type { ArgoCD } from './argo-cd.ts';
-import { type Cluster, Refused } from './cluster.ts';
+import { Refused, type SimulatedCluster } from './cluster.ts';
 import type { ClusterStore } from './cluster-store.ts';
-import type { Dice } from './dice.ts';
+import type { SeededDice } from './dice.ts';
 import type { Layout } from './layout.ts';
 import type { AgentProgram, Stream } from './network.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -21,7 +21,7 @@ export interface Site {
   readonly mode: AgentMode;
   /** Its agent is one of argocd-agent. */
   readonly isGo: boolean;
-  readonly cluster: Cluster;
+  readonly cluster: SimulatedCluster;
   readonly argoCD: ArgoCD;
   agent: Process<AgentProgram>;
   stream: Stream | undefined;
@@ -32,9 +32,9 @@ export interface Site {
 /** What programs and topics see of the simulated world. */
 export interface Scene {
   readonly time: VirtualTime;
-  readonly dice: Dice;
+  readonly dice: SeededDice;
   readonly layout: Layout;
-  readonly hub: Cluster;
+  readonly hub: SimulatedCluster;
   readonly sites: readonly Site[];
   /** There are projects, repositories and keys too. */
   readonly everyKind: boolean;

@@ -18,7 +18,7 @@ import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
-import type { AgentKind, Listed, ObjectMessage, PrincipalPeerInfo, SourcePart } from '../../peer/kind-sync.ts';
+import type { AgentKind, ConnectedPrincipal, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { isSkipped } from '../../routing.ts';
@@ -26,10 +26,10 @@ import { Terminations } from '../../terminations.ts';
 import { CopyWriter } from '../../writing/copy-writer.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest } from '../mirror.ts';
-import { planOperation, planTermination, planTriggers } from './request-plan.ts';
+import { planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
 
-/** How {@link AutonomousApplications} work. */
-export interface AutonomousApplicationsOptions {
+/** How {@link ClusterApplications} work. */
+export interface ClusterApplicationsOptions {
   /** Applications of the agent's cluster; others than those of its namespace do not exist to it. */
   readonly applications: Store<Application>;
   /** The agent's namespace. */
@@ -63,9 +63,9 @@ const againMs = 5_000;
  * From the principal it takes only what users ask of Argo CD: refresh, sync, terminate. It knows a store, a connection and
  * a clock, no Kubernetes and no gRPC.
  */
-export class AutonomousApplications implements AgentKind<SourcePart> {
+export class ClusterApplications implements AgentKind<SourceSync> {
   readonly kind = 'Application';
-  readonly #options: AutonomousApplicationsOptions;
+  readonly #options: ClusterApplicationsOptions;
   readonly #clock: Clock;
   readonly #newId: () => string;
   readonly #view: View<Application>;
@@ -89,7 +89,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
   /** What the principal calls this agent. */
   #name = '';
 
-  constructor(options: AutonomousApplicationsOptions) {
+  constructor(options: ClusterApplicationsOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? randomUUID;
@@ -149,7 +149,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     });
   }
 
-  connected(connection: PeerConnection, { agent }: PrincipalPeerInfo): void {
+  connected(connection: PeerConnection, { agent }: ConnectedPrincipal): void {
     this.#connection = connection;
     this.#name = agent;
     this.#inbox?.reconnected();
@@ -251,14 +251,14 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
           this.#justDeleted.add(delivery.key.name);
           this.#clock.after(soonMs, () => this.#justDeleted.delete(delivery.key.name));
         } else if (isTaken && this.#justDeleted.delete(delivery.key.name)) {
-          this.#tellAgain(delivery.key);
+          this.#repeatLater(delivery.key);
         }
         return isTaken;
       },
     });
   }
 
-  #tellAgain(key: ResourceKey): void {
+  #repeatLater(key: ResourceKey): void {
     this.#clock.after(againMs, () => {
       if (!this.#isClosed && this.#local(key) !== undefined) {
         this.#outbox.repeat(key);
@@ -307,7 +307,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     const { ref, message } = intent;
     switch (message.type) {
       case 'spec-update':
-        return this.#run(ref, (local) => planTriggers(message.object, local), signal);
+        return this.#run(ref, (local) => planOwnTriggers(message.object, local), signal);
       case 'set-operation':
         return this.#operate(intent, signal);
       default:
@@ -319,7 +319,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     return this.#run(
       ref,
       (local) => {
-        const plan = planTermination(message.object, local);
+        const plan = planOwnTermination(message.object, local);
         if (plan.action === 'update' && local !== undefined) {
           this.#terminations.carriedOut(ref.name, local, message);
         }
@@ -337,7 +337,7 @@ export class AutonomousApplications implements AgentKind<SourcePart> {
     const outcome = await this.#run(
       ref,
       (local) => {
-        const plan = planOperation(message.object, local, before);
+        const plan = planOwnOperation(message.object, local, before);
         isLater = plan.action === 'later';
         return plan.action === 'later' ? { action: 'none' } : plan;
       },

@@ -6,13 +6,13 @@ import type { Plan } from '../../writing/plan.ts';
 import { mirroredUid } from '../mirror.ts';
 
 /** What a request of the hub leads to: a plan, or that another operation has to end first. */
-export type IntentPlan = Plan | { readonly action: 'later' };
+export type RequestPlan = Plan | { readonly action: 'later' };
 
 /**
  * Decides what a refresh (or hydrate) that a user asked for on the mirror does here. Nothing else of a `spec-update` is
  * taken: the cluster owns the rest.
  */
-export function planTriggers(mirror: Application, local: Application | undefined): Plan {
+export function planOwnTriggers(mirror: Application, local: Application | undefined): Plan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
     return { action: 'refuse', message: `not refreshed: ${objection}` };
@@ -28,11 +28,11 @@ export function planTriggers(mirror: Application, local: Application | undefined
  * @param before when the operation before this one had started, as far as was known when this one was first tried: the
  * answer to setting it may have been lost or late, and then it shows by having started
  */
-export function planOperation(
+export function planOwnOperation(
   mirror: Application,
   local: Application | undefined,
   before: { readonly startedAt: unknown },
-): IntentPlan {
+): RequestPlan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
     return { action: 'refuse', message: `operation not started: ${objection}` };
@@ -60,7 +60,7 @@ export function planOperation(
  * Decides what the wish to end the running operation does here: it is about the one that the mirror shows. The resource
  * version makes sure that it did not end meanwhile, or another begin.
  */
-export function planTermination(mirror: Application, local: Application | undefined): Plan {
+export function planOwnTermination(mirror: Application, local: Application | undefined): Plan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
     return { action: 'refuse', message: `operation not terminated: ${objection}` };

@@ -2,20 +2,20 @@ import type { Logger } from '../../../base/index.ts';
 import { type Backoff, type Clock, Inbox, type InboxOutcome, type ObjectRef, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import type { Copy, MirrorPart, ObjectMessage } from '../../peer/kind-sync.ts';
+import type { Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
-import { Errands } from '../../peer/reliable-messages.ts';
+import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import type { CopyWriter } from '../../writing/copy-writer.ts';
 import { fieldsOfMirror, isMarked, mirrorDigest, mirroredUid, sourceSpecOf } from '../mirror.ts';
-import { idOf, Words } from './message-history.ts';
-import type { MirrorTrouble } from './mirror-failure.ts';
+import { MessageHistory, messageId } from './message-history.ts';
+import type { MirrorFailure } from './mirror-failure.ts';
 import { MirrorKeeper } from './mirror-keeper.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
-import { type Heard, Requests } from './mirror-requests.ts';
+import { MirrorRequests, type ReceivedRequests } from './mirror-requests.ts';
 
-/** What a {@link MirrorPeer} needs of the hub. */
-export interface MirrorPeerOptions {
+/** What a {@link AgentMirrors} needs of the hub. */
+export interface AgentMirrorsOptions {
   readonly agent: string;
   readonly principalUid: string;
   /** What the hub calls the agent's cluster; undefined while there is none. */
@@ -26,7 +26,7 @@ export interface MirrorPeerOptions {
   /** Names of the Applications in the agent's namespace. */
   readonly names: () => Iterable<string>;
   readonly writer: CopyWriter;
-  readonly onTrouble: (trouble: MirrorTrouble) => void;
+  readonly onFailure: (trouble: MirrorFailure) => void;
   readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
@@ -44,7 +44,7 @@ type Work =
       readonly name: string;
       readonly id: string;
       readonly message: ApplicationMessage;
-      readonly heard: Heard;
+      readonly heard: ReceivedRequests;
       /** On which it came. */
       readonly connection: PeerConnection | undefined;
     }
@@ -52,26 +52,26 @@ type Work =
   | { readonly is: 'doubt'; readonly name: string; readonly id: string };
 
 /** The mirrors of one autonomous agent. They are kept as it said last, also while it is away. */
-export class MirrorPeer implements MirrorPart {
+export class AgentMirrors implements CopySync {
   readonly kind = 'Application';
-  readonly #options: MirrorPeerOptions;
+  readonly #options: AgentMirrorsOptions;
   readonly #keeper: MirrorKeeper;
-  readonly #words: Words;
+  readonly #history: MessageHistory;
   readonly #inbox: Inbox<Work>;
-  readonly #requests: Requests;
-  readonly #errands: Errands;
+  readonly #requests: MirrorRequests;
+  readonly #messages: ReliableMessages;
   readonly #stop = new AbortController();
   #connection: PeerConnection | undefined;
 
-  constructor(options: MirrorPeerOptions) {
+  constructor(options: AgentMirrorsOptions) {
     this.#options = options;
     const { agent, clock, random, log } = options;
-    this.#requests = new Requests({
+    this.#requests = new MirrorRequests({
       ...options,
       read: (name) => this.#keeper.mirror(name),
-      sourceUid: (name) => this.#keeper.wanted(name)?.sourceUid,
+      sourceUid: (name) => this.#keeper.desired(name)?.sourceUid,
     });
-    this.#errands = new Errands(options);
+    this.#messages = new ReliableMessages(options);
     this.#keeper = new MirrorKeeper({
       ...options,
       requests: this.#requests,
@@ -79,8 +79,8 @@ export class MirrorPeer implements MirrorPart {
       isBusy: (name) => this.#inbox.isBusy(name),
       ask: (name) => this.#ask(name),
     });
-    this.#words = new Words({
-      isInUse: (name) => this.#keeper.wanted(name) !== undefined,
+    this.#history = new MessageHistory({
+      isInUse: (name) => this.#keeper.desired(name) !== undefined,
       inUse: () => this.#keeper.size,
     });
     this.#inbox = new Inbox<Work>(
@@ -107,23 +107,23 @@ export class MirrorPeer implements MirrorPart {
   connected(connection: PeerConnection): void {
     this.#connection = connection;
     this.#inbox.reconnected();
-    this.#errands.connected(connection);
+    this.#messages.connected(connection);
     this.#requests.connected(connection);
   }
 
   disconnected(): void {
     this.#connection = undefined;
-    this.#errands.disconnected();
+    this.#messages.disconnected();
     this.#requests.disconnected();
   }
 
   writable(): void {
-    this.#errands.writable();
+    this.#messages.writable();
     this.#requests.writable();
   }
 
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean {
-    if (this.#errands.acknowledged(event.resourceId, event.eventId)) {
+    if (this.#messages.acknowledged(event.resourceId, event.eventId)) {
       return true;
     }
     const isRequest = this.#requests.acknowledged(event);
@@ -145,13 +145,13 @@ export class MirrorPeer implements MirrorPart {
     if (uid === '' || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)) {
       return false;
     }
-    const is = this.#words.is(message);
+    const is = this.#history.is(message);
     if (is === 'late') {
       this.#connection?.acknowledge(message);
       return true;
     }
     const heard = this.#requests.heard(name);
-    const id = is === 'again' ? this.#options.newId() : idOf(message);
+    const id = is === 'again' ? this.#options.newId() : messageId(message);
     this.#inbox.receive({ is: 'message', name, id, message, heard, connection: this.#connection });
     return true;
   }
@@ -200,20 +200,20 @@ export class MirrorPeer implements MirrorPart {
 
   stats(): SyncStats {
     return {
-      pending: this.#requests.pending + this.#errands.pending,
+      pending: this.#requests.pending + this.#messages.pending,
       inFlight: this.#requests.inFlight,
       queued: this.#inbox.queued,
       retrying: this.#inbox.retrying + this.#keeper.troubled,
     };
   }
 
-  troubles(): MirrorTrouble[] {
+  troubles(): MirrorFailure[] {
     return this.#keeper.troubles();
   }
 
   /** Whether the hub's object of this name and uid is a mirror, whatever users made of it. */
   isMirror(name: string, uid: string | undefined): boolean {
-    return uid !== undefined && this.#keeper.wanted(name)?.mirrorUid === uid;
+    return uid !== undefined && this.#keeper.desired(name)?.mirrorUid === uid;
   }
 
   /** Takes up what is there. Called once. */
@@ -233,7 +233,7 @@ export class MirrorPeer implements MirrorPart {
 
   close(): void {
     this.#stop.abort();
-    this.#errands.close();
+    this.#messages.close();
     this.#requests.close();
     this.#keeper.close();
   }
@@ -245,7 +245,7 @@ export class MirrorPeer implements MirrorPart {
 
   /** Makes the agent say what it has of this name. */
   #ask(name: string): void {
-    this.#errands.post(`ask-${name}`, () => ({
+    this.#messages.post(`ask-${name}`, () => ({
       target: 'resourceResync',
       type: 'request-update',
       // Without checksum a Go agent answers in any case.
@@ -271,7 +271,7 @@ export class MirrorPeer implements MirrorPart {
       case 'look':
         return this.#keeper.look(name, signal);
       case 'message':
-        this.#words.said(work.message);
+        this.#history.said(work.message);
         return this.#keeper.take(work.message, work.heard, signal);
     }
   }

@@ -10,22 +10,22 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import type { MirrorPart, PrincipalKind } from '../../peer/kind-sync.ts';
+import type { CopySync, HubKind } from '../../peer/kind-sync.ts';
 import { CopyWriter } from '../../writing/copy-writer.ts';
-import { MirrorPeer } from './agent-mirrors.ts';
-import type { MirrorTrouble } from './mirror-failure.ts';
+import { AgentMirrors } from './agent-mirrors.ts';
+import type { MirrorFailure } from './mirror-failure.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
 import { namespaceMaker } from './missing-namespace.ts';
 
-/** How {@link Mirrors} work. */
-export interface MirrorsOptions {
+/** How {@link ApplicationMirrors} work. */
+export interface ApplicationMirrorsOptions {
   /** The hub's Applications, of all namespaces. */
   readonly applications: Store<Application>;
   /** The principal's persistent identity. */
   readonly principalUid: string;
   /**
    * What the hub's Argo CD calls the agent's cluster; undefined while there is no such cluster, and then nothing is mirrored
-   * (tell of the change with {@link Mirrors.clusterChanged}). Default: the agent's name.
+   * (tell of the change with {@link ApplicationMirrors.clusterChanged}). Default: the agent's name.
    */
   readonly clusterOf?: (agent: string) => string | undefined;
   /** Makes a namespace that is missing. It rejects if that is not wanted: mirrors in it then wait until it is there. */
@@ -33,7 +33,7 @@ export interface MirrorsOptions {
   /** Whether an Application that is nobody's mirror is taken over by an agent's of the same name. Default: never. */
   readonly adoptionPolicy?: MirrorAdoptionPolicy;
   /** Hears what cannot be mirrored and why, once per reason, for people to see. */
-  readonly onTrouble?: (trouble: MirrorTrouble) => void;
+  readonly onFailure?: (trouble: MirrorFailure) => void;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -50,17 +50,17 @@ export interface MirrorsOptions {
  * after it, keeps them as the agent says, whatever users do to them, and passes on what users ask of Argo CD. An agent
  * reaches nothing outside its namespace.
  */
-export class Mirrors implements PrincipalKind<MirrorPart> {
-  readonly #options: MirrorsOptions;
+export class ApplicationMirrors implements HubKind<CopySync> {
+  readonly #options: ApplicationMirrorsOptions;
   readonly #clock: Clock;
   readonly #view: View<Application>;
   readonly #writer: CopyWriter;
   readonly #stop = new AbortController();
-  readonly #peers = new Map<string, MirrorPeer>();
+  readonly #peers = new Map<string, AgentMirrors>();
   /** Names of Applications by namespace. */
   readonly #names = new Map<string, Set<string>>();
 
-  constructor(options: MirrorsOptions) {
+  constructor(options: ApplicationMirrorsOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#view = new View({
@@ -85,11 +85,11 @@ export class Mirrors implements PrincipalKind<MirrorPart> {
     });
   }
 
-  part(agent: string): MirrorPart {
+  syncFor(agent: string): CopySync {
     const options = this.#options;
     let peer = this.#peers.get(agent);
     if (peer === undefined) {
-      peer = new MirrorPeer({
+      peer = new AgentMirrors({
         agent,
         principalUid: options.principalUid,
         cluster: () => (options.clusterOf === undefined ? agent : options.clusterOf(agent)),
@@ -97,7 +97,7 @@ export class Mirrors implements PrincipalKind<MirrorPart> {
         view: this.#view,
         names: () => this.#names.get(agent) ?? [],
         writer: this.#writer,
-        onTrouble: options.onTrouble ?? (() => undefined),
+        onFailure: options.onFailure ?? (() => undefined),
         log: options.log,
         clock: this.#clock,
         random: options.random ?? Math.random,
@@ -129,7 +129,7 @@ export class Mirrors implements PrincipalKind<MirrorPart> {
   }
 
   /** What cannot be mirrored at present. */
-  troubles(agent: string): MirrorTrouble[] {
+  troubles(agent: string): MirrorFailure[] {
     return this.#peers.get(agent)?.troubles() ?? [];
   }
 

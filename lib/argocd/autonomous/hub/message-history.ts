@@ -9,7 +9,7 @@ const mostPerName = 8;
  * What an agent said last about each name. Asked about it, a Go agent says the last again under the same id, which is then
  * an answer and no copy; of anything earlier it is a copy that comes late.
  */
-export class Words {
+export class MessageHistory {
   readonly #isInUse: (name: string) => boolean;
   /** Ids by name, the last one last. */
   readonly #done = new Map<string, string[]>();
@@ -23,7 +23,7 @@ export class Words {
   /** What a message is: heard for the first time, the last one said again, or an earlier one that nothing follows from. */
   is(message: ApplicationMessage): 'new' | 'again' | 'late' {
     const ids = this.#done.get(message.object.metadata.name);
-    const id = wordOf(message);
+    const id = stateId(message);
     if (ids?.at(-1) === id) {
       return 'again';
     }
@@ -34,7 +34,7 @@ export class Words {
   /** The message is being done. */
   said(message: ApplicationMessage): void {
     const { name } = message.object.metadata;
-    const id = wordOf(message);
+    const id = stateId(message);
     const earlier = (this.#done.get(name) ?? []).filter((one) => one !== id);
     this.#done.set(name, [...earlier.slice(1 - mostPerName), id]);
     if (this.#done.size > 2 * this.#inUse() + mostUnused) {
@@ -48,11 +48,11 @@ export class Words {
 }
 
 /** Equal for two copies of one message. */
-export function idOf({ type, resourceId, eventId }: ApplicationMessage): string {
+export function messageId({ type, resourceId, eventId }: ApplicationMessage): string {
   return `${type}/${resourceId}/${eventId}`;
 }
 
 /** Equal for messages that say the same: a Go agent calls one state a creation first and an update later. */
-function wordOf({ type, resourceId, eventId }: ApplicationMessage): string {
+function stateId({ type, resourceId, eventId }: ApplicationMessage): string {
   return `${type === 'delete' ? type : ''}/${resourceId}/${eventId}`;
 }

@@ -1,5 +1,5 @@
 /** An Application or AppProject of an autonomous agent that cannot be shown on the hub as it is. */
-export interface MirrorTrouble {
+export interface MirrorFailure {
   readonly agent: string;
   /** Left out: Application. */
   readonly kind?: 'Application' | 'AppProject';

@@ -35,12 +35,12 @@ test('a fight over a mirror is fought ever more slowly, and over with the mirror
   await lab.run(60_000);
   expect(lab.hub.writes - writes).toBeGreaterThan(10);
   expect(lab.hub.writes - writes).toBeLessThan(40);
-  expect(principal.parts.stats('a').retrying, 'it shows').toBe(1);
+  expect(principal.sync.stats('a').retrying, 'it shows').toBe(1);
   stop();
   principal.hear(says('delete'));
   await lab.run();
   expect(principal.mirror()).toBeUndefined();
-  expect(principal.parts.stats('a').retrying).toBe(0);
+  expect(principal.sync.stats('a').retrying).toBe(0);
 });
 
 test('an agent whose word is done only on a later connection is asked whether it still holds', async () => {
@@ -52,7 +52,7 @@ test('an agent whose word is done only on a later connection is asked whether it
   };
   principal.hear(says('spec-update', 'p1'));
   await lab.run(100);
-  principal.parts.disconnected('a', connection);
+  principal.sync.disconnected('a', connection);
   principal.connect();
   await lab.run(100);
   principal.said.splice(0);

@@ -6,21 +6,21 @@ import type { ApplicationMessage } from '../../peer/messages.ts';
 import { isSkipped } from '../../routing.ts';
 import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
 import type { CopyWriter } from '../../writing/copy-writer.ts';
-import { Troubles } from '../../writing/failures.ts';
+import { Failures } from '../../writing/failures.ts';
 import { isMarked, type MirrorPlace, mirroredUid } from '../mirror.ts';
-import type { MirrorTrouble } from './mirror-failure.ts';
+import type { MirrorFailure } from './mirror-failure.ts';
 import {
-  isAstray,
+  type DesiredMirror,
+  desiredMirrorAfter,
+  desiredMirrorAsFound,
+  hasMirrorDrifted,
   type MirrorAdoptionPolicy,
   planMirror,
   planMirrorDeletion,
-  planRelease,
+  planMirrorRelease,
   settled,
-  type Wanted,
-  wantedAfter,
-  wantedAsFound,
 } from './mirror-plan.ts';
-import type { Heard, Requests } from './mirror-requests.ts';
+import type { MirrorRequests, ReceivedRequests } from './mirror-requests.ts';
 import { MissingNamespace } from './missing-namespace.ts';
 
 /** What a {@link MirrorKeeper} needs of the hub and of its peer. */
@@ -34,14 +34,14 @@ export interface MirrorKeeperOptions {
   /** Names of the Applications in the agent's namespace. */
   readonly names: () => Iterable<string>;
   readonly writer: CopyWriter;
-  readonly requests: Requests;
+  readonly requests: MirrorRequests;
   /** Has {@link MirrorKeeper.look} called for this name, in its turn. */
   readonly look: (name: string) => void;
   /** Whether something of this name waits or is in work. */
   readonly isBusy: (name: string) => boolean;
   /** Makes the agent say what it has of this name. */
   readonly ask: (name: string) => void;
-  readonly onTrouble: (trouble: MirrorTrouble) => void;
+  readonly onFailure: (trouble: MirrorFailure) => void;
   readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
@@ -51,7 +51,7 @@ export interface MirrorKeeperOptions {
 /** The agent's word on one of its Applications, with what it had got of the hub's requests by then. */
 interface Report {
   readonly source: Application;
-  readonly heard: Heard;
+  readonly heard: ReceivedRequests;
 }
 
 /**
@@ -65,8 +65,8 @@ const largestTrouble = 512 * 1024;
 /** Keeps the mirrors of one agent as it said last: the one place that writes them. */
 export class MirrorKeeper {
   readonly #options: MirrorKeeperOptions;
-  readonly #wanted = new Map<string, Wanted>();
-  readonly #troubles: Troubles;
+  readonly #desired = new Map<string, DesiredMirror>();
+  readonly #failures: Failures;
   readonly #conflicts: ConflictBackoff;
   #cluster: string | undefined;
 
@@ -80,52 +80,52 @@ export class MirrorKeeper {
       random,
       log,
     });
-    this.#troubles = new Troubles({ clock, random });
+    this.#failures = new Failures({ clock, random });
   }
 
   /** Mirrors that cannot be written, or that somebody fights over. */
   get troubled(): number {
-    return this.#troubles.size + this.#conflicts.active;
+    return this.#failures.size + this.#conflicts.active;
   }
 
   /** Applications that the agent has, as far as it said. */
   get size(): number {
-    return this.#wanted.size;
+    return this.#desired.size;
   }
 
   /** What the agent said last of this name. */
-  wanted(name: string): Wanted | undefined {
-    return this.#wanted.get(name);
+  desired(name: string): DesiredMirror | undefined {
+    return this.#desired.get(name);
   }
 
   /** Names of all that stands on the hub, and of what should but cannot. */
   names(): Iterable<string> {
-    return new Set([...this.#options.names(), ...this.#wanted.keys()]);
+    return new Set([...this.#options.names(), ...this.#desired.keys()]);
   }
 
-  troubles(): MirrorTrouble[] {
+  troubles(): MirrorFailure[] {
     const { agent } = this.#options;
-    return this.#troubles.list().map((trouble) => ({ agent, ...trouble }));
+    return this.#failures.list().map((trouble) => ({ agent, ...trouble }));
   }
 
   isTroubled(name: string): boolean {
-    return this.#troubles.has(name);
+    return this.#failures.has(name);
   }
 
   /** Stops all timers. */
   close(): void {
-    this.#troubles.close();
+    this.#failures.close();
     this.#conflicts.close();
   }
 
   /** Does what the agent says. */
-  async take(message: ApplicationMessage, heard: Heard, signal: AbortSignal): Promise<InboxOutcome> {
+  async take(message: ApplicationMessage, heard: ReceivedRequests, signal: AbortSignal): Promise<InboxOutcome> {
     const { type, object } = message;
     const { name, uid = '' } = object.metadata;
     if (type === 'delete') {
       return this.#remove(name, uid, signal);
     }
-    this.#wanted.set(name, wantedAfter(object, this.#wanted.get(name)));
+    this.#desired.set(name, desiredMirrorAfter(object, this.#desired.get(name)));
     return this.#bringInStep(name, { source: object, heard }, signal);
   }
 
@@ -141,7 +141,7 @@ export class MirrorKeeper {
     for (const name of this.#options.names()) {
       const mirror = this.mirror(name);
       if (mirror !== undefined && isMarked(mirror)) {
-        this.#wanted.set(name, wantedAsFound(mirror, agent));
+        this.#desired.set(name, desiredMirrorAsFound(mirror, agent));
       }
       this.#options.requests.follow(name, mirror);
     }
@@ -152,13 +152,17 @@ export class MirrorKeeper {
   hubChange(name: string, now: Application | undefined): void {
     const mirror = this.mirror(name);
     this.#options.requests.follow(name, mirror);
-    const wanted = this.#wanted.get(name);
+    const desired = this.#desired.get(name);
     const place = this.#place();
-    if (wanted === undefined) {
+    if (desired === undefined) {
       if (mirror !== undefined && !this.#options.isBusy(name)) {
         this.#options.look(name);
       }
-    } else if (now === undefined || this.#troubles.has(name) || (place !== undefined && isAstray(now, wanted, place))) {
+    } else if (
+      now === undefined ||
+      this.#failures.has(name) ||
+      (place !== undefined && hasMirrorDrifted(now, desired, place))
+    ) {
       this.#conflicts.whenDue(this.#ref(name), () => this.#options.look(name));
     }
   }
@@ -168,8 +172,8 @@ export class MirrorKeeper {
     const cluster = this.#options.cluster();
     if (cluster !== this.#cluster) {
       this.#cluster = cluster;
-      for (const [name, wanted] of this.#wanted) {
-        this.#wanted.set(name, { ...wanted, settledSpec: undefined });
+      for (const [name, desired] of this.#desired) {
+        this.#desired.set(name, { ...desired, settledSpec: undefined });
       }
       this.#lookAtAll();
     }
@@ -178,12 +182,12 @@ export class MirrorKeeper {
   /** Puts right what is not as the agent said. */
   #lookAtAll(): void {
     const place = this.#place();
-    for (const [name, wanted] of this.#wanted) {
+    for (const [name, desired] of this.#desired) {
       const mirror = this.#options.view.get(this.#ref(name));
       if (
         mirror === undefined ||
-        this.#troubles.has(name) ||
-        (place !== undefined && isAstray(mirror, wanted, place))
+        this.#failures.has(name) ||
+        (place !== undefined && hasMirrorDrifted(mirror, desired, place))
       ) {
         this.#options.look(name);
       }
@@ -193,13 +197,13 @@ export class MirrorKeeper {
   /** The one place that makes a mirror what the agent says. */
   async #bringInStep(name: string, report: Report | undefined, signal: AbortSignal): Promise<InboxOutcome> {
     const { agent, adoptionPolicy, writer } = this.#options;
-    const wanted = this.#wanted.get(name);
+    const desired = this.#desired.get(name);
     const place = this.#place();
-    if (wanted === undefined) {
+    if (desired === undefined) {
       return this.#settleUnknown(name, signal);
     }
     if (place === undefined) {
-      this.#trouble(name, `the hub's Argo CD has no cluster for agent ${agent}`);
+      this.#fail(name, `the hub's Argo CD has no cluster for agent ${agent}`);
       return 'retry';
     }
     const now = this.#options.today();
@@ -208,7 +212,7 @@ export class MirrorKeeper {
       if (mirror !== undefined && isSkipped(mirror)) {
         return { action: 'none' } as const;
       }
-      const next = planMirror(wanted, mirror, {
+      const next = planMirror(desired, mirror, {
         name,
         place,
         adoptionPolicy,
@@ -230,7 +234,7 @@ export class MirrorKeeper {
       }
       switch (result.is) {
         case 'done':
-          this.#troubles.solved(name);
+          this.#failures.solved(name);
           this.#settle(name, result.copy);
           return 'done';
         case 'stopped':
@@ -242,28 +246,28 @@ export class MirrorKeeper {
       if (!(error instanceof MissingNamespace)) {
         throw error;
       }
-      this.#trouble(name, error.message);
+      this.#fail(name, error.message);
       return 'retry';
     }
   }
 
-  #trouble(name: string, message: string, again?: () => void): void {
-    if (this.#troubles.met(name, message, again)) {
-      const { agent, log, onTrouble } = this.#options;
+  #fail(name: string, message: string, again?: () => void): void {
+    if (this.#failures.met(name, message, again)) {
+      const { agent, log, onFailure } = this.#options;
       log.error({ agent, application: `${agent}/${name}` }, `Application cannot be mirrored: ${message}`);
-      onTrouble({ agent, name, message });
+      onFailure({ agent, name, message });
     }
   }
 
   #stopped(name: string, { message, rejected, mayPass }: { message: string; rejected: boolean; mayPass: boolean }) {
     if (mayPass) {
-      this.#trouble(name, message);
+      this.#fail(name, message);
       return 'retry';
     }
     // What the agent said is remembered, and tried again when something changes.
-    this.#trouble(name, message, rejected ? () => this.#options.look(name) : undefined);
-    const size = JSON.stringify(this.#wanted.get(name)?.fields ?? null).length;
-    if (this.#troubles.size > mostTroubles || size > largestTrouble) {
+    this.#fail(name, message, rejected ? () => this.#options.look(name) : undefined);
+    const size = JSON.stringify(this.#desired.get(name)?.fields ?? null).length;
+    if (this.#failures.size > mostTroubles || size > largestTrouble) {
       this.#giveUp(name);
     }
     return 'done';
@@ -272,35 +276,35 @@ export class MirrorKeeper {
   /** Only the agent knows it from now on, which says it again with its next change or connection. */
   #giveUp(name: string): void {
     const mirror = this.mirror(name);
-    this.#troubles.solved(name);
+    this.#failures.solved(name);
     if (mirror !== undefined && isMarked(mirror)) {
-      this.#wanted.set(name, wantedAsFound(mirror, this.#options.agent));
+      this.#desired.set(name, desiredMirrorAsFound(mirror, this.#options.agent));
     } else {
-      this.#wanted.delete(name);
+      this.#desired.delete(name);
     }
   }
 
   #settle(name: string, mirror: Application | undefined): void {
-    const before = this.#wanted.get(name);
+    const before = this.#desired.get(name);
     const place = this.#place();
     if (before === undefined || (mirror !== undefined && isSkipped(mirror))) {
       return;
     }
-    const wanted = settled(before, mirror);
-    this.#wanted.set(name, wanted);
+    const desired = settled(before, mirror);
+    this.#desired.set(name, desired);
     const now = this.#options.view.get(this.#ref(name));
     if (mirror === undefined || place === undefined || now === mirror) {
       // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
       return;
     }
-    if (now === undefined || isAstray(now, wanted, place)) {
+    if (now === undefined || hasMirrorDrifted(now, desired, place)) {
       this.#conflicts.whenDue(this.#ref(name), () => this.#options.look(name));
     }
   }
 
   async #remove(name: string, sourceUid: string, signal: AbortSignal): Promise<InboxOutcome> {
-    const wanted = this.#wanted.get(name);
-    const mirrorUid = wanted?.sourceUid === sourceUid ? wanted.mirrorUid : undefined;
+    const desired = this.#desired.get(name);
+    const mirrorUid = desired?.sourceUid === sourceUid ? desired.mirrorUid : undefined;
     const result = await this.#options.writer.run(
       this.#ref(name),
       (mirror) =>
@@ -316,9 +320,9 @@ export class MirrorKeeper {
     if (result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass)) {
       return 'retry';
     }
-    if (wanted?.sourceUid === sourceUid) {
-      this.#wanted.delete(name);
-      this.#troubles.solved(name);
+    if (desired?.sourceUid === sourceUid) {
+      this.#desired.delete(name);
+      this.#failures.solved(name);
       this.#conflicts.forget(this.#ref(name));
     }
     return this.#settleUnknown(name, signal);
@@ -328,7 +332,7 @@ export class MirrorKeeper {
   async #settleUnknown(name: string, signal: AbortSignal): Promise<InboxOutcome> {
     const mirror = this.mirror(name);
     if (mirror?.metadata.deletionTimestamp !== undefined) {
-      const result = await this.#options.writer.run(this.#ref(name), planRelease, signal);
+      const result = await this.#options.writer.run(this.#ref(name), planMirrorRelease, signal);
       return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
     }
     if (mirror !== undefined) {
@@ -340,9 +344,9 @@ export class MirrorKeeper {
   /** UID of the agent's Application that is shown under this name, or should be; empty when there is none. */
   shownUid(name: string): string {
     const mirror = this.mirror(name);
-    const wanted = this.#wanted.get(name);
-    if (mirror === undefined || mirror.metadata.uid === wanted?.mirrorUid) {
-      return wanted?.sourceUid ?? '';
+    const desired = this.#desired.get(name);
+    if (mirror === undefined || mirror.metadata.uid === desired?.mirrorUid) {
+      return desired?.sourceUid ?? '';
     }
     return mirroredUid(mirror);
   }
@@ -351,7 +355,8 @@ export class MirrorKeeper {
   mirror(name: string): Application | undefined {
     const object = this.#options.view.get(this.#ref(name));
     const isOurs =
-      object !== undefined && (mirroredUid(object) !== '' || object.metadata.uid === this.#wanted.get(name)?.mirrorUid);
+      object !== undefined &&
+      (mirroredUid(object) !== '' || object.metadata.uid === this.#desired.get(name)?.mirrorUid);
     return isOurs && !isSkipped(object) ? object : undefined;
   }
 

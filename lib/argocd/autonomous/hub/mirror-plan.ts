@@ -16,7 +16,7 @@ import {
 } from '../mirror.ts';
 
 /** What an autonomous agent said last about one of its Applications, and how far its mirror is. */
-export interface Wanted {
+export interface DesiredMirror {
   /** UID of the agent's object. */
   readonly sourceUid: string;
   readonly fields: MirrorFields;
@@ -27,7 +27,7 @@ export interface Wanted {
 }
 
 /** What is wanted after the agent said what its Application is like. */
-export function wantedAfter(source: Application, earlier: Wanted | undefined): Wanted {
+export function desiredMirrorAfter(source: Application, earlier: DesiredMirror | undefined): DesiredMirror {
   const sourceUid = source.metadata.uid ?? '';
   const fields = fieldsOfSource(source);
   const before = earlier?.sourceUid === sourceUid ? earlier : undefined;
@@ -41,7 +41,7 @@ export function wantedAfter(source: Application, earlier: Wanted | undefined): W
 }
 
 /** After a start, a mirror that is there counts as right until its agent says otherwise. */
-export function wantedAsFound(mirror: Application, agent: string): Wanted {
+export function desiredMirrorAsFound(mirror: Application, agent: string): DesiredMirror {
   return {
     sourceUid: mirroredUid(mirror),
     fields: fieldsOfMirror(mirror, agent),
@@ -51,25 +51,25 @@ export function wantedAsFound(mirror: Application, agent: string): Wanted {
 }
 
 /** The mirror is as wanted: how it looks is remembered, to know when somebody changes it. Without one: it is waited for. */
-export function settled(wanted: Wanted, mirror: Application | undefined): Wanted {
+export function settled(desired: DesiredMirror, mirror: Application | undefined): DesiredMirror {
   return mirror === undefined
-    ? { ...wanted, mirrorUid: '' }
-    : { ...wanted, mirrorUid: mirror.metadata.uid, settledSpec: digestOf(mirror.spec) };
+    ? { ...desired, mirrorUid: '' }
+    : { ...desired, mirrorUid: mirror.metadata.uid, settledSpec: digestOf(mirror.spec) };
 }
 
 /**
  * Whether somebody else changed what the agent decides: spec, existence, or what tells that it is a mirror. Labels and annotations are put right
  * with the agent's next word, as by argocd-agent's principal.
  */
-export function isAstray(mirror: Application, wanted: Wanted, place: MirrorPlace): boolean {
-  if (mirror.metadata.uid !== wanted.mirrorUid) {
-    return wanted.mirrorUid !== undefined;
+export function hasMirrorDrifted(mirror: Application, desired: DesiredMirror, place: MirrorPlace): boolean {
+  if (mirror.metadata.uid !== desired.mirrorUid) {
+    return desired.mirrorUid !== undefined;
   }
   return (
     mirror.metadata.deletionTimestamp !== undefined ||
     isUnstamped(mirror) ||
-    mirroredUid(mirror) !== wanted.sourceUid ||
-    (!isEqual(mirror.spec, mirrorSpec(wanted.fields, place)) && digestOf(mirror.spec) !== wanted.settledSpec)
+    mirroredUid(mirror) !== desired.sourceUid ||
+    (!isEqual(mirror.spec, mirrorSpec(desired.fields, place)) && digestOf(mirror.spec) !== desired.settledSpec)
   );
 }
 
@@ -88,17 +88,17 @@ export interface MirrorPlanOptions {
 }
 
 /** Decides what to do with what stands where an agent's Application should be mirrored. */
-export function planMirror(wanted: Wanted, mirror: Application | undefined, options: MirrorPlanOptions): Plan {
-  const spec = mirrorSpec(wanted.fields, options.place);
+export function planMirror(desired: DesiredMirror, mirror: Application | undefined, options: MirrorPlanOptions): Plan {
+  const spec = mirrorSpec(desired.fields, options.place);
   const objection = projectObjection(spec.project ?? '');
   if (objection !== undefined) {
     return { action: 'refuse', message: `the agent's Application cannot be shown: ${objection}` };
   }
   if (mirror === undefined) {
-    return { action: 'create', object: newMirror(wanted, options) };
+    return { action: 'create', object: newMirror(desired, options) };
   }
   const shown = mirroredUid(mirror);
-  const isOurs = mirror.metadata.uid === wanted.mirrorUid;
+  const isOurs = mirror.metadata.uid === desired.mirrorUid;
   if (shown === '' && !isOurs && !mayAdopt(mirror, options)) {
     const name = `${mirror.metadata.namespace}/${mirror.metadata.name}`;
     const message = `${name} on the hub is somebody's own Application, which hides the agent's of the same name: delete or rename it, or annotate it with ${annotations.adoptionPolicy}=always`;
@@ -107,11 +107,11 @@ export function planMirror(wanted: Wanted, mirror: Application | undefined, opti
   if (mirror.metadata.deletionTimestamp !== undefined) {
     return release(mirror);
   }
-  if (shown !== '' && shown !== wanted.sourceUid && !isOurs) {
+  if (shown !== '' && shown !== desired.sourceUid && !isOurs) {
     // It shows another incarnation, whose requests are not this one's.
     return removal(mirror);
   }
-  const patch = patchFor(wanted, mirror, options);
+  const patch = patchFor(desired, mirror, options);
   return patch === undefined
     ? { action: 'none' }
     : { action: 'update', patch, reason: shown === '' ? 'adopted' : 'changed' };
@@ -135,7 +135,7 @@ export function planMirrorDeletion(
 }
 
 /** Decides what to do with a mirror of which nothing is known: one that somebody deletes is let go. */
-export function planRelease(mirror: Application | undefined): Plan {
+export function planMirrorRelease(mirror: Application | undefined): Plan {
   return mirror?.metadata.deletionTimestamp === undefined || mirroredUid(mirror) === ''
     ? { action: 'none' }
     : release(mirror);
@@ -158,7 +158,7 @@ function release(mirror: Application): Plan {
   return { action: 'update', reason: 'changed', patch: { metadata: { uid: mirror.metadata.uid, finalizers: null } } };
 }
 
-function newMirror({ sourceUid, fields }: Wanted, { name, place, now }: MirrorPlanOptions): Application {
+function newMirror({ sourceUid, fields }: DesiredMirror, { name, place, now }: MirrorPlanOptions): Application {
   const status = mirrorStatus(fields, place);
   return {
     apiVersion: 'argoproj.io/v1alpha1',
@@ -175,12 +175,12 @@ function newMirror({ sourceUid, fields }: Wanted, { name, place, now }: MirrorPl
   };
 }
 
-function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOptions): MergePatch | undefined {
-  const { fields, sourceUid } = wanted;
+function patchFor(desired: DesiredMirror, mirror: Application, options: MirrorPlanOptions): MergePatch | undefined {
+  const { fields, sourceUid } = desired;
   const { place, now, report } = options;
   const { [annotations.lastUpdated]: _, ...present } = mirror.metadata.annotations ?? {};
   const answer = report && planReport(mirror, asReport(report.source, fields, place), report.context);
-  const isNew = report === undefined && mirror.metadata.uid !== wanted.mirrorUid;
+  const isNew = report === undefined && mirror.metadata.uid !== desired.mirrorUid;
   const status = isNew ? mergePatchBetween(mirror.status, mirrorStatus(fields, place)) : undefined;
   const metadata: Record<string, unknown> = {
     ...mergePatchBetween(
@@ -189,7 +189,7 @@ function patchFor(wanted: Wanted, mirror: Application, options: MirrorPlanOption
     ),
     ...(isEqual(mirror.metadata.finalizers ?? [], fields.finalizers) ? {} : { finalizers: fields.finalizers }),
   };
-  const isAsMade = wanted.settledSpec !== undefined && digestOf(mirror.spec) === wanted.settledSpec;
+  const isAsMade = desired.settledSpec !== undefined && digestOf(mirror.spec) === desired.settledSpec;
   const spec = isAsMade ? undefined : mergePatchBetween(mirror.spec, mirrorSpec(fields, place));
   const isEmpty =
     Object.keys(metadata).length === 0 && spec === undefined && answer === undefined && status === undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Application, ApplicationMessage, Message } from '../../index.ts';
-import { Lab, told } from '../../testing/lab.ts';
+import { Lab, sentMessages } from '../../testing/lab.ts';
 import { joined, ownApplication, StagePrincipal } from '../testing/stage.ts';
 
 const local = { namespace: 'argocd', name: 'shop' };
@@ -76,7 +76,7 @@ test('what an agent says of an operation, or of its end, is no request', async (
   principal.hear(says('spec-update', { operation, status: { operationState: { ...running, phase: 'Terminating' } } }));
   await lab.run(60_000);
   expect(principal.mirror()?.status?.operationState).toMatchObject({ phase: 'Terminating' });
-  expect([told(principal, 'set-operation'), told(principal, 'terminate-operation')]).toEqual([[], []]);
+  expect([sentMessages(principal, 'set-operation'), sentMessages(principal, 'terminate-operation')]).toEqual([[], []]);
 });
 
 test('an operation that the hub sees in progress is not asked for again by a principal that starts', async () => {
@@ -88,21 +88,21 @@ test('an operation that the hub sees in progress is not asked for again by a pri
   next.connect();
   await lab.run(60_000);
   expect(next.mirror()?.operation).toEqual(operation);
-  expect(told(next, 'set-operation')).toEqual([]);
+  expect(sentMessages(next, 'set-operation')).toEqual([]);
 });
 
 test('what was asked for on a mirror that is gone is not asked for any more', async () => {
   const { lab, principal, connection } = await alone();
-  principal.parts.disconnected('a', connection);
+  principal.sync.disconnected('a', connection);
   lab.hub.objects.patch(hubRef, { operation });
   await lab.run(100);
-  expect(principal.parts.stats('a').pending).toBeGreaterThan(0);
-  principal.parts.connected('a', 'autonomous', { send: () => false, acknowledge: () => undefined });
+  expect(principal.sync.stats('a').pending).toBeGreaterThan(0);
+  principal.sync.connected('a', 'autonomous', { send: () => false, acknowledge: () => undefined });
   principal.hear(says('delete'));
   await lab.run(100);
   expect(principal.mirror()).toBeUndefined();
   principal.connect();
   await lab.run(60_000);
-  expect(told(principal, 'set-operation')).toEqual([]);
-  expect(principal.parts.stats('a').pending).toBe(0);
+  expect(sentMessages(principal, 'set-operation')).toEqual([]);
+  expect(principal.sync.stats('a').pending).toBe(0);
 });

@@ -8,7 +8,7 @@ import type { Message, PeerConnection } from '../../peer/messages.ts';
 import { triggersOf } from '../../triggers.ts';
 
 /** What the agent had got of the requests on a mirror when it said something: only to these can that be an answer. */
-export interface Heard {
+export interface ReceivedRequests {
   /** Digest of `operation`, empty when there was none; undefined: it has not got what is there. */
   readonly operation: string | undefined;
   /** The same of the triggers. */
@@ -17,8 +17,8 @@ export interface Heard {
   readonly terminating: boolean;
 }
 
-/** How {@link Requests} work. */
-export interface RequestsOptions {
+/** How {@link MirrorRequests} work. */
+export interface MirrorRequestsOptions {
   readonly agent: string;
   readonly principalUid: string;
   /** The mirror of this name as it is now. */
@@ -42,8 +42,8 @@ type IntentType = 'spec-update' | 'set-operation' | 'terminate-operation';
  * What users ask of Argo CD on the mirrors of one agent: seen on the mirror, sent to the agent until it acknowledges,
  * across disconnections. Nothing but requests is sent: the agent owns the rest.
  */
-export class Requests {
-  readonly #options: RequestsOptions;
+export class MirrorRequests {
+  readonly #options: MirrorRequestsOptions;
   readonly #outbox: Outbox<Application>;
   /** On a way of their own: an operation that waits for the end of another one must not hold up the wish to end that. */
   readonly #terminations: Outbox<Application>;
@@ -53,7 +53,7 @@ export class Requests {
   /** Mirror → uid of those whose termination the agent knows or is about to know. */
   readonly #terminating = new Map<string, string>();
 
-  constructor(options: RequestsOptions) {
+  constructor(options: MirrorRequestsOptions) {
     this.#options = options;
     this.#outbox = outboxOf(options);
     this.#terminations = outboxOf(options);
@@ -120,7 +120,7 @@ export class Requests {
   }
 
   /** What the agent has got at this moment. */
-  heard(name: string): Heard {
+  heard(name: string): ReceivedRequests {
     const mirror = this.#options.read(name);
     const key = this.#key(name);
     const { operation } = mirror ?? {};
@@ -135,7 +135,7 @@ export class Requests {
   }
 
   /** What an agent's word can be an answer to, given what it had got when it said it. */
-  context(mirror: Application, heard: Heard): ReportContext {
+  context(mirror: Application, heard: ReceivedRequests): ReportContext {
     return {
       operationDelivered: heard.operation === operationMark(mirror),
       triggersDelivered: heard.triggers === triggerMark(mirror),
@@ -234,7 +234,7 @@ export class Requests {
   }
 }
 
-function outboxOf({ read, clock, random, maxInFlight, resend }: RequestsOptions): Outbox<Application> {
+function outboxOf({ read, clock, random, maxInFlight, resend }: MirrorRequestsOptions): Outbox<Application> {
   return new Outbox<Application>({
     source: {
       read: ({ name }) => {
@@ -256,6 +256,6 @@ function operationMark(mirror: Application | undefined): string {
 }
 
 function triggerMark(mirror: Application | undefined): string {
-  const wanted = mirror === undefined ? {} : triggersOf(mirror);
-  return Object.keys(wanted).length === 0 ? '' : digestOf(wanted);
+  const desired = mirror === undefined ? {} : triggersOf(mirror);
+  return Object.keys(desired).length === 0 ? '' : digestOf(desired);
 }

@@ -1,37 +1,40 @@
 import {
-  AgentParts,
+  AgentSync,
   type Application,
-  AutonomousApplications,
+  ApplicationMirrors,
+  type ApplicationMirrorsOptions,
+  ClusterApplications,
+  HubSync,
   type Message,
-  Mirrors,
-  type MirrorsOptions,
-  type MirrorTrouble,
+  type MirrorFailure,
   type PeerConnection,
-  PrincipalParts,
 } from '../../index.ts';
-import { joinParts, nameOf, type Talk } from '../../testing/join.ts';
+import { joinParts, messageName, type RecordedSide } from '../../testing/join.ts';
 import { Lab, LabCluster } from '../../testing/lab.ts';
 
 /** A principal with the mirrors of an autonomous agent, alone or joined with it. */
-export class StagePrincipal implements Talk {
+export class StagePrincipal implements RecordedSide {
   readonly said: Message[] = [];
   readonly acknowledged: string[] = [];
-  readonly troubles: MirrorTrouble[] = [];
-  readonly mirrors: Mirrors;
-  readonly parts: PrincipalParts;
+  readonly troubles: MirrorFailure[] = [];
+  readonly mirrors: ApplicationMirrors;
+  readonly sync: HubSync;
   readonly stop = new AbortController();
   readonly #hub: LabCluster;
   readonly #agent: string;
 
-  constructor(lab: Lab, { agent = 'a', ...more }: Partial<MirrorsOptions> & { readonly agent?: string } = {}) {
+  constructor(
+    lab: Lab,
+    { agent = 'a', ...more }: Partial<ApplicationMirrorsOptions> & { readonly agent?: string } = {},
+  ) {
     this.#hub = lab.hub;
     this.#agent = agent;
     const common = { ...lab.common('p'), random: dice() };
-    const onTrouble = (trouble: MirrorTrouble) => void this.troubles.push(trouble);
-    this.mirrors = new Mirrors({ applications: lab.hub, principalUid: 'p', onTrouble, ...common, ...more });
-    this.parts = new PrincipalParts({ managed: [], autonomous: [this.mirrors], ...common });
-    this.parts.start(this.stop.signal);
-    this.parts.expect(agent, 'autonomous');
+    const onFailure = (trouble: MirrorFailure) => void this.troubles.push(trouble);
+    this.mirrors = new ApplicationMirrors({ applications: lab.hub, principalUid: 'p', onFailure, ...common, ...more });
+    this.sync = new HubSync({ managed: [], autonomous: [this.mirrors], ...common });
+    this.sync.start(this.stop.signal);
+    this.sync.expect(agent, 'autonomous');
   }
 
   /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
@@ -39,18 +42,18 @@ export class StagePrincipal implements Talk {
     const connection: PeerConnection = {
       send: (message) => {
         this.said.push(message);
-        this.parts.acknowledged(this.#agent, message);
+        this.sync.acknowledged(this.#agent, message);
         return true;
       },
-      acknowledge: (message) => void this.acknowledged.push(nameOf(message)),
+      acknowledge: (message) => void this.acknowledged.push(messageName(message)),
     };
-    this.parts.connected(this.#agent, 'autonomous', connection);
+    this.sync.connected(this.#agent, 'autonomous', connection);
     return connection;
   }
 
   /** The agent says something. */
   hear(message: Message): void {
-    this.parts.receive(this.#agent, message);
+    this.sync.receive(this.#agent, message);
   }
 
   mirror(name = 'shop'): Application | undefined {
@@ -59,20 +62,20 @@ export class StagePrincipal implements Talk {
 }
 
 /** An autonomous agent called `a`, alone or joined with a principal. */
-export class StageAgent implements Talk {
+export class StageAgent implements RecordedSide {
   readonly said: Message[] = [];
   readonly acknowledged: string[] = [];
   readonly cluster: LabCluster;
-  readonly applications: AutonomousApplications;
-  readonly parts: AgentParts;
+  readonly applications: ClusterApplications;
+  readonly sync: AgentSync;
   readonly stop = new AbortController();
 
   constructor(lab: Lab, cluster = new LabCluster('agent', lab.time), namespace = 'argocd') {
     this.cluster = cluster;
     const common = { ...lab.common('a'), random: dice() };
-    this.applications = new AutonomousApplications({ applications: cluster, namespace, ...common });
-    this.parts = new AgentParts({ mode: 'autonomous', kinds: [this.applications], ...common });
-    this.parts.start(this.stop.signal);
+    this.applications = new ClusterApplications({ applications: cluster, namespace, ...common });
+    this.sync = new AgentSync({ mode: 'autonomous', kinds: [this.applications], ...common });
+    this.sync.start(this.stop.signal);
   }
 
   /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
@@ -80,17 +83,17 @@ export class StageAgent implements Talk {
     const connection: PeerConnection = {
       send: (message) => {
         this.said.push(message);
-        this.parts.acknowledged(message);
+        this.sync.acknowledged(message);
         return true;
       },
-      acknowledge: (message) => void this.acknowledged.push(nameOf(message)),
+      acknowledge: (message) => void this.acknowledged.push(messageName(message)),
     };
-    this.parts.connected(connection, { agent: 'a', principalNamespace: 'argocd' });
+    this.sync.connected(connection, { agent: 'a', principalNamespace: 'argocd' });
     return connection;
   }
 
   hear(message: Message): void {
-    this.parts.receive(message);
+    this.sync.receive(message);
   }
 
   application(name = 'shop'): Application | undefined {
@@ -104,12 +107,12 @@ export function join(lab: Lab, principal: StagePrincipal, agent: StageAgent): ()
 }
 
 /** A laboratory with both sides, joined. */
-export function joined(options: Partial<MirrorsOptions> = {}) {
+export function joined(options: Partial<ApplicationMirrorsOptions> = {}) {
   const lab = new Lab();
   const principal = new StagePrincipal(lab, options);
   const agent = new StageAgent(lab);
-  const part = join(lab, principal, agent);
-  return { lab, principal, agent, part };
+  const disconnect = join(lab, principal, agent);
+  return { lab, principal, agent, disconnect };
 }
 
 /** An Application as somebody makes it on an autonomous agent's cluster. */

@@ -4,7 +4,7 @@ import { annotations } from '../../names.ts';
 import { type NamespaceMapping, oneNamespace } from '../mapping.ts';
 
 /** In which namespaces an agent may have Applications, and what those are called on the hub. */
-export interface TerritoryOptions {
+export interface AgentNamespacesOptions {
   /** The agent's namespace. */
   readonly namespace: string;
   /** Where Applications live, given the principal's namespace (empty: unknown). Default: all in the agent's namespace. */
@@ -14,13 +14,13 @@ export interface TerritoryOptions {
 }
 
 /** The agent's namespaces, and how the principal calls them. */
-export class Territory {
-  readonly #options: TerritoryOptions;
+export class AgentNamespaces {
+  readonly #options: AgentNamespacesOptions;
   /** Empty until a principal tells. */
   #principalNamespace = '';
   #mapping: NamespaceMapping;
 
-  constructor(options: TerritoryOptions) {
+  constructor(options: AgentNamespacesOptions) {
     this.#options = options;
     this.#mapping = this.#mappingTo('');
   }
@@ -44,7 +44,7 @@ export class Territory {
   }
 
   /** How an error names what is here: as the hub calls it. */
-  toldOf({ namespace, name }: ObjectRef): { resourceName: string; resourceNamespace: string } {
+  hubNameOf({ namespace, name }: ObjectRef): { resourceName: string; resourceNamespace: string } {
     return { resourceName: name, resourceNamespace: this.toHub(namespace) };
   }
 

@@ -15,29 +15,37 @@ import {
 import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
-import type { AgentKind, Copy, MirrorPart, ObjectMessage, PrincipalPeerInfo } from '../../peer/kind-sync.ts';
+import type { AgentKind, ConnectedPrincipal, Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import { triggersOf } from '../../triggers.ts';
 import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
 import { CopyWriter } from '../../writing/copy-writer.ts';
-import { Troubles } from '../../writing/failures.ts';
+import { Failures } from '../../writing/failures.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { sourceUidOf } from '../copy.ts';
-import { Territory, type TerritoryOptions } from './agent-namespaces.ts';
-import { OneShots } from './copy-actions.ts';
+import { AgentNamespaces, type AgentNamespacesOptions } from './agent-namespaces.ts';
+import { CopyActions } from './copy-actions.ts';
 import { type AdoptionPolicy, type MismatchPolicy, planManagedApplication } from './copy-plan.ts';
-import { idOf, isState, supersedes, type Work } from './copy-work.ts';
-import { isAstray, isManaged, isUnmarked, settled, type Wanted, wantedAfter, wantedAsFound } from './desired-copy.ts';
-import { announcementOf, copiedFrom } from './held-copy.ts';
+import { type CopyWork, isState, supersedes, workId } from './copy-work.ts';
+import {
+  type DesiredCopy,
+  desiredCopyAfter,
+  desiredCopyAsFound,
+  hasCopyDrifted,
+  isManaged,
+  isUnmarked,
+  settledCopy,
+} from './desired-copy.ts';
+import { copiedFrom, heldCopy } from './held-copy.ts';
 import { isAwaited, Operations } from './operations.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
 import { Reporter } from './reporter.ts';
-import { Nudges } from './stuck-deletions.ts';
+import { StuckDeletions } from './stuck-deletions.ts';
 
-/** How an {@link AgentSync} works. */
-export interface AgentSyncOptions extends TerritoryOptions {
+/** How an {@link ApplicationCopies} works. */
+export interface ApplicationCopiesOptions extends AgentNamespacesOptions {
   readonly applications: Store<Application>;
   /** Makes a missing namespace; without it, that one is missing is told on the hub's Application. */
   readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
@@ -63,37 +71,37 @@ export interface AgentSyncOptions extends TerritoryOptions {
  * local change and every retry only leads to one look at it and at the object, in the Application's own lane. Reporting
  * is an outbox that reads the object when the link takes it.
  */
-export class AgentSync implements AgentKind<MirrorPart> {
+export class ApplicationCopies implements AgentKind<CopySync> {
   readonly kind = 'Application';
-  readonly #options: AgentSyncOptions;
+  readonly #options: ApplicationCopiesOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #newId: () => string;
   readonly #today: () => Date;
   readonly #log: Logger;
 
-  readonly #territory: Territory;
+  readonly #namespaces: AgentNamespaces;
   readonly #view: View<Application>;
-  readonly #wanted = new Map<string, Wanted>();
-  readonly #troubles: Troubles;
+  readonly #desired = new Map<string, DesiredCopy>();
+  readonly #failures: Failures;
   /** Copies that go with their source, by place: the principal is told when they are gone, whatever becomes of their marks. */
-  readonly #leavers = new Map<string, { readonly uid: string | undefined; readonly source: string }>();
+  readonly #beingRemoved = new Map<string, { readonly uid: string | undefined; readonly source: string }>();
   readonly #conflicts: ConflictBackoff;
-  readonly #nudges: Nudges;
+  readonly #stuckDeletions: StuckDeletions;
   readonly #reporter: Reporter;
   readonly #writer: CopyWriter;
-  readonly #oneShots: OneShots;
+  readonly #actions: CopyActions;
   readonly #operations: Operations;
-  #inbox: Inbox<Work> | undefined;
+  #inbox: Inbox<CopyWork> | undefined;
   #connection: PeerConnection | undefined;
 
-  constructor(options: AgentSyncOptions) {
+  constructor(options: ApplicationCopiesOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? Math.random;
     this.#newId = options.newId ?? randomUUID;
     this.#log = options.log;
-    this.#territory = new Territory(options);
+    this.#namespaces = new AgentNamespaces(options);
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#localChange(ref, change),
@@ -102,11 +110,11 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#today = options.today ?? (() => new Date());
     this.#reporter = new Reporter({
       view: this.#view,
-      territory: this.#territory,
-      remarksOn: (ref) => ({
-        problem: this.#troubles.of(placeOf(ref)),
+      namespaces: this.#namespaces,
+      additionsFor: (ref) => ({
+        problem: this.#failures.of(placeOf(ref)),
         warning: this.#conflicts.warningOf(ref),
-        ownRefresh: this.#wanted.get(placeOf(ref))?.ownRefresh === true,
+        ownRefresh: this.#desired.get(placeOf(ref))?.ownRefresh === true,
       }),
       log: this.#log,
       clock: this.#clock,
@@ -116,7 +124,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       maxInFlight: options.maxInFlight,
       resend: options.resend,
     });
-    this.#troubles = new Troubles({ clock: this.#clock, random: this.#random });
+    this.#failures = new Failures({ clock: this.#clock, random: this.#random });
     this.#conflicts = new ConflictBackoff({
       noun: 'Application',
       logFields: (ref) => ({ application: displayName(ref) }),
@@ -125,7 +133,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       log: this.#log,
       changed: (ref) => this.#reporter.repeat(ref),
     });
-    this.#nudges = new Nudges({
+    this.#stuckDeletions = new StuckDeletions({
       clock: this.#clock,
       random: this.#random,
       nudge: (ref) => this.#inbox?.receive({ is: 'nudge', ref, id: this.#newId() }),
@@ -133,15 +141,15 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#writer = new CopyWriter({
       store: options.applications,
       view: this.#view,
-      objection: (namespace) => this.#territory.objection(namespace),
+      objection: (namespace) => this.#namespaces.objection(namespace),
       ensureNamespace: options.ensureNamespace,
       log: this.#log,
     });
-    this.#oneShots = new OneShots({ writer: this.#writer, view: this.#view, log: this.#log });
+    this.#actions = new CopyActions({ writer: this.#writer, view: this.#view, log: this.#log });
     this.#operations = new Operations({
       clock: this.#clock,
       view: this.#view,
-      oneShots: this.#oneShots,
+      actions: this.#actions,
       again: (ref, message) => this.#inbox?.receive({ is: 'operation', ref, id: this.#newId(), message }),
       log: this.#log,
     });
@@ -149,12 +157,12 @@ export class AgentSync implements AgentKind<MirrorPart> {
 
   /** Starts to follow the store. Call it when the store's cache is filled, and before the first connection. */
   start(signal: AbortSignal): void {
-    this.#inbox = new Inbox<Work>(
+    this.#inbox = new Inbox<CopyWork>(
       {
         apply: (work, aborted) => this.#apply(work, aborted),
         acknowledge: (work) => this.#acknowledge(work),
         laneOf: (work) => placeOf(work.ref),
-        idOf,
+        idOf: workId,
         supersedes,
         once: (work) => work.is === 'message' && !isState(work.message),
         isOwn: (work) => work.is !== 'message',
@@ -166,14 +174,14 @@ export class AgentSync implements AgentKind<MirrorPart> {
       },
       signal,
     );
-    const unfollow = this.#view.follow(this.#territory.within(this.#options.applications));
+    const unfollow = this.#view.follow(this.#namespaces.within(this.#options.applications));
     for (const application of this.#view.values()) {
       const place = placeOf(refOf(application));
       if (isManaged(application) && application.metadata.deletionTimestamp === undefined) {
-        this.#wanted.set(place, wantedAsFound(application));
+        this.#desired.set(place, desiredCopyAsFound(application));
         this.#operations.found(application);
       } else if (isManaged(application)) {
-        this.#leavers.set(place, { uid: application.metadata.uid, source: copiedFrom(application) });
+        this.#beingRemoved.set(place, { uid: application.metadata.uid, source: copiedFrom(application) });
       }
     }
     signal.addEventListener('abort', () => {
@@ -186,14 +194,14 @@ export class AgentSync implements AgentKind<MirrorPart> {
   close(): void {
     this.#reporter.close();
     this.#conflicts.close();
-    this.#nudges.close();
-    this.#troubles.close();
+    this.#stuckDeletions.close();
+    this.#failures.close();
     this.#operations.close();
   }
 
-  connected(connection: PeerConnection, { principalNamespace }: PrincipalPeerInfo): void {
+  connected(connection: PeerConnection, { principalNamespace }: ConnectedPrincipal): void {
     this.#connection = connection;
-    this.#territory.principalNamespace = principalNamespace;
+    this.#namespaces.principalNamespace = principalNamespace;
     this.#inbox?.reconnected();
     this.#reporter.connected(connection);
   }
@@ -216,7 +224,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       return false;
     }
     const { name, namespace } = message.object.metadata;
-    this.#inbox?.receive({ is: 'message', ref: this.#territory.toLocal(name, namespace), message });
+    this.#inbox?.receive({ is: 'message', ref: this.#namespaces.toLocal(name, namespace), message });
     return true;
   }
 
@@ -232,14 +240,14 @@ export class AgentSync implements AgentKind<MirrorPart> {
   }
 
   holding(ref: ObjectRef): RequestUpdate {
-    return announcementOf(ref, this.#view.get(ref), {
-      hubNamespace: this.#territory.toHub(ref.namespace),
-      isUnderWay: this.#troubles.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
+    return heldCopy(ref, this.#view.get(ref), {
+      hubNamespace: this.#namespaces.toHub(ref.namespace),
+      isUnderWay: this.#failures.has(placeOf(ref)) || this.#inbox?.isBusy(placeOf(ref)) === true,
     });
   }
 
   localRef({ name, namespace }: { readonly name: string; readonly namespace: string }): ObjectRef {
-    return this.#territory.toLocal(name, namespace);
+    return this.#namespaces.toLocal(name, namespace);
   }
 
   /** The principal knows no status any more. */
@@ -252,11 +260,11 @@ export class AgentSync implements AgentKind<MirrorPart> {
       pending: this.#reporter.pending,
       inFlight: this.#reporter.inFlight,
       queued: (this.#inbox?.queued ?? 0) + this.#operations.size,
-      retrying: (this.#inbox?.retrying ?? 0) + this.#troubles.size + this.#conflicts.active,
+      retrying: (this.#inbox?.retrying ?? 0) + this.#failures.size + this.#conflicts.active,
     };
   }
 
-  async #apply(work: Work, signal: AbortSignal): Promise<InboxOutcome> {
+  async #apply(work: CopyWork, signal: AbortSignal): Promise<InboxOutcome> {
     if (work.is === 'doubt') {
       await this.#writer.read(work.ref, signal);
       return 'done';
@@ -265,22 +273,22 @@ export class AgentSync implements AgentKind<MirrorPart> {
       return this.#bringInStep(work.ref, { lastSeen: work.lastSeen, putsBack: true }, signal);
     }
     if (work.is === 'nudge') {
-      return this.#oneShots.nudge(work.ref, this.#today(), signal);
+      return this.#actions.nudge(work.ref, this.#today(), signal);
     }
     const { ref, message } = work;
     if (work.is === 'operation') {
       return this.#operations.resume(ref, message, signal);
     }
     if (work.is === 'termination') {
-      return this.#oneShots.terminate(ref, message, signal);
+      return this.#actions.terminate(ref, message, signal);
     }
     const place = placeOf(ref);
     switch (message.type) {
       case 'create':
       case 'spec-update': {
-        this.#wanted.set(place, wantedAfter(message, this.#wanted.get(place)));
-        if (this.#leavers.get(place)?.source === sourceUidOf(message.object)) {
-          this.#leavers.delete(place);
+        this.#desired.set(place, desiredCopyAfter(message, this.#desired.get(place)));
+        if (this.#beingRemoved.get(place)?.source === sourceUidOf(message.object)) {
+          this.#beingRemoved.delete(place);
         }
         const outcome = await this.#bringInStep(ref, {}, signal);
         // A Go principal sends an operation along.
@@ -293,7 +301,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
       case 'set-operation':
         return this.#operations.start(ref, message, signal);
       case 'terminate-operation':
-        return this.#oneShots.terminate(ref, message, signal);
+        return this.#actions.terminate(ref, message, signal);
       case 'status-update':
         return 'done';
     }
@@ -314,22 +322,22 @@ export class AgentSync implements AgentKind<MirrorPart> {
     const { lastSeen, putsBack = false } = occasion;
     let wrote = false;
     const plan = (local: Application | undefined): Plan => {
-      const wanted = this.#wanted.get(place);
-      if (wanted === undefined) {
+      const desired = this.#desired.get(place);
+      if (desired === undefined) {
         return { action: 'none' };
       }
-      const next = planManagedApplication(wanted, local, {
+      const next = planManagedApplication(desired, local, {
         namespace: ref.namespace,
-        remapped: this.#territory.isRemapped(ref.namespace),
+        remapped: this.#namespaces.isRemapped(ref.namespace),
         mismatchPolicy: this.#options.mismatchPolicy,
         adoptionPolicy: this.#options.adoptionPolicy,
-        ours: local !== undefined && isUnmarked(local) && local.metadata.uid === wanted.copyUid,
-        triggers: wanted.triggers,
+        ours: local !== undefined && isUnmarked(local) && local.metadata.uid === desired.copyUid,
+        triggers: desired.triggers,
         refreshes: putsBack,
       });
       wrote ||= next.action === 'create' || (next.action === 'update' && next.patch.spec !== undefined);
       if (next.action === 'update' && next.refreshes === true) {
-        this.#wanted.set(place, { ...wanted, ownRefresh: true });
+        this.#desired.set(place, { ...desired, ownRefresh: true });
       }
       return next.action === 'create' && lastSeen !== undefined
         ? { action: 'create', object: recreated(next.object, lastSeen, this.#options.onRecreate, this.#today()) }
@@ -345,7 +353,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
         this.#settle(ref, result.copy);
         return 'done';
       case 'gone':
-        this.#wanted.delete(place);
+        this.#desired.delete(place);
         this.#operations.forget(ref, result.sourceUid);
         this.#solved(ref);
         this.#conflicts.forget(ref);
@@ -361,15 +369,15 @@ export class AgentSync implements AgentKind<MirrorPart> {
   }
 
   #settle(ref: ObjectRef, copy: Application | undefined): void {
-    const before = this.#wanted.get(placeOf(ref));
+    const before = this.#desired.get(placeOf(ref));
     if (before === undefined) {
       return;
     }
-    const wanted = settled(before, copy);
-    this.#wanted.set(placeOf(ref), wanted);
+    const desired = settledCopy(before, copy);
+    this.#desired.set(placeOf(ref), desired);
     const now = this.#view.get(ref);
     // What was looked at a moment ago, and left as it is, would be left again: only something else is a reason to look.
-    if (copy !== undefined && now !== copy && (now === undefined || isAstray(now, wanted))) {
+    if (copy !== undefined && now !== copy && (now === undefined || hasCopyDrifted(now, desired))) {
       this.#conflicts.whenDue(ref, () => this.#look(ref, undefined));
     }
   }
@@ -377,21 +385,21 @@ export class AgentSync implements AgentKind<MirrorPart> {
   async #remove(ref: ObjectRef, message: ApplicationMessage, signal: AbortSignal): Promise<InboxOutcome> {
     const sourceUid = sourceUidOf(message.object);
     const place = placeOf(ref);
-    const wanted = this.#wanted.get(place);
-    const last = wanted !== undefined && sourceUidOf(wanted.object) === sourceUid ? wanted.object : undefined;
+    const desired = this.#desired.get(place);
+    const last = desired !== undefined && sourceUidOf(desired.object) === sourceUid ? desired.object : undefined;
     this.#operations.forget(ref, sourceUid);
     const copy = this.#view.get(ref);
     if (copiedFrom(copy) === sourceUid) {
-      this.#leavers.set(place, { uid: copy?.metadata.uid, source: sourceUid });
+      this.#beingRemoved.set(place, { uid: copy?.metadata.uid, source: sourceUid });
     } else {
       this.#reporter.gone(ref, sourceUid);
     }
-    const outcome = await this.#oneShots.delete(ref, sourceUid, last, signal);
+    const outcome = await this.#actions.delete(ref, sourceUid, last, signal);
     if (outcome === 'retry') {
       return outcome;
     }
     if (last !== undefined) {
-      this.#wanted.delete(place);
+      this.#desired.delete(place);
       this.#solved(ref);
       this.#conflicts.forget(ref);
     }
@@ -401,7 +409,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
   /** Something stands in the way: the principal's user must hear it. */
   #problem(ref: ObjectRef, message: string, retry: boolean): void {
     const again = retry ? () => this.#look(ref, undefined) : undefined;
-    if (!this.#troubles.met(placeOf(ref), message, again)) {
+    if (!this.#failures.met(placeOf(ref), message, again)) {
       return;
     }
     this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
@@ -409,32 +417,32 @@ export class AgentSync implements AgentKind<MirrorPart> {
   }
 
   #solved(ref: ObjectRef): void {
-    if (this.#troubles.solved(placeOf(ref))) {
+    if (this.#failures.solved(placeOf(ref))) {
       this.#reporter.solved(ref);
     }
   }
 
   #localChange(ref: ObjectRef, { old, now }: StoreChange<Application>): void {
     const place = placeOf(ref);
-    const wanted = this.#wanted.get(place);
-    if (wanted?.ownRefresh === true && (now === undefined || triggersOf(now)[annotations.refresh] === undefined)) {
-      this.#wanted.set(place, { ...wanted, ownRefresh: false });
+    const desired = this.#desired.get(place);
+    if (desired?.ownRefresh === true && (now === undefined || triggersOf(now)[annotations.refresh] === undefined)) {
+      this.#desired.set(place, { ...desired, ownRefresh: false });
     }
     this.#operations.localChange(ref, now);
-    const message = this.#oneShots.overruled(ref, now);
+    const message = this.#actions.overruled(ref, now);
     if (message !== undefined) {
       this.#inbox?.receive({ is: 'termination', ref, id: this.#newId(), message });
     }
-    this.#nudges.follow(ref, isManaged(now) ? now : undefined);
+    this.#stuckDeletions.follow(ref, isManaged(now) ? now : undefined);
     this.#reporter.changed(ref);
-    const leaver = this.#leavers.get(place);
-    if (now === undefined && leaver !== undefined && old?.metadata.uid === leaver.uid) {
-      this.#leavers.delete(place);
+    const removed = this.#beingRemoved.get(place);
+    if (now === undefined && removed !== undefined && old?.metadata.uid === removed.uid) {
+      this.#beingRemoved.delete(place);
       if (old?.metadata.deletionTimestamp !== undefined) {
-        this.#reporter.gone(ref, leaver.source);
+        this.#reporter.gone(ref, removed.source);
       }
     }
-    if (wanted !== undefined && (now === undefined || isAstray(now, wanted))) {
+    if (desired !== undefined && (now === undefined || hasCopyDrifted(now, desired))) {
       this.#conflicts.whenDue(ref, () => this.#look(ref, now === undefined ? old : undefined));
     }
   }
@@ -443,7 +451,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     this.#inbox?.receive({ is: 'look', ref, id: this.#newId(), lastSeen });
   }
 
-  #acknowledge(work: Work): void {
+  #acknowledge(work: CopyWork): void {
     if (work.is !== 'message' && work.is !== 'operation') {
       return;
     }
@@ -457,7 +465,7 @@ export class AgentSync implements AgentKind<MirrorPart> {
     // A report counts as an answer to a request only after this; with `create` the principal asks for what it missed.
     const { type, object } = message;
     if (
-      (type === 'create' && this.#reporter.hasTold(ref)) ||
+      (type === 'create' && this.#reporter.hasReported(ref)) ||
       type === 'set-operation' ||
       type === 'terminate-operation' ||
       Object.keys(triggersOf(object)).length > 0

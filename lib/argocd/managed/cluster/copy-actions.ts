@@ -7,7 +7,7 @@ import { placeOf } from '../../place.ts';
 import { Terminations } from '../../terminations.ts';
 import type { CopyWriter } from '../../writing/copy-writer.ts';
 import type { Plan } from '../../writing/plan.ts';
-import { planDeletion, planNudge } from './copy-plan.ts';
+import { planDeletion, planStuckDeletion } from './copy-plan.ts';
 import { isUnmarked } from './desired-copy.ts';
 import { planNote, planOperation, planTermination, planUnnoted } from './operation-plan.ts';
 
@@ -15,7 +15,7 @@ import { planNote, planOperation, planTermination, planUnnoted } from './operati
  * What is done to a copy once, as opposed to a state that is kept. What cannot be done is said in the log, and over unless
  * it may pass later.
  */
-export class OneShots {
+export class CopyActions {
   readonly #writer: CopyWriter;
   readonly #view: View<Application>;
   readonly #log: Logger;
@@ -82,7 +82,7 @@ export class OneShots {
     let isDone = false;
     const plan = (local: Application | undefined): Plan => {
       const next: Plan =
-        isDone || local === undefined || isUnmarked(local) ? { action: 'none' } : planNudge(local, now);
+        isDone || local === undefined || isUnmarked(local) ? { action: 'none' } : planStuckDeletion(local, now);
       isDone = true;
       return next;
     };

@@ -4,7 +4,7 @@ import { type Application, annotations } from '../../index.ts';
 import { newTriggers } from '../../triggers.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { managedCopyDigest } from '../copy.ts';
-import { type PlanOptions, planDeletion, planManagedApplication, planNudge } from './copy-plan.ts';
+import { type PlanOptions, planDeletion, planManagedApplication, planStuckDeletion } from './copy-plan.ts';
 import { planOperation, planTermination } from './operation-plan.ts';
 
 const options: PlanOptions = { namespace: 'argocd', mismatchPolicy: 'recreate', adoptionPolicy: 'always' };
@@ -249,12 +249,14 @@ test('finalizers that Argo CD adds for delete hooks belong to its own cluster', 
 test('a deletion that waits for Argo CD is brought to its notice; nothing else is', () => {
   const now = new Date('2026-01-02T03:04:05Z');
   const leaving = { deletionTimestamp: 't', finalizers: ['resources-finalizer.argocd.argoproj.io'] };
-  expect(planNudge(copy(leaving), now)).toMatchObject({
+  expect(planStuckDeletion(copy(leaving), now)).toMatchObject({
     patch: { metadata: { uid: 'local-1', annotations: { [annotations.nudgedAt]: '2026-01-02T03:04:05.000Z' } } },
   });
-  expect(planNudge(copy({ ...leaving, finalizers: ['somebody.example/else'] }), now)).toEqual({ action: 'none' });
-  expect(planNudge(copy({ finalizers: leaving.finalizers }), now)).toEqual({ action: 'none' });
-  expect(planNudge(undefined, now)).toEqual({ action: 'none' });
+  expect(planStuckDeletion(copy({ ...leaving, finalizers: ['somebody.example/else'] }), now)).toEqual({
+    action: 'none',
+  });
+  expect(planStuckDeletion(copy({ finalizers: leaving.finalizers }), now)).toEqual({ action: 'none' });
+  expect(planStuckDeletion(undefined, now)).toEqual({ action: 'none' });
 });
 
 test('what the managed cluster itself notes on its copy stays there, and only there', () => {

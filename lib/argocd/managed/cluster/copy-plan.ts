@@ -6,7 +6,7 @@ import type { Plan, UpdateReason } from '../../writing/plan.ts';
 import { copyAnnotations, copyFinalizers, isOfCluster, managedFieldsOf, sourceUidOf } from '../copy.ts';
 
 /** What a hub Application should be on a managed cluster. */
-export interface Desired {
+export interface DesiredApplication {
   readonly object: Application;
   /** The principal that said so; undefined when it did not name itself. */
   readonly principalUid: string | undefined;
@@ -41,7 +41,11 @@ export interface PlanOptions {
  * Where this differs from argocd-agent: a copy that is being deleted is waited for instead of being declared created;
  * the hub's status is not copied into a new object, because an old `operationState` would keep Argo CD from syncing it.
  */
-export function planManagedApplication(desired: Desired, local: Application | undefined, options: PlanOptions): Plan {
+export function planManagedApplication(
+  desired: DesiredApplication,
+  local: Application | undefined,
+  options: PlanOptions,
+): Plan {
   const { object: hub } = desired;
   const leaving = hub.metadata.deletionTimestamp !== undefined;
   const sourceUid = sourceUidOf(hub);
@@ -57,12 +61,12 @@ export function planManagedApplication(desired: Desired, local: Application | un
   if (kinship === 'replace') {
     return removal(local, 'Background');
   }
-  if (isLeaving(local) && !leaving) {
+  if (isBeingDeleted(local) && !leaving) {
     // Somebody deleted it here. It is made anew when Argo CD has finished with this one.
     return inStepWhileLeaving(desired.object, local);
   }
   const patch = patchFor(desired, local, options);
-  if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isLeaving(local)) {
+  if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isBeingDeleted(local)) {
     return { ...refreshing(patch, local), action: 'update', reason: kinship };
   }
   if (patch !== undefined) {
@@ -90,15 +94,15 @@ export function planDeletion(sourceUid: string, local: Application | undefined, 
       ...(finalizers.length < present.length ? { metadata: { finalizers } } : {}),
     });
   }
-  return isLeaving(local) ? { action: 'none' } : removal(local, 'Background');
+  return isBeingDeleted(local) ? { action: 'none' } : removal(local, 'Background');
 }
 
 /**
  * Decides what to do with a copy whose deletion is under way and takes long: Argo CD, when an API server did not answer
  * it, looks again only at its next periodic comparison, or when the object changes.
  */
-export function planNudge(local: Application | undefined, now: Date): Plan {
-  if (local === undefined || !isLeaving(local) || !(local.metadata.finalizers ?? []).some(isArgoCDs)) {
+export function planStuckDeletion(local: Application | undefined, now: Date): Plan {
+  if (local === undefined || !isBeingDeleted(local) || !(local.metadata.finalizers ?? []).some(isArgoCDs)) {
     return { action: 'none' };
   }
   return update(local, { metadata: { annotations: { [annotations.nudgedAt]: now.toISOString() } } });
@@ -106,7 +110,7 @@ export function planNudge(local: Application | undefined, now: Date): Plan {
 
 type Kinship = UpdateReason | 'refuse' | 'replace';
 
-function kinshipOf(desired: Desired, local: Application, options: PlanOptions): Kinship {
+function kinshipOf(desired: DesiredApplication, local: Application, options: PlanOptions): Kinship {
   const own = local.metadata.annotations?.[annotations.sourceUid];
   const ownPrincipal = local.metadata.annotations?.[annotations.principalUid];
   const sourceUid = sourceUidOf(desired.object);
@@ -135,7 +139,7 @@ function adoptionPolicyFor(local: Application, policy: AdoptionPolicy): Adoption
   return own === 'always' || own === 'never' ? own : policy;
 }
 
-function newCopy(desired: Desired, options: PlanOptions): Application {
+function newCopy(desired: DesiredApplication, options: PlanOptions): Application {
   const fields = managedFieldsOf(desired.object);
   const { principalUid } = desired;
   const identity = { sourceUid: sourceUidOf(desired.object), principalUid, remapped: options.remapped };
@@ -153,7 +157,7 @@ function newCopy(desired: Desired, options: PlanOptions): Application {
   };
 }
 
-function patchFor(desired: Desired, local: Application, options: PlanOptions): MergePatch | undefined {
+function patchFor(desired: DesiredApplication, local: Application, options: PlanOptions): MergePatch | undefined {
   const fields = managedFieldsOf(desired.object);
   const identity = {
     sourceUid: sourceUidOf(desired.object) || (local.metadata.annotations?.[annotations.sourceUid] ?? ''),
@@ -199,7 +203,7 @@ function refreshing(patch: MergePatch, local: Application): { patch: MergePatch;
 }
 
 /** Whether the copy is being deleted. */
-export function isLeaving(local: Application): boolean {
+export function isBeingDeleted(local: Application): boolean {
   return local.metadata.deletionTimestamp !== undefined;
 }
 
@@ -209,7 +213,7 @@ function isArgoCDs(finalizer: string): boolean {
 }
 
 function removal(local: Application, propagation: 'Foreground' | 'Background'): Plan {
-  if (isLeaving(local)) {
+  if (isBeingDeleted(local)) {
     return { action: 'wait' };
   }
   return { action: 'delete', uid: local.metadata.uid ?? '', propagation };

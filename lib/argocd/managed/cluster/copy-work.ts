@@ -3,7 +3,7 @@ import type { Application } from '../../application.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 
 /** Something to do for one Application, named as it is called here: what the principal said, or a look at what changed. */
-export type Work =
+export type CopyWork =
   | { readonly is: 'message'; readonly ref: ObjectRef; readonly message: ApplicationMessage }
   /** An operation that waited gets its turn. */
   | { readonly is: 'operation'; readonly ref: ObjectRef; readonly id: string; readonly message: ApplicationMessage }
@@ -14,17 +14,17 @@ export type Work =
   | { readonly is: 'look'; readonly ref: ObjectRef; readonly id: string; readonly lastSeen: Application | undefined };
 
 /** The engine's key of an Application. */
-export function keyOf({ namespace, name }: ObjectRef): ResourceKey {
+export function applicationKey({ namespace, name }: ObjectRef): ResourceKey {
   return { kind: 'Application', namespace, name };
 }
 
 /** Equal for two copies of the same work. */
-export function idOf(work: Work): string {
+export function workId(work: CopyWork): string {
   return work.is === 'message' ? `${work.message.type}/${work.message.resourceId}/${work.message.eventId}` : work.id;
 }
 
 /** Whether the older work need not be done when the newer one is. */
-export function supersedes(newer: Work, older: Work): boolean {
+export function supersedes(newer: CopyWork, older: CopyWork): boolean {
   if (older.is === 'look') {
     return newer.is === 'look' ? older.lastSeen === undefined : newer.is === 'message' && isState(newer.message);
   }

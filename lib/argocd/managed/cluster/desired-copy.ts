@@ -4,10 +4,10 @@ import { annotations } from '../../names.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { newTriggers, triggersOf } from '../../triggers.ts';
 import { managedFieldsOf, sourceUidOf } from '../copy.ts';
-import type { Desired } from './copy-plan.ts';
+import type { DesiredApplication } from './copy-plan.ts';
 
 /** What the principal said last about one Application, and how far it is done. */
-export interface Wanted extends Desired {
+export interface DesiredCopy extends DesiredApplication {
   /** Trigger annotations that came with the hub's object and are not set here yet. */
   readonly triggers: Readonly<Record<string, string>>;
   /**
@@ -22,7 +22,7 @@ export interface Wanted extends Desired {
 }
 
 /** What is wanted after a message, given what was wanted before it. */
-export function wantedAfter(message: ApplicationMessage, earlier: Wanted | undefined): Wanted {
+export function desiredCopyAfter(message: ApplicationMessage, earlier: DesiredCopy | undefined): DesiredCopy {
   const { object, principalUid } = message;
   const before = earlier !== undefined && sourceUidOf(earlier.object) === sourceUidOf(object) ? earlier : undefined;
   return {
@@ -36,7 +36,7 @@ export function wantedAfter(message: ApplicationMessage, earlier: Wanted | undef
 }
 
 /** After a start, what is here counts as what the principal wants, until it says otherwise. */
-export function wantedAsFound(copy: Application): Wanted {
+export function desiredCopyAsFound(copy: Application): DesiredCopy {
   return {
     object: copy,
     principalUid: copy.metadata.annotations?.[annotations.principalUid],
@@ -47,10 +47,10 @@ export function wantedAsFound(copy: Application): Wanted {
 }
 
 /** The copy is as wanted: how it looks is remembered, to know when somebody changes it. Without copy: it is waited for. */
-export function settled(wanted: Wanted, copy: Application | undefined): Wanted {
+export function settledCopy(desired: DesiredCopy, copy: Application | undefined): DesiredCopy {
   return copy === undefined
-    ? { ...wanted, copyUid: '' }
-    : { ...wanted, triggers: {}, copyUid: copy.metadata.uid, settledSpec: digestOf(copy.spec) };
+    ? { ...desired, copyUid: '' }
+    : { ...desired, triggers: {}, copyUid: copy.metadata.uid, settledSpec: digestOf(copy.spec) };
 }
 
 /** Whether the local object has no source UID: it is nobody's copy, or somebody removed the mark. */
@@ -67,10 +67,10 @@ export function isManaged(local: Application | undefined): boolean {
  * Whether somebody else changed what the principal decides. As with argocd-agent only spec and identity count; labels and
  * annotations are put right with the next message.
  */
-export function isAstray(local: Application, wanted: Wanted): boolean {
-  if (local.metadata.uid !== wanted.copyUid) {
-    return wanted.copyUid !== undefined;
+export function hasCopyDrifted(local: Application, desired: DesiredCopy): boolean {
+  if (local.metadata.uid !== desired.copyUid) {
+    return desired.copyUid !== undefined;
   }
-  const { spec } = managedFieldsOf(wanted.object);
-  return isUnmarked(local) || (!isEqual(local.spec, spec) && digestOf(local.spec) !== wanted.settledSpec);
+  const { spec } = managedFieldsOf(desired.object);
+  return isUnmarked(local) || (!isEqual(local.spec, spec) && digestOf(local.spec) !== desired.settledSpec);
 }

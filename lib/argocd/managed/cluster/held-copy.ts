@@ -6,7 +6,7 @@ import type { RequestUpdate } from '../../peer/messages.ts';
 import { managedCopyDigest } from '../copy.ts';
 
 /** Tells the principal what a copy looks like, or that there is none, so that it says what should be different. */
-export function announcementOf(
+export function heldCopy(
   ref: ObjectRef,
   copy: Application | undefined,
   options: {
@@ -17,13 +17,13 @@ export function announcementOf(
   },
 ): RequestUpdate {
   const uid = copiedFrom(copy);
-  const told = { kind: 'Application', name: ref.name, namespace: options.hubNamespace, uid } as const;
+  const sentMessages = { kind: 'Application', name: ref.name, namespace: options.hubNamespace, uid } as const;
   if (copy === undefined || uid === '') {
-    return { ...told, checksum: null, digest: '' };
+    return { ...sentMessages, checksum: null, digest: '' };
   }
   // Empty, which is no digest of anything, lets the principal say what it wants.
-  const settled = copy.metadata.deletionTimestamp === undefined && !options.isUnderWay;
-  return { ...told, checksum: specChecksum(copy.spec), digest: settled ? managedCopyDigest(copy) : '' };
+  const settledCopy = copy.metadata.deletionTimestamp === undefined && !options.isUnderWay;
+  return { ...sentMessages, checksum: specChecksum(copy.spec), digest: settledCopy ? managedCopyDigest(copy) : '' };
 }
 
 /** UID of the hub's Application that this is a copy of; empty when it is none. */

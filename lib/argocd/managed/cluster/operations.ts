@@ -6,14 +6,14 @@ import { annotations } from '../../names.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
 import { sourceUidOf } from '../copy.ts';
-import type { OneShots } from './copy-actions.ts';
-import { notedOn, noteOf } from './queued-operation-note.ts';
+import type { CopyActions } from './copy-actions.ts';
+import { notedOn, noteFor } from './queued-operation-note.ts';
 
 /** How {@link Operations} work. */
 export interface OperationsOptions {
   readonly clock: Clock;
   readonly view: View<Application>;
-  readonly oneShots: OneShots;
+  readonly actions: CopyActions;
   /** Has {@link Operations.resume} called, in its turn. */
   readonly again: (ref: ObjectRef, message: ApplicationMessage) => void;
   readonly log: Logger;
@@ -56,13 +56,13 @@ export class Operations {
     if (message.object.operation === undefined) {
       // What has begun goes on.
       this.forget(ref, sourceUidOf(message.object));
-      return this.#options.oneShots.unnote(ref, signal);
+      return this.#options.actions.unnote(ref, signal);
     }
-    const { oneShots, view, log } = this.#options;
-    const outcome = await oneShots.operate(ref, message, signal);
+    const { actions, view, log } = this.#options;
+    const outcome = await actions.operate(ref, message, signal);
     if (outcome !== 'later') {
       if (outcome === 'done') {
-        this.#settled(ref, message);
+        this.#settledCopy(ref, message);
       }
       return outcome;
     }
@@ -72,15 +72,15 @@ export class Operations {
         { application },
         'an operation waits for the Application to be made, or for the end of another operation',
       );
-      const note = isAwaited(message) ? undefined : noteOf(message);
+      const note = isAwaited(message) ? undefined : noteFor(message);
       const noted =
-        note === undefined ? await oneShots.unnote(ref, signal) : await oneShots.note(ref, message, note, signal);
+        note === undefined ? await actions.unnote(ref, signal) : await actions.note(ref, message, note, signal);
       // What it waits for may have come while this was decided.
       this.localChange(ref, view.get(ref));
       return noted;
     } else {
       log.warn({ application }, 'operation not started: there is no such Application');
-      this.#settled(ref, message);
+      this.#settledCopy(ref, message);
     }
     return 'done';
   }
@@ -165,7 +165,7 @@ export class Operations {
     return this.#waiting.get(placeOf(ref))?.message;
   }
 
-  #settled(ref: ObjectRef, message: ApplicationMessage): void {
+  #settledCopy(ref: ObjectRef, message: ApplicationMessage): void {
     if (this.#message(ref) === message) {
       this.#drop(ref);
     }

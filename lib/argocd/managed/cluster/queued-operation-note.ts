@@ -15,7 +15,7 @@ const note = z.object({ resourceId: z.string(), eventId: z.string(), object: app
  * What is noted on a copy of an operation that waits, so that it outlives this program: as much of the message as deciding
  * about it takes. Undefined when that is too long.
  */
-export function noteOf({ resourceId, eventId, object }: ApplicationMessage): string | undefined {
+export function noteFor({ resourceId, eventId, object }: ApplicationMessage): string | undefined {
   const { name, namespace, resourceVersion, creationTimestamp } = object.metadata;
   const text = JSON.stringify({
     resourceId,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ObjectRef } from '../../../sync/index.ts';
 import { type Application, annotations } from '../../index.ts';
-import { hubApplication, Lab, type LabAgent, LabCluster, told } from '../../testing/lab.ts';
+import { hubApplication, Lab, type LabAgent, LabCluster, sentMessages } from '../../testing/lab.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
 
 const hubRef: ObjectRef = { namespace: 'a', name: 'shop' };
@@ -111,7 +111,7 @@ test.each([
     expect(hub()?.operation).toBeUndefined();
     expect(hub()?.status?.operationState).toMatchObject({ phase: 'Succeeded' });
     expect(agent.copy()?.operation, 'once').toBeUndefined();
-    expect(told(principal, 'set-operation')).toHaveLength(1);
+    expect(sentMessages(principal, 'set-operation')).toHaveLength(1);
   },
 );
 

@@ -4,7 +4,7 @@ import { annotations } from '../../names.ts';
 import { reportDigest, withAgentError, withAgentWarning } from '../status.ts';
 
 /** What an agent adds to what a copy says of itself. */
-export interface Remarks {
+export interface ReportAdditions {
   /** Why the copy is not what the principal wants. */
   readonly problem: string | undefined;
   /** What is odd about it, although it is as wanted. */
@@ -16,19 +16,19 @@ export interface Remarks {
 /** Makes reports of copies; a copy that did not change, with equal remarks, makes the same report. */
 export class ReportSource {
   readonly #today: () => Date;
-  readonly #reports = new WeakMap<Application, { remarks: Remarks; snapshot: Snapshot<Application> }>();
+  readonly #reports = new WeakMap<Application, { additions: ReportAdditions; snapshot: Snapshot<Application> }>();
 
   constructor(today: () => Date) {
     this.#today = today;
   }
 
   /** What there is to report of a copy. */
-  of(copy: Application, remarks: Remarks): Snapshot<Application> {
+  of(copy: Application, additions: ReportAdditions): Snapshot<Application> {
     const known = this.#reports.get(copy);
-    if (known !== undefined && isSame(known.remarks, remarks)) {
+    if (known !== undefined && isSame(known.additions, additions)) {
       return known.snapshot;
     }
-    const { problem, warning, ownRefresh } = remarks;
+    const { problem, warning, ownRefresh } = additions;
     const shown = ownRefresh ? withoutRefresh(copy) : copy;
     const status = shown.status ?? {};
     const object =
@@ -43,12 +43,12 @@ export class ReportSource {
       digest: `${problem ?? warning ?? ''}/${reportDigest(shown)}`,
       object,
     };
-    this.#reports.set(copy, { remarks, snapshot });
+    this.#reports.set(copy, { additions, snapshot });
     return snapshot;
   }
 }
 
-function isSame(a: Remarks, b: Remarks): boolean {
+function isSame(a: ReportAdditions, b: ReportAdditions): boolean {
   return a.problem === b.problem && a.warning === b.warning && a.ownRefresh === b.ownRefresh;
 }
 

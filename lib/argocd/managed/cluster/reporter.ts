@@ -4,19 +4,19 @@ import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
-import { Errands } from '../../peer/reliable-messages.ts';
+import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import { placeOf } from '../../place.ts';
-import type { Territory } from './agent-namespaces.ts';
-import { keyOf } from './copy-work.ts';
+import type { AgentNamespaces } from './agent-namespaces.ts';
+import { applicationKey } from './copy-work.ts';
 import { isManaged } from './desired-copy.ts';
-import { type Remarks, ReportSource } from './report-source.ts';
+import { type ReportAdditions, ReportSource } from './report-source.ts';
 
 /** What a {@link Reporter} needs of its agent. */
 export interface ReporterOptions {
   readonly view: View<Application>;
-  readonly territory: Territory;
+  readonly namespaces: AgentNamespaces;
   /** What the agent adds to what a copy says of itself. */
-  readonly remarksOn: (ref: ObjectRef) => Remarks;
+  readonly additionsFor: (ref: ObjectRef) => ReportAdditions;
   readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
@@ -31,13 +31,13 @@ export class Reporter {
   readonly #options: ReporterOptions;
   readonly #source: ReportSource;
   readonly #reports: Outbox<Application>;
-  readonly #errands: Errands;
+  readonly #messages: ReliableMessages;
 
   constructor(options: ReporterOptions) {
     this.#options = options;
-    const { clock, random, newId, today, maxInFlight, resend, view, remarksOn } = options;
+    const { clock, random, newId, today, maxInFlight, resend, view, additionsFor } = options;
     this.#source = new ReportSource(today);
-    this.#errands = new Errands({ clock, random, newId, resend });
+    this.#messages = new ReliableMessages({ clock, random, newId, resend });
     this.#reports = new Outbox<Application>({
       clock,
       random,
@@ -46,7 +46,7 @@ export class Reporter {
       source: {
         read: (key) => {
           const copy = view.get(key);
-          return copy !== undefined && isManaged(copy) ? this.#source.of(copy, remarksOn(key)) : undefined;
+          return copy !== undefined && isManaged(copy) ? this.#source.of(copy, additionsFor(key)) : undefined;
         },
       },
       // That an Application is gone is said only to a principal that waits for it (see `gone`).
@@ -56,7 +56,7 @@ export class Reporter {
 
   /** What is to be said, and what of it is not acknowledged. */
   get pending(): number {
-    return this.#reports.pending + this.#errands.pending;
+    return this.#reports.pending + this.#messages.pending;
   }
 
   /** Reports on their way. */
@@ -65,7 +65,7 @@ export class Reporter {
   }
 
   connected(connection: PeerConnection): void {
-    this.#errands.connected(connection);
+    this.#messages.connected(connection);
     this.#reports.connected({
       send: (delivery) =>
         !('snapshot' in delivery) ||
@@ -74,34 +74,34 @@ export class Reporter {
           type: 'status-update',
           resourceId: delivery.resourceId,
           eventId: delivery.eventId,
-          object: this.#options.territory.asReported(delivery.snapshot.object),
+          object: this.#options.namespaces.asReported(delivery.snapshot.object),
         }),
     });
   }
 
   disconnected(): void {
-    this.#errands.disconnected();
+    this.#messages.disconnected();
     this.#reports.disconnected();
   }
 
   writable(): void {
-    this.#errands.writable();
+    this.#messages.writable();
     this.#reports.writable();
   }
 
   /** The principal has heard something; false when it was nothing of this. */
   acknowledged({ resourceId, eventId }: { readonly resourceId: string; readonly eventId: string }): boolean {
-    return this.#errands.acknowledged(resourceId, eventId) || this.#reports.acknowledged(resourceId, eventId);
+    return this.#messages.acknowledged(resourceId, eventId) || this.#reports.acknowledged(resourceId, eventId);
   }
 
   /** The copy, or what is remarked on it, may have changed. */
   changed(ref: ObjectRef): void {
-    this.#reports.changed(keyOf(ref));
+    this.#reports.changed(applicationKey(ref));
   }
 
   /** The principal has to hear of the copy once more, as it is now. */
   repeat(ref: ObjectRef): void {
-    this.#reports.repeat(keyOf(ref));
+    this.#reports.repeat(applicationKey(ref));
   }
 
   /** The principal knows nothing any more. */
@@ -113,44 +113,44 @@ export class Reporter {
   }
 
   /** Whether the principal has heard of the copy. */
-  hasTold(ref: ObjectRef): boolean {
-    return this.#reports.held(keyOf(ref)) !== undefined;
+  hasReported(ref: ObjectRef): boolean {
+    return this.#reports.held(applicationKey(ref)) !== undefined;
   }
 
   /** There is no copy of this source any more: the principal keeps its deleted object until it hears this. */
   gone(ref: ObjectRef, sourceUid: string): void {
-    const { territory, log } = this.#options;
+    const { namespaces, log } = this.#options;
     log.info({ application: displayName(ref) }, 'Application is gone');
     const metadata = { ...ref, annotations: { [annotations.sourceUid]: sourceUid } };
     // With a uid of its own: the hub's stands in the ids of the principal's events, the copy's in those of reports.
-    this.#errands.post(`gone-${placeOf(ref)}`, (uid) => ({
+    this.#messages.post(`gone-${placeOf(ref)}`, (uid) => ({
       target: 'application',
       type: 'delete',
-      object: territory.asReported({ metadata: { ...metadata, uid }, spec: {} }),
+      object: namespaces.asReported({ metadata: { ...metadata, uid }, spec: {} }),
     }));
   }
 
   /** Something stands in the way of a copy: the principal's user must hear it. */
   problem(ref: ObjectRef, message: string): void {
-    const { view, territory } = this.#options;
+    const { view, namespaces } = this.#options;
     if (isManaged(view.get(ref))) {
       // The copy has not changed: as the same version of it the report would pass for one that was made.
       this.repeat(ref);
     } else {
-      const error = () => ({ ...territory.toldOf(ref), message });
-      this.#errands.post(`error-${placeOf(ref)}`, () => ({ target: 'application', type: 'error', error: error() }));
+      const error = () => ({ ...namespaces.hubNameOf(ref), message });
+      this.#messages.post(`error-${placeOf(ref)}`, () => ({ target: 'application', type: 'error', error: error() }));
     }
   }
 
   /** Nothing stands in the way any more. */
   solved(ref: ObjectRef): void {
-    this.#errands.withdraw(`error-${placeOf(ref)}`);
+    this.#messages.withdraw(`error-${placeOf(ref)}`);
     this.repeat(ref);
   }
 
   /** Stops all timers. */
   close(): void {
     this.#reports.close();
-    this.#errands.close();
+    this.#messages.close();
   }
 }

@@ -2,8 +2,8 @@ import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../..
 import type { Application } from '../../application.ts';
 import { placeOf } from '../../place.ts';
 
-/** How {@link Nudges} work. */
-export interface NudgesOptions {
+/** How {@link StuckDeletions} work. */
+export interface StuckDeletionsOptions {
   readonly clock: Clock;
   readonly random: () => number;
   /** The deletion of this one takes long: Argo CD may have to be made to look. */
@@ -16,12 +16,12 @@ const patience: Backoff = { baseMs: 20_000, factor: 2, capMs: 300_000, jitter: 0
  * Knows which copies are being deleted, and for how long. A cascade that an outage of the API server interrupted is taken up
  * by Argo CD only at its next periodic comparison, or when the object changes.
  */
-export class Nudges {
-  readonly #options: NudgesOptions;
+export class StuckDeletions {
+  readonly #options: StuckDeletionsOptions;
   readonly #leaving = new Map<string, { readonly uid: string | undefined; cancel: () => void }>();
   #isClosed = false;
 
-  constructor(options: NudgesOptions) {
+  constructor(options: StuckDeletionsOptions) {
     this.#options = options;
   }
 
@@ -29,12 +29,12 @@ export class Nudges {
   follow(ref: ObjectRef, local: Application | undefined): void {
     const place = placeOf(ref);
     const known = this.#leaving.get(place);
-    const isLeaving = local?.metadata.deletionTimestamp !== undefined;
-    if (known !== undefined && (!isLeaving || local?.metadata.uid !== known.uid)) {
+    const isBeingDeleted = local?.metadata.deletionTimestamp !== undefined;
+    if (known !== undefined && (!isBeingDeleted || local?.metadata.uid !== known.uid)) {
       known.cancel();
       this.#leaving.delete(place);
     }
-    if (isLeaving && !this.#leaving.has(place) && !this.#isClosed) {
+    if (isBeingDeleted && !this.#leaving.has(place) && !this.#isClosed) {
       const one = { uid: local?.metadata.uid, cancel: (): void => undefined };
       this.#leaving.set(place, one);
       this.#wait(ref, one, 1);

@@ -15,22 +15,22 @@ import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
-import type { Listed, ObjectMessage, SourcePart } from '../../peer/kind-sync.ts';
+import type { Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
-import type { Delivered, Report } from './agent-report.ts';
+import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { EarlyReports } from './early-reports.ts';
 
 /** How an agent calls an Application. */
-export interface Told {
+export interface ReportedRef {
   readonly name: string;
   readonly namespace: string;
   /** It says that the namespace stands for another one on the hub. */
   readonly remapped: boolean;
 }
 
-/** What a {@link PrincipalPeer} needs of the hub. */
-export interface PrincipalPeerOptions {
+/** What a {@link AgentApplications} needs of the hub. */
+export interface AgentApplicationsOptions {
   readonly agent: string;
   readonly principalUid: string;
   /** The Application as the agent should have it. */
@@ -40,12 +40,12 @@ export interface PrincipalPeerOptions {
   /** How many these are. */
   readonly count: () => number;
   /** What the agent has got of the requests on the hub's object. */
-  readonly delivered: (key: ResourceKey) => Delivered;
-  readonly apply: (report: Report, signal: AbortSignal) => Promise<InboxOutcome>;
+  readonly delivered: (key: ResourceKey) => DeliveredRequests;
+  readonly apply: (report: AgentReport, signal: AbortSignal) => Promise<InboxOutcome>;
   /** The hub's key of what the agent speaks of. */
-  readonly hubKey: (told: Told) => ResourceKey;
+  readonly hubKey: (sentMessages: ReportedRef) => ResourceKey;
   /** The agent is there, or gone. */
-  readonly attendance: (isThere: boolean) => void;
+  readonly presenceChanged: (isThere: boolean) => void;
   readonly log: Logger;
   readonly clock: Clock;
   readonly random: () => number;
@@ -57,26 +57,26 @@ export interface PrincipalPeerOptions {
 type IntentType = 'set-operation' | 'terminate-operation';
 
 /** How many Applications that an agent should not have are remembered until it has deleted them. */
-const mostStrangers = 10_000;
+const mostStrays = 10_000;
 
 /** One agent as the principal sees it: what to send, what came, and the connection if there is one. */
-export class PrincipalPeer implements SourcePart {
+export class AgentApplications implements SourceSync {
   readonly kind = 'Application';
-  readonly #options: PrincipalPeerOptions;
+  readonly #options: AgentApplicationsOptions;
   readonly #outbox: Outbox<Application>;
   /** On a way of their own: an operation that waits for the end of another one must not hold up the wish to end that. */
   readonly #terminations: Outbox<Application>;
-  readonly #inbox: Inbox<Report>;
+  readonly #inbox: Inbox<AgentReport>;
   readonly #early = new EarlyReports();
   #again = 0;
-  readonly #deliveredNow = ({ key }: Report) => this.#options.delivered(key);
+  readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
   readonly #stop = new AbortController();
   #connection: PeerConnection | undefined;
   #isOpen = false;
   /** On this connection. */
-  #isToldOff = false;
+  #warnedOfStrays = false;
 
-  constructor(options: PrincipalPeerOptions) {
+  constructor(options: AgentApplicationsOptions) {
     this.#options = options;
     const { clock, random } = options;
     const delivery = {
@@ -88,7 +88,7 @@ export class PrincipalPeer implements SourcePart {
     const source = { read: options.read };
     this.#outbox = new Outbox<Application>({ ...delivery, source });
     this.#terminations = new Outbox<Application>({ ...delivery, source, sendsDeletes: false });
-    this.#inbox = new Inbox<Report>(
+    this.#inbox = new Inbox<AgentReport>(
       {
         apply: options.apply,
         acknowledge: ({ message, again }) => {
@@ -114,11 +114,11 @@ export class PrincipalPeer implements SourcePart {
 
   connected(connection: PeerConnection): void {
     this.#connection = connection;
-    this.#isToldOff = false;
-    this.#options.attendance(true);
+    this.#warnedOfStrays = false;
+    this.#options.presenceChanged(true);
     this.#inbox.reconnected();
     this.#early.clear();
-    this.#land();
+    this.#dropInFlight();
     if (this.#isOpen) {
       this.#send(connection);
     }
@@ -126,8 +126,8 @@ export class PrincipalPeer implements SourcePart {
 
   disconnected(): void {
     this.#connection = undefined;
-    this.#options.attendance(false);
-    this.#land();
+    this.#options.presenceChanged(false);
+    this.#dropInFlight();
   }
 
   open(): void {
@@ -186,16 +186,16 @@ export class PrincipalPeer implements SourcePart {
 
   /** Passes on what a user asks of Argo CD; also that the user takes back an operation, which then is none. */
   request(key: ResourceKey, intent: IntentType): void {
-    this.#wayOf(intent).request(key, intent);
+    this.#outboxFor(intent).request(key, intent);
   }
 
   withdraw(key: ResourceKey, intent: IntentType): void {
-    this.#wayOf(intent).withdraw(key, intent);
+    this.#outboxFor(intent).withdraw(key, intent);
   }
 
   /** Whether the agent has not done it yet. */
   requested(key: ResourceKey, intent: IntentType): boolean {
-    return this.#wayOf(intent).requested(key, intent);
+    return this.#outboxFor(intent).requested(key, intent);
   }
 
   held(key: ResourceKey): PeerCopy | undefined {
@@ -204,7 +204,7 @@ export class PrincipalPeer implements SourcePart {
 
   /** The agent let it be known what it has. */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
-    if (!this.#isStranger(key) || (copy !== undefined && this.#admitsStrangers())) {
+    if (!this.#isStray(key) || (copy !== undefined && this.#admitsStrays())) {
       this.#outbox.peerHolds(key, copy);
     }
   }
@@ -265,19 +265,19 @@ export class PrincipalPeer implements SourcePart {
   }
 
   /** Neither should the agent have it, nor is anything known of it. */
-  #isStranger(key: ResourceKey): boolean {
+  #isStray(key: ResourceKey): boolean {
     return this.#options.read(key) === undefined && !this.#outbox.knows(key);
   }
 
   /** An agent can name anything: what it should not have is told of once more, when it has deleted the others. */
-  #admitsStrangers(): boolean {
+  #admitsStrays(): boolean {
     const { agent, count, log } = this.#options;
-    if (this.#outbox.size < count() + mostStrangers) {
+    if (this.#outbox.size < count() + mostStrays) {
       return true;
     }
-    if (!this.#isToldOff) {
-      log.warn({ agent, most: mostStrangers }, 'the agent has too many Applications that it should not have');
-      this.#isToldOff = true;
+    if (!this.#warnedOfStrays) {
+      log.warn({ agent, most: mostStrays }, 'the agent has too many Applications that it should not have');
+      this.#warnedOfStrays = true;
     }
     return false;
   }
@@ -293,12 +293,12 @@ export class PrincipalPeer implements SourcePart {
     });
   }
 
-  #land(): void {
+  #dropInFlight(): void {
     this.#outbox.disconnected();
     this.#terminations.disconnected();
   }
 
-  #wayOf(intent: IntentType): Outbox<Application> {
+  #outboxFor(intent: IntentType): Outbox<Application> {
     return intent === 'terminate-operation' ? this.#terminations : this.#outbox;
   }
 

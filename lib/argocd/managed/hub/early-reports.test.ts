@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Application } from '../../application.ts';
-import type { Delivered, Report } from './agent-report.ts';
+import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { EarlyReports } from './early-reports.ts';
 
 const refresh = { 'argocd.argoproj.io/refresh': 'normal' };
 const hydrate = { 'argocd.argoproj.io/hydrate': 'normal' };
 const operation = { sync: { revision: 'x' } };
-const underWay: Delivered = { operation: undefined, triggers: undefined };
-const done: Delivered = { operation: 'o', triggers: '|t' };
+const underWay: DeliveredRequests = { operation: undefined, triggers: undefined };
+const done: DeliveredRequests = { operation: 'o', triggers: '|t' };
 
 function hub(fields: { annotations?: Record<string, string>; operation?: object; startedAt?: string }): Application {
   const { annotations = {}, startedAt } = fields;
@@ -19,7 +19,7 @@ function hub(fields: { annotations?: Record<string, string>; operation?: object;
   } as Application;
 }
 
-const report = (startedAt?: string, delivered = underWay): Report => ({
+const report = (startedAt?: string, delivered = underWay): AgentReport => ({
   key: { kind: 'Application', namespace: 'agent', name: 'app' },
   message: {
     target: 'application',
@@ -32,7 +32,7 @@ const report = (startedAt?: string, delivered = underWay): Report => ({
   terminating: false,
 });
 
-function lookedAtAgain(first: Report, object: Application): Delivered | undefined {
+function lookedAtAgain(first: AgentReport, object: Application): DeliveredRequests | undefined {
   const early = new EarlyReports();
   early.came(first, object);
   const again = early.acknowledged('app_u', () => done)?.delivered;
@@ -75,8 +75,8 @@ test('nothing is looked at again when nothing was asked for, the agent had it, o
 });
 
 test('what a report was an answer to when it came, it still is: it may not be written yet when it is looked at again', () => {
-  const half: Delivered = { operation: 'o', triggers: undefined };
+  const half: DeliveredRequests = { operation: 'o', triggers: undefined };
   expect(lookedAtAgain(report('1', half), hub({ operation, startedAt: '1' }))).toEqual(done);
-  const other: Delivered = { operation: undefined, triggers: '|t' };
+  const other: DeliveredRequests = { operation: undefined, triggers: '|t' };
   expect(lookedAtAgain(report('1', other), hub({ annotations: { ...refresh, ...hydrate } }))?.triggers).toBe('|t');
 });

@@ -2,10 +2,10 @@ import { digestOf } from '../../../base/index.ts';
 import type { Application } from '../../application.ts';
 import { annotations } from '../../names.ts';
 import { triggersOf } from '../../triggers.ts';
-import type { Delivered, Report } from './agent-report.ts';
+import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 
 interface EarlyReport {
-  readonly report: Report;
+  readonly report: AgentReport;
   /** It tells of a run of the operation that is on its way. */
   readonly showsRun: boolean;
   /** All that users wait for is that Argo CD looks again. */
@@ -25,7 +25,7 @@ export class EarlyReports {
   readonly #reports = new Map<string, EarlyReport>();
 
   /** A report came; `hub` is the object before it is written there. */
-  came(report: Report, hub: Application | undefined): void {
+  came(report: AgentReport, hub: Application | undefined): void {
     if (hub === undefined || report.message.type !== 'status-update') {
       return;
     }
@@ -47,7 +47,7 @@ export class EarlyReports {
   }
 
   /** An event about this hub object is acknowledged: the report to look at again, given what the agent has got by now. */
-  acknowledged(resourceId: string, delivered: (report: Report) => Delivered): Report | undefined {
+  acknowledged(resourceId: string, delivered: (report: AgentReport) => DeliveredRequests): AgentReport | undefined {
     const early = this.#reports.get(resourceId);
     if (early === undefined) {
       return undefined;

@@ -15,25 +15,25 @@ import {
 import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import { annotations, skipSyncLabel } from '../../names.ts';
-import type { PrincipalKind, SourcePart } from '../../peer/kind-sync.ts';
+import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
 import { managedCopyDigest, sourceUidOf } from '../copy.ts';
 import { planAgentError, planReport, ranUnheard } from '../status.ts';
-import { PrincipalPeer, type Told } from './agent-applications.ts';
-import type { Delivered, Report } from './agent-report.ts';
+import { AgentApplications, type ReportedRef } from './agent-applications.ts';
+import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { Assignments } from './assignments.ts';
-import { Notices } from './hub-warnings.ts';
+import { HubWarnings } from './hub-warnings.ts';
 import { HubWriter } from './hub-writer.ts';
-import { deliveredTo, operationMark, Requests, triggerMark } from './request-tracker.ts';
+import { deliveredTo, operationMark, RequestTracker, triggerMark } from './request-tracker.ts';
 
-/** How a {@link PrincipalSync} works. */
-export interface PrincipalSyncOptions {
+/** How a {@link HubApplications} works. */
+export interface HubApplicationsOptions {
   readonly applications: Store<Application>;
   /** The principal's persistent identity. */
   readonly principalUid: string;
   /**
    * Which agent has an Application, undefined for none. Also says whether it takes part at all. Always the same for the same
-   * object: whether there is such an agent is another question, answered by {@link PrincipalSync.part} being called.
+   * object: whether there is such an agent is another question, answered by {@link HubApplications.part} being called.
    */
   readonly agentOf: (application: Application) => string | undefined;
   /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
@@ -55,21 +55,21 @@ export interface PrincipalSyncOptions {
  * users ask of Argo CD (sync, terminate, refresh), and writes what agents report. It knows a store, connections and a
  * clock, no Kubernetes and no gRPC.
  */
-export class PrincipalSync implements PrincipalKind<SourcePart> {
-  readonly #options: PrincipalSyncOptions;
+export class HubApplications implements HubKind<SourceSync> {
+  readonly #options: HubApplicationsOptions;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #view: View<Application>;
   readonly #stop = new AbortController();
   /** Agents that were connected since this process runs. Of others nothing is to be remembered. */
-  readonly #peers = new Map<string, PrincipalPeer>();
+  readonly #peers = new Map<string, AgentApplications>();
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
   readonly #assignments = new Assignments();
-  readonly #requests = new Requests();
+  readonly #requests = new RequestTracker();
   readonly #writer: HubWriter;
-  readonly #notices: Notices;
+  readonly #warnings: HubWarnings;
 
-  constructor(options: PrincipalSyncOptions) {
+  constructor(options: HubApplicationsOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log;
@@ -79,7 +79,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       doubted: (ref) => void this.#check(ref),
     });
     this.#writer = new HubWriter({ store: options.applications, view: this.#view, log: this.#log });
-    this.#notices = new Notices({
+    this.#warnings = new HubWarnings({
       writer: this.#writer,
       agentOf: options.agentOf,
       lastSeen: options.lastSeen ?? (() => undefined),
@@ -96,7 +96,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     signal.addEventListener('abort', () => {
       unfollow();
       this.#stop.abort();
-      this.#notices.close();
+      this.#warnings.close();
       for (const peer of this.#peers.values()) {
         peer.close();
       }
@@ -104,7 +104,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
   }
 
   /** What is between the hub and one agent. */
-  part(agent: string): SourcePart {
+  syncFor(agent: string): SourceSync {
     return this.#peers.get(agent) ?? this.#newPeer(agent);
   }
 
@@ -112,14 +112,14 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
   forgetAgent(agent: string): void {
     this.#peers.get(agent)?.close();
     this.#peers.delete(agent);
-    this.#notices.forgetAgent(agent);
+    this.#warnings.forgetAgent(agent);
     for (const key of this.#assignments.of(agent)) {
       this.#requests.forget(key);
     }
   }
 
-  #newPeer(agent: string): PrincipalPeer {
-    const peer = new PrincipalPeer({
+  #newPeer(agent: string): AgentApplications {
+    const peer = new AgentApplications({
       agent,
       principalUid: this.#options.principalUid,
       read: (key) => this.#snapshot(agent, key),
@@ -127,8 +127,8 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       count: () => this.#assignments.count(agent),
       delivered: (key) => this.#delivered(agent, key),
       apply: (report, signal) => this.#apply(agent, report, signal),
-      hubKey: (told) => this.#hubKey(agent, told),
-      attendance: (isThere) => this.#attend(agent, isThere),
+      hubKey: (sentMessages) => this.#hubKey(agent, sentMessages),
+      presenceChanged: (isThere) => this.#presenceChanged(agent, isThere),
       log: this.#log,
       clock: this.#clock,
       random: this.#options.random ?? Math.random,
@@ -170,7 +170,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     const before = old === undefined ? undefined : this.#options.agentOf(old);
     const agent = now === undefined ? undefined : this.#options.agentOf(now);
     this.#assignments.move(ref, before, agent);
-    this.#notices.follow(ref, now, before, agent);
+    this.#warnings.follow(ref, now, before, agent);
     if (before !== agent || agent === undefined) {
       this.#requests.forget(ref);
     }
@@ -178,7 +178,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
       const peer = this.#peers.get(before);
       // Else it was deleted by its user, and the agent was through with it.
       if (peer !== undefined && old?.metadata.deletionTimestamp === undefined) {
-        this.#tellLeaving(ref, old, now, before);
+        this.#logRemoval(ref, old, now, before);
       }
       peer?.withdraw(key, 'set-operation');
       peer?.withdraw(key, 'terminate-operation');
@@ -197,7 +197,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     }
   }
 
-  #apply(agent: string, report: Report, signal: AbortSignal): Promise<InboxOutcome> {
+  #apply(agent: string, report: AgentReport, signal: AbortSignal): Promise<InboxOutcome> {
     const plan = (hub: Application | undefined) => {
       if (hub !== undefined && this.#options.agentOf(hub) === agent) {
         return this.#patchFor(agent, hub, report);
@@ -208,7 +208,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     return this.#writer.run(report.key, plan, { agent, report: report.message.type }, signal);
   }
 
-  #patchFor(agent: string, hub: Application, report: Report): MergePatch | undefined {
+  #patchFor(agent: string, hub: Application, report: AgentReport): MergePatch | undefined {
     const { message } = report;
     if (message.type === 'error') {
       return planAgentError(hub, agent, message.error.message, this.#options.today?.() ?? new Date());
@@ -242,9 +242,9 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
    * The agent reports about something that it should not have: it may have made it after the hub's object was gone, from
    * a message of before. What it should have instead, or that it should go, is said by the outbox.
    */
-  #strayed(agent: string, key: ResourceKey, message: Report['message']): void {
+  #strayed(agent: string, key: ResourceKey, message: AgentReport['message']): void {
     if (message.type === 'delete') {
-      this.#notices.departed(key, agent);
+      this.#warnings.departed(key, agent);
       return;
     }
     if (message.type !== 'status-update') {
@@ -253,9 +253,9 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     const { annotations: marks, deletionTimestamp } = message.object.metadata;
     const uid = marks?.[annotations.sourceUid];
     if (uid !== undefined && deletionTimestamp !== undefined) {
-      this.#notices.departing(key, agent, uid);
+      this.#warnings.departing(key, agent, uid);
     } else {
-      this.#notices.departed(key, agent);
+      this.#warnings.departed(key, agent);
     }
     if (uid !== undefined) {
       this.#log.info({ agent, application: displayName(key) }, 'the agent has an Application that it should not have');
@@ -263,19 +263,19 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     }
   }
 
-  #attend(agent: string, isThere: boolean): void {
+  #presenceChanged(agent: string, isThere: boolean): void {
     if (!isThere) {
-      this.#notices.disconnected(agent);
+      this.#warnings.disconnected(agent);
       return;
     }
     // It may have come to the end of a removal while it could not say so: it answers when it has nothing to delete.
-    for (const { ref, sourceUid } of this.#notices.connected(agent)) {
+    for (const { ref, sourceUid } of this.#warnings.connected(agent)) {
       this.#peers.get(agent)?.peerHolds(keyOf(ref), { uid: sourceUid });
     }
   }
 
   /** Workloads may go with a copy: that is never done without a word. */
-  #tellLeaving(ref: ObjectRef, old: Application | undefined, now: Application | undefined, agent: string): void {
+  #logRemoval(ref: ObjectRef, old: Application | undefined, now: Application | undefined, agent: string): void {
     const why =
       now === undefined
         ? 'is gone on the hub, or not selected there any more'
@@ -312,7 +312,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
     }
   }
 
-  #delivered(agent: string, key: ResourceKey): Delivered {
+  #delivered(agent: string, key: ResourceKey): DeliveredRequests {
     const hub = this.#view.get(key);
     const peer = this.#peers.get(agent);
     if (hub === undefined || peer === undefined) {
@@ -322,7 +322,7 @@ export class PrincipalSync implements PrincipalKind<SourcePart> {
   }
 
   /** Agents say either side's namespace, a Go agent sometimes the wrong one: the hub's own Application goes first. */
-  #hubKey(agent: string, { name, namespace, remapped }: Told): ResourceKey {
+  #hubKey(agent: string, { name, namespace, remapped }: ReportedRef): ResourceKey {
     const mapped = this.#options.namespaceOf?.(agent, namespace) ?? agent;
     const hub = this.#view.get({ namespace, name });
     return !remapped && hub !== undefined && this.#options.agentOf(hub) === agent

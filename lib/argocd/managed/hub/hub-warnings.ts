@@ -4,11 +4,11 @@ import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import { sourceUidOf } from '../copy.ts';
-import { planNotice, planRelease } from '../status.ts';
+import { planUserRelease, planWarning } from '../status.ts';
 import type { HubWriter } from './hub-writer.ts';
 
-/** What {@link Notices} need of the hub. */
-export interface NoticesOptions {
+/** What {@link HubWarnings} need of the hub. */
+export interface HubWarningsOptions {
   readonly writer: HubWriter;
   /** The agent that has an Application. */
   readonly agentOf: (application: Application) => string | undefined;
@@ -45,8 +45,8 @@ interface Look {
  * that another cluster, which had it before, is still removing what it deployed. A user may release the first
  * ({@link annotations.release}).
  */
-export class Notices {
-  readonly #options: NoticesOptions;
+export class HubWarnings {
+  readonly #options: HubWarningsOptions;
   readonly #inbox: Inbox<Look>;
   readonly #stop = new AbortController();
   readonly #startedAt: Date;
@@ -58,7 +58,7 @@ export class Notices {
   readonly #timers = new Map<string, () => void>();
   #ids = 0;
 
-  constructor(options: NoticesOptions) {
+  constructor(options: HubWarningsOptions) {
     this.#options = options;
     this.#startedAt = options.today();
     this.#inbox = new Inbox<Look>(
@@ -99,7 +99,7 @@ export class Notices {
     if (agent !== undefined && isLeaving) {
       this.#leave(ref, agent);
     }
-    if (isLeaving || this.#departures.has(idOf(ref)) || planNotice(hub, undefined, this.#startedAt) !== undefined) {
+    if (isLeaving || this.#departures.has(idOf(ref)) || planWarning(hub, undefined, this.#startedAt) !== undefined) {
       this.#look(ref);
     }
   }
@@ -167,7 +167,7 @@ export class Notices {
     if (hub === undefined) {
       return undefined;
     }
-    const release = planRelease(hub);
+    const release = planUserRelease(hub);
     if (release !== undefined) {
       this.#options.log.warn(
         { agent: this.#options.agentOf(hub), application: displayName(ref) },
@@ -176,7 +176,7 @@ export class Notices {
       return release;
     }
     const texts = [this.#waiting(hub), ...this.#removals(ref, hub)].filter((text) => text !== undefined);
-    return planNotice(hub, texts.length === 0 ? undefined : texts.join('; '), this.#options.today());
+    return planWarning(hub, texts.length === 0 ? undefined : texts.join('; '), this.#options.today());
   }
 
   #waiting(hub: Application): string | undefined {

@@ -2,8 +2,8 @@ import { digestOf } from '../../../base/index.ts';
 import type { ObjectRef, ResourceKey } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { triggersOf } from '../../triggers.ts';
-import type { PrincipalPeer } from './agent-applications.ts';
-import type { Delivered } from './agent-report.ts';
+import type { AgentApplications } from './agent-applications.ts';
+import type { DeliveredRequests } from './agent-report.ts';
 
 /** The operation that the agent of an Application has got or is about to get. */
 interface KnownOperation {
@@ -12,13 +12,13 @@ interface KnownOperation {
 }
 
 /** Sees what users newly ask for on the hub, told from what agents reported or have got. */
-export class Requests {
+export class RequestTracker {
   readonly #operations = new Map<string, KnownOperation>();
   /** Application → uid of those whose termination the agent knows or is about to know. */
   readonly #terminating = new Map<string, string>();
 
   /** The hub's Application as it is now, and the agent that has it. */
-  follow(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
+  follow(peer: AgentApplications, key: ResourceKey, hub: Application): void {
     this.#followOperation(peer, key, hub);
     this.#followTermination(peer, key, hub);
   }
@@ -40,7 +40,7 @@ export class Requests {
     }
   }
 
-  #followOperation(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
+  #followOperation(peer: AgentApplications, key: ResourceKey, hub: Application): void {
     const id = idOf(key);
     const uid = hub.metadata.uid ?? '';
     if (hub.operation === undefined) {
@@ -63,7 +63,7 @@ export class Requests {
     }
   }
 
-  #followTermination(peer: PrincipalPeer, key: ResourceKey, hub: Application): void {
+  #followTermination(peer: AgentApplications, key: ResourceKey, hub: Application): void {
     const id = idOf(key);
     if (hub.status?.operationState?.phase !== 'Terminating') {
       this.#terminating.delete(id);
@@ -75,7 +75,7 @@ export class Requests {
 }
 
 /** What an agent has got by now of the requests on a hub object. */
-export function deliveredTo(peer: PrincipalPeer, key: ResourceKey, hub: Application): Delivered {
+export function deliveredTo(peer: AgentApplications, key: ResourceKey, hub: Application): DeliveredRequests {
   const triggers = triggerMark(hub);
   return {
     operation: peer.requested(key, 'set-operation') ? undefined : operationMark(hub),

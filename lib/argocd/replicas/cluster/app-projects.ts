@@ -1,5 +1,5 @@
 import type { AppProject } from '../../application.ts';
-import type { AgentKind, MirrorPart } from '../../peer/kind-sync.ts';
+import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
 import { copiedFrom } from '../copy.ts';
 import { appProjectKind } from '../kinds.ts';
@@ -10,7 +10,7 @@ import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts
  * AppProjects of a managed cluster. One that was there before is taken over whatever the adoption policy says, as
  * argocd-agent does: every Argo CD has a `default` project.
  */
-export function replicateAppProjects(options: ClusterReplicaOptions<AppProject>): AgentKind<MirrorPart> {
+export function replicateAppProjects(options: ClusterReplicaOptions<AppProject>): AgentKind<CopySync> {
   return clusterReplica(
     appProjectKind,
     {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../base/index.ts';
 import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../../sync/index.ts';
-import type { AgentKind, MirrorPart, ObjectMessage } from '../../peer/kind-sync.ts';
+import type { AgentKind, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
 import type { ReplicaKind, ReplicaObject } from '../kinds.ts';
 import { Replica } from '../replica.ts';
@@ -24,10 +24,10 @@ export function clusterReplica<T extends ReplicaObject>(
   kind: ReplicaKind<T>,
   rules: ReplicaRules<T>,
   options: ClusterReplicaOptions<T>,
-): AgentKind<MirrorPart> {
+): AgentKind<CopySync> {
   const { store, namespace, log, clock = systemClock, random = Math.random, newId = randomUUID } = options;
   let replica: Replica<T> | undefined;
-  let tellSource: (ref: ObjectRef) => void = () => undefined;
+  let requestUpdate: (ref: ObjectRef) => void = () => undefined;
   const view = new View<T>({
     clock,
     changed: (ref, change) => replica?.localChange(ref, change),
@@ -49,7 +49,7 @@ export function clusterReplica<T extends ReplicaObject>(
         { kind, rules, store, view, namespace, peer: {}, log, clock, random, newId, concurrency },
         signal,
       );
-      replica.onDoubt((ref) => tellSource(ref));
+      replica.onDoubt((ref) => requestUpdate(ref));
       replica.adoptFound();
     },
     connected: (connection: PeerConnection) => started().connected(connection),
@@ -59,9 +59,9 @@ export function clusterReplica<T extends ReplicaObject>(
     receive: (message: ObjectMessage) => started().receive(message),
     copies: () => started().copies(),
     holding: (ref) => started().holding(ref),
-    localRef: (told) => started().localRef(told),
+    localRef: (summaries) => started().localRef(summaries),
     onDoubt: (listener) => {
-      tellSource = listener;
+      requestUpdate = listener;
     },
     sourceRestarted: () => started().sourceRestarted(),
     stats: () => started().stats(),

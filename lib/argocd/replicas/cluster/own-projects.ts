@@ -1,7 +1,7 @@
 import type { Logger } from '../../../base/index.ts';
 import type { Clock, Store } from '../../../sync/index.ts';
 import type { AppProject } from '../../application.ts';
-import type { AgentKind, SourcePart } from '../../peer/kind-sync.ts';
+import type { AgentKind, SourceSync } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
 import { appProjectKind } from '../kinds.ts';
 import { mirroredProjectName, projectForHub } from '../project-mirror.ts';
@@ -22,13 +22,13 @@ export interface AutonomousProjectsOptions {
  * The AppProjects of an autonomous agent's cluster for the hub. They are sent as they are; to compare checksums it has to know
  * what the principal calls this agent.
  */
-export function publishOwnAppProjects(options: AutonomousProjectsOptions): AgentKind<SourcePart> {
+export function publishOwnAppProjects(options: AutonomousProjectsOptions): AgentKind<SourceSync> {
   const publisher = new Publisher<AppProject>({
     ...options,
     kind: appProjectKind,
     forAgent: (project) => (isSkipped(project) ? undefined : project),
     asHeld: projectForHub,
-    ownName: (told, agent) => mirroredProjectName(agent, told),
+    ownName: (summaries, agent) => mirroredProjectName(agent, summaries),
   });
-  return { ...publisher.part(''), start: (signal) => publisher.start(signal) };
+  return { ...publisher.syncFor(''), start: (signal) => publisher.start(signal) };
 }

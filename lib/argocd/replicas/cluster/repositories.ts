@@ -1,4 +1,4 @@
-import type { AgentKind, MirrorPart } from '../../peer/kind-sync.ts';
+import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import { isRepository, type Secret } from '../../repository.ts';
 import { isSkipped } from '../../routing.ts';
 import { copiedFrom } from '../copy.ts';
@@ -13,7 +13,7 @@ export interface RepositoryReplicaOptions extends ClusterReplicaOptions<Secret> 
 }
 
 /** Repository Secrets of a managed cluster. A Secret that is there and is for something else is never touched. */
-export function replicateRepositories(options: RepositoryReplicaOptions): AgentKind<MirrorPart> {
+export function replicateRepositories(options: RepositoryReplicaOptions): AgentKind<CopySync> {
   return clusterReplica(
     repositoryKind,
     {

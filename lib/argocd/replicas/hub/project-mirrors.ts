@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../base/index.ts';
 import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../../sync/index.ts';
 import type { AppProject } from '../../application.ts';
-import type { MirrorTrouble } from '../../autonomous/hub/mirror-failure.ts';
+import type { MirrorFailure } from '../../autonomous/hub/mirror-failure.ts';
 import { specChecksum } from '../../checksums.ts';
 import { annotations } from '../../names.ts';
-import type { MirrorPart, PrincipalKind } from '../../peer/kind-sync.ts';
+import type { CopySync, HubKind } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
 import { appProjectKind } from '../kinds.ts';
 import {
@@ -24,7 +24,7 @@ export interface ProjectMirrorsOptions {
   /** The principal's namespace, the only one that counts. */
   readonly namespace: string;
   /** Hears what cannot be mirrored and why, once per reason, for people to see. */
-  readonly onTrouble?: (trouble: MirrorTrouble) => void;
+  readonly onFailure?: (trouble: MirrorFailure) => void;
   readonly log: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -44,7 +44,7 @@ interface Mirror {
  * make, change and remove nothing but its own mirrors, whatever names come together: who else has the name keeps it, and
  * the refusal is said in the log until the name is free.
  */
-export class ProjectMirrors implements PrincipalKind<MirrorPart> {
+export class ProjectMirrors implements HubKind<CopySync> {
   readonly #options: ProjectMirrorsOptions;
   readonly #clock: Clock;
   readonly #view: View<AppProject>;
@@ -75,7 +75,7 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
     signal.addEventListener('abort', unfollow);
   }
 
-  part(agent: string): MirrorPart {
+  syncFor(agent: string): CopySync {
     let mirror = this.#mirrors.get(agent);
     if (mirror === undefined) {
       mirror = this.#newMirror(agent);
@@ -94,7 +94,7 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
       throw new TypeError('used before it was started');
     }
     const stop = new AbortController();
-    const { store, namespace, log, random = Math.random, newId = randomUUID, concurrency, onTrouble } = this.#options;
+    const { store, namespace, log, random = Math.random, newId = randomUUID, concurrency, onFailure } = this.#options;
     const replica = new Replica<AppProject>(
       {
         kind: appProjectKind,
@@ -108,8 +108,8 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
         random,
         newId,
         concurrency,
-        onTrouble: (local, message) =>
-          onTrouble?.({ agent, kind: 'AppProject', name: mirroredProjectName(agent, local), message }),
+        onFailure: (local, message) =>
+          onFailure?.({ agent, kind: 'AppProject', name: mirroredProjectName(agent, local), message }),
       },
       AbortSignal.any([this.#signal, stop.signal]),
     );
@@ -120,7 +120,7 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
   #rules(agent: string): ReplicaRules<AppProject> {
     const { today = () => new Date() } = this.#options;
     return {
-      localName: (told) => projectMirrorName(agent, told),
+      localName: (summaries) => projectMirrorName(agent, summaries),
       sourceName: (local) => mirroredProjectName(agent, local),
       toLocal: (project) => {
         const name = projectMirrorName(agent, project.metadata.name);
@@ -131,9 +131,9 @@ export class ProjectMirrors implements PrincipalKind<MirrorPart> {
         }
         return projectForHub(project, agent);
       },
-      marks: (told, wanted) => ({
+      marks: (summaries, desired) => ({
         [annotations.mirrorOf]: agent,
-        [annotations.mirrorChecksums]: `${specChecksum(told.spec)} ${specChecksum(wanted.spec)}`,
+        [annotations.mirrorChecksums]: `${specChecksum(summaries.spec)} ${specChecksum(desired.spec)}`,
       }),
       stamp: () => ({
         [annotations.lastUpdated]: today()

@@ -1,7 +1,7 @@
 import { type Store, systemClock, View } from '../../../sync/index.ts';
 import type { Mapping } from '../../app-project-rules.ts';
 import type { AppProject } from '../../application.ts';
-import type { PrincipalKind, SourcePart } from '../../peer/kind-sync.ts';
+import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
 import { isRepository, isRepositoryForAgent, projectOfRepository, type Secret } from '../../repository.ts';
 import { repositoryKind } from '../kinds.ts';
 import { ownerOfMirror } from '../project-mirror.ts';
@@ -14,7 +14,7 @@ import type { HubPublisherOptions } from './app-projects.ts';
  */
 export function publishRepositories(
   options: HubPublisherOptions<Secret> & { readonly projects: Store<AppProject>; readonly mapping: Mapping },
-): PrincipalKind<SourcePart> {
+): HubKind<SourceSync> {
   const { projects, mapping, namespace, clock = systemClock } = options;
   const view = new View<AppProject>({
     clock,
@@ -43,7 +43,7 @@ export function publishRepositories(
       signal.addEventListener('abort', unfollow);
       publisher.start(signal);
     },
-    part: (agent) => publisher.part(agent),
+    syncFor: (agent) => publisher.syncFor(agent),
     forgetAgent: (agent) => publisher.forgetAgent(agent),
   };
 }
