@@ -1,4 +1,4 @@
-import type { Logger } from '../lib/base/index.ts';
+import { KeyedMutex, type Logger } from '../lib/base/index.ts';
 import {
   EventRecorder,
   type Informer,
@@ -8,23 +8,15 @@ import {
   parseKey,
   WorkQueue,
 } from '../lib/kube/index.ts';
-import { ClusterReconciler } from './cluster/cluster-reconciler.ts';
-import { defaultPatience, type Patience } from './cluster/cluster-trouble.ts';
-import { clustersOf } from './cluster/drain.ts';
-import { areIdle, runQueues } from './daemon/queues.ts';
-import { FleetReconciler } from './fleet/fleet-reconciler.ts';
-import { Applier } from './hub/applier.ts';
-import { Caches } from './hub/caches.ts';
-import { identifyHub } from './hub/hub-identity.ts';
-import { addOnName, keys } from './hub/names.ts';
-import { Fleets } from './ownership/cluster-reports.ts';
-import { Renderings } from './render/renderings.ts';
-import { Templates } from './render/templates.ts';
-import { Rollouts } from './rollout/rollouts.ts';
-import type { DeliverySettings } from './spec/delivery-settings.ts';
-import { parseGitOpsCluster } from './spec/spec.ts';
-import { Signer } from './trust/signer.ts';
-import type { World } from './world.ts';
+import { ClusterReconciler, defaultTroubleDelays, type TroubleDelays } from './cluster/index.ts';
+import { areIdle, runQueues } from './daemon/index.ts';
+import { FleetReconciler } from './fleet/index.ts';
+import { Applier, addOnName, Caches, clustersOf, identifyHub, keys } from './hub/index.ts';
+import { ClusterReports, Ownership } from './ownership/index.ts';
+import { Renderings, Templates } from './render/index.ts';
+import { Rollouts } from './rollout/index.ts';
+import { type DeliverySettings, type Foundation, parseGitOpsCluster } from './spec/index.ts';
+import { Signer } from './trust/index.ts';
 
 /** Options of the controller. */
 export interface ControllerOptions {
@@ -35,26 +27,26 @@ export interface ControllerOptions {
   readonly instance: string;
   /** Clusters worked on at the same time. Default 16. */
   readonly concurrency?: number;
-  /** How long a cluster must be unselected before it is left. Default 2 s. */
+  /** How long a cluster must be unselected before it is detached, in milliseconds. Default 2 s. */
   readonly settleMs?: number;
-  /** How long the agent of a cluster that leaves may take to carry out deletions. Default 60 s. */
+  /** How long the agent of a cluster that is detached may take to carry out deletions, in milliseconds. Default 60 s. */
   readonly drainMs?: number;
-  /** How long what is not as it should be counts as still under way. Default {@link defaultPatience}. */
-  readonly patience?: Patience;
+  /** How long a problem may last before it is reported as trouble. Default {@link defaultTroubleDelays}. */
+  readonly troubleDelays?: TroubleDelays;
   readonly clock?: () => Date;
 }
 
 /**
- * Enrolls fleets: follows GitOpsClusters, their Placements' decisions and everything made for them, and brings what is
- * there into line.
+ * Enrolls fleets: watches GitOpsClusters, the decisions of their Placements and everything that is made for them, and
+ * reconciles what differs.
  *
- * Two queues: one of GitOpsClusters (what is common to a fleet, and its status), one of clusters (what is made for one
- * cluster). A change of something that belongs to one cluster leads to work on that cluster only.
+ * Three queues: GitOpsClusters (what a fleet shares, and its status), clusters (what is made for one cluster) and requests for
+ * certificates. A change of an object that belongs to one cluster leads to work on that cluster only.
  */
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #caches: Caches;
-  readonly #fleets: Fleets;
+  readonly #ownership: Ownership;
   readonly #applier: Applier;
   readonly #fleetQueue: WorkQueue;
   readonly #clusterQueue: WorkQueue;
@@ -66,7 +58,7 @@ export class Controller {
     const { client, logger } = options;
     this.#options = options;
     this.#caches = new Caches(client, logger);
-    this.#fleets = new Fleets(this.#caches, { settleMs: options.settleMs });
+    this.#ownership = new Ownership(this.#caches, { settleMs: options.settleMs });
     this.#applier = new Applier(client);
     this.#events = new EventRecorder({
       client,
@@ -75,40 +67,48 @@ export class Controller {
       logger,
       echo: logger,
     });
-    const world: World = {
+    const now = options.clock ?? (() => new Date());
+    const shared = {
       client,
       logger,
       events: this.#events,
       caches: this.#caches,
-      fleets: this.#fleets,
+      ownership: this.#ownership,
+      foundations: new Map<string, Foundation>(),
+      now,
+    };
+    const reports = new ClusterReports(this.#caches, this.#ownership);
+    const rollouts = new Rollouts({
+      caches: this.#caches,
       applier: this.#applier,
-      rollouts: new Rollouts({
-        caches: this.#caches,
-        applier: this.#applier,
-        now: options.clock ?? (() => new Date()),
-        wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
-        changed: (key) => this.#statusChanged(key),
-      }),
+      now,
+      wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
+      changed: (key) => this.#statusChanged(key),
+    });
+    const { delivery } = options;
+    const forBoth = { ...shared, applier: this.#applier, reports, rollouts, delivery };
+    const fleets = new FleetReconciler({
+      ...forBoth,
+      mutex: new KeyedMutex(),
+      clusterCertificates: (namespace) => reports.certificatesIn(namespace),
+      wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
+    });
+    const clusters = new ClusterReconciler({
+      ...forBoth,
       templates: new Templates(),
       renderings: new Renderings(),
-      delivery: options.delivery,
-      now: options.clock ?? (() => new Date()),
       drainMs: options.drainMs ?? 60_000,
-      patience: options.patience ?? defaultPatience,
-      startedAt: (options.clock ?? (() => new Date()))(),
-      foundations: new Map(),
-      wakeCluster: (cluster) => this.#clusterQueue.add(cluster),
+      troubleDelays: options.troubleDelays ?? defaultTroubleDelays,
+      startedAt: now(),
       statusChanged: (key) => this.#statusChanged(key),
-    };
-    const fleets = new FleetReconciler(world);
-    const clusters = new ClusterReconciler(world);
+    });
     this.#fleetQueue = new WorkQueue({
       name: 'gitopsclusters',
       handler: (key, signal) => fleets.reconcile(key, signal),
       concurrency: 4,
       logger,
     });
-    const signer = new Signer(world);
+    const signer = new Signer(shared);
     this.#requestQueue = new WorkQueue({
       name: 'requests',
       handler: (key, signal) => signer.reconcile(key, signal),
@@ -138,7 +138,7 @@ export class Controller {
     return this.#caches.missing();
   }
 
-  /** Whether nothing is under way or due. Certificates to renew later do not count. */
+  /** Whether nothing is being done or due. Certificates to renew later do not count. */
   get isIdle(): boolean {
     return areIdle(this.#queues);
   }
@@ -147,7 +147,7 @@ export class Controller {
   run(signal: AbortSignal): Promise<void> {
     const { client, logger } = this.#options;
     const begin = async (until: AbortSignal) => {
-      this.#fleets.hubId = await identifyHub(client, logger, until);
+      this.#ownership.hubId = await identifyHub(client, logger, until);
       this.#subscribe();
       logger.info({ gitOpsClusters: this.#caches.gitOpsClusters.size }, 'caches are complete');
       this.#allClusters();
@@ -161,8 +161,12 @@ export class Controller {
 
   #subscribe(): void {
     const caches = this.#caches;
-    const on = <T extends KubeObject>(informer: Informer<T>, hear: (object: T, old?: T) => void) => {
-      informer.subscribe({ added: (o) => hear(o), updated: (old, now) => hear(now, old), deleted: (o) => hear(o) });
+    const on = <T extends KubeObject>(informer: Informer<T>, changed: (object: T, old?: T) => void) => {
+      informer.subscribe({
+        added: (one) => changed(one),
+        updated: (old, now) => changed(now, old),
+        deleted: (one) => changed(one),
+      });
     };
     on(caches.gitOpsClusters, (now, old) => {
       // Our own status writes change nothing that the reconcile reads.
@@ -179,7 +183,7 @@ export class Controller {
     on(caches.managedClusters, ({ metadata }, old) => {
       this.#clusterQueue.add(metadata.name);
       if (old === undefined) {
-        this.#statusChanged(this.#fleets.ownershipOf(metadata.name).owner);
+        this.#statusChanged(this.#ownership.ownerOf(metadata.name).owner);
       }
     });
     on(caches.addOns, (now, old) => {
@@ -201,7 +205,7 @@ export class Controller {
       }
       const owner = metadata.annotations?.[keys.owner];
       if (owner) {
-        this.#leavingChanged(owner);
+        this.#detachmentChanged(owner);
       }
     });
     on(caches.applications, (now, old) => {
@@ -238,7 +242,7 @@ export class Controller {
   }
 
   #allClusters(): void {
-    for (const cluster of this.#fleets.clusters()) {
+    for (const cluster of this.#ownership.clusters()) {
       this.#clusterQueue.add(cluster);
     }
   }
@@ -253,11 +257,11 @@ export class Controller {
     }
   }
 
-  /** Wakes the clusters that a GitOpsCluster gains or loses, and nobody else. */
+  /** Wakes the clusters that a GitOpsCluster gains or loses, and no others. */
   #selectionChanged(key: string): void {
     const gitOpsCluster = this.#caches.gitOpsClusters.get(parseKey(key));
     const isThere = gitOpsCluster !== undefined && gitOpsCluster.metadata.deletionTimestamp === undefined;
-    const selection = isThere ? this.#fleets.selectionOf(gitOpsCluster) : undefined;
+    const selection = isThere ? this.#ownership.selectionOf(gitOpsCluster) : undefined;
     if (selection && !selection.known) {
       return;
     }
@@ -277,7 +281,7 @@ export class Controller {
         this.#clusterQueue.add(metadata.namespace ?? '');
       }
     }
-    // Whoever else selects the same clusters says in its status who has them.
+    // Other GitOpsClusters that select the same clusters show in their status who has them.
     for (const [other, clusters] of this.#selections) {
       if (other !== key && changed.some((cluster) => clusters.has(cluster))) {
         this.#statusChanged(other);
@@ -285,22 +289,22 @@ export class Controller {
     }
   }
 
-  /** Status is summed up a little later, so that the news of many clusters make one write; of a large fleet once a second. */
+  /** Sums up the status a little later, so that changes of many clusters lead to one write; of a large fleet once a second. */
   #statusChanged(key: string | undefined): void {
     if (key !== undefined) {
       this.#fleetQueue.addAfter(key, Math.min(1_000, 100 + 2 * this.#caches.managedClusters.size));
     }
   }
 
-  /** What was another's until now: that one may be waiting for it. */
+  /** An object changed its owner: the former one may be waiting for that. */
   #ownerChanged(now: KubeObject, old: KubeObject | undefined): void {
     const before = old?.metadata.annotations?.[keys.owner];
     if (before !== undefined && before !== now.metadata.annotations?.[keys.owner]) {
-      this.#leavingChanged(before);
+      this.#detachmentChanged(before);
     }
   }
 
-  #leavingChanged(key: string): void {
+  #detachmentChanged(key: string): void {
     if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp) {
       this.#statusChanged(key);
     }

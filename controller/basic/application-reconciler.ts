@@ -1,7 +1,7 @@
 import { isEqual, mergePatchBetween } from '../../lib/base/index.ts';
 import { ApiError, isRetryable, keyOf, parseKey, type Requeue } from '../../lib/kube/index.ts';
-import { ForeignObjectError } from '../hub/applier.ts';
-import { fieldManager } from '../hub/names.ts';
+import { ForeignObjectError, fieldManager } from '../hub/index.ts';
+import type { BasicDeps } from './basic-deps.ts';
 import { placeOfWork } from './caches.ts';
 import { applied, feedbackOf } from './feedback.ts';
 import { isArgoCdFinalizer, keys, problemCondition, workName } from './names.ts';
@@ -11,24 +11,23 @@ import { type Application, applications, type Payload, type PullWork, payloadOf,
 import { type Report, statusFor } from './status.ts';
 import { placeOf, type Target, wishOf } from './target.ts';
 import { applicationKeyOf, payloadFor, workFor } from './work.ts';
-import type { BasicWorld } from './world.ts';
 
 /**
  * Brings one Application of the hub, its work and its status into line. All of it is worked out of what is there: after
  * any interruption the next look continues where the last one ended.
  */
 export class ApplicationReconciler {
-  readonly #world: BasicWorld;
+  readonly #deps: BasicDeps;
   /** Since when a change of an Application waits for an operation, by the Application's key. */
   readonly #heldSince = new Map<string, number>();
 
-  constructor(world: BasicWorld) {
-    this.#world = world;
+  constructor(deps: BasicDeps) {
+    this.#deps = deps;
   }
 
   /** One look at the Application `namespace/name`, which may be gone. */
   async reconcile(key: string, signal: AbortSignal): Promise<Requeue | undefined> {
-    const { caches, client } = this.#world;
+    const { caches, client } = this.#deps;
     const works = caches.works.byIndex('application', key);
     const application = caches.applications.get(parseKey(key));
     if (application === undefined) {
@@ -46,7 +45,7 @@ export class ApplicationReconciler {
       return undefined;
     }
     const wish = wishOf(application);
-    const claim = claimOfAgent(application, this.#world);
+    const claim = claimOfAgent(application, this.#deps);
     if (application.metadata.deletionTimestamp) {
       const isOthers = wish.kind === 'none' || claim !== undefined;
       return isOthers && works.length === 0 ? undefined : await this.#leave(application, works, signal);
@@ -57,8 +56,7 @@ export class ApplicationReconciler {
       await this.#report(application, application, { feedback: {} }, signal);
       return undefined;
     }
-    const obstacle =
-      wish.kind === 'wrong' ? wish.problem : (claim ?? obstacleTo(application, wish.target, this.#world));
+    const obstacle = wish.kind === 'wrong' ? wish.problem : (claim ?? obstacleTo(application, wish.target, this.#deps));
     if (wish.kind === 'wrong' || obstacle !== undefined) {
       await this.#refuse(application, works, obstacle ?? '', signal);
       return undefined;
@@ -72,7 +70,7 @@ export class ApplicationReconciler {
     works: PullWork[],
     signal: AbortSignal,
   ): Promise<Requeue | undefined> {
-    const { now, newId } = this.#world;
+    const { now, newId } = this.#deps;
     const existing = await this.#workOf(application, target, signal);
     if (existing.work?.metadata.deletionTimestamp) {
       return undefined; // its end leads here again
@@ -120,7 +118,7 @@ export class ApplicationReconciler {
     works: PullWork[],
     signal: AbortSignal,
   ): Promise<Requeue | undefined> {
-    const { logger, patienceMs } = this.#world;
+    const { logger, patienceMs } = this.#deps;
     const key = keyOf(application);
     const wanted = payloadFor(application, target, plan.requests);
     let payload = nextCopy(plan, payloadOf(existing.work), wanted);
@@ -139,8 +137,8 @@ export class ApplicationReconciler {
     }
     this.#heldSince.delete(key);
     const desired = workFor(application, target, payload, existing.name);
-    const cached = this.#world.caches.works.get(desired.metadata);
-    const { changed, object } = await this.#world.works.ensure(pullWorks, desired, cached, {
+    const cached = this.#deps.caches.works.get(desired.metadata);
+    const { changed, object } = await this.#deps.works.ensure(pullWorks, desired, cached, {
       exact: ['spec.workload'],
       guarded: true,
       signal,
@@ -160,7 +158,7 @@ export class ApplicationReconciler {
 
   /** The work of an Application, or the name that it will have. */
   async #workOf(application: Application, target: Target, signal: AbortSignal) {
-    const { caches, works } = this.#world;
+    const { caches, works } = this.#deps;
     const key = keyOf(application);
     for (const isTaken of [false, true]) {
       const at = { namespace: target.cluster, name: workName(application.metadata, isTaken) };
@@ -174,7 +172,7 @@ export class ApplicationReconciler {
 
   /** The Application is being deleted: its copy goes first, and what Argo CD deployed by it. */
   async #leave(application: Application, works: PullWork[], signal: AbortSignal): Promise<Requeue | undefined> {
-    const { client, caches, logger } = this.#world;
+    const { client, caches, logger } = this.#deps;
     this.#heldSince.delete(keyOf(application));
     const finalizers = application.metadata.finalizers ?? [];
     await this.#retire(works, finalizers, 'its Application is being deleted', signal);
@@ -216,7 +214,7 @@ export class ApplicationReconciler {
     why: string,
     signal: AbortSignal,
   ): Promise<void> {
-    const { caches, logger } = this.#world;
+    const { caches, logger } = this.#deps;
     for (const work of works) {
       if (work.metadata.deletionTimestamp) {
         continue;
@@ -228,7 +226,7 @@ export class ApplicationReconciler {
         const wanted = [...had.filter(isOthers), ...finalizers.filter(isArgoCdFinalizer)];
         if (!isEqual(had.toSorted(), wanted.toSorted())) {
           const desired = withFinalizers(work, payload, wanted);
-          await this.#world.works.ensure(pullWorks, desired, work, { exact: ['spec.workload'], guarded: true, signal });
+          await this.#deps.works.ensure(pullWorks, desired, work, { exact: ['spec.workload'], guarded: true, signal });
           logger.info(
             { work: keyOf(work), finalizers: wanted },
             'its copy gets the last finalizers of its Application',
@@ -249,8 +247,8 @@ export class ApplicationReconciler {
       if (work.metadata.deletionTimestamp) {
         continue;
       }
-      await this.#world.works.remove(pullWorks, work, signal);
-      this.#world.logger.info({ application: applicationKeyOf(work), work: keyOf(work), why }, 'removed a work');
+      await this.#deps.works.remove(pullWorks, work, signal);
+      this.#deps.logger.info({ application: applicationKeyOf(work), work: keyOf(work), why }, 'removed a work');
     }
   }
 
@@ -260,7 +258,7 @@ export class ApplicationReconciler {
    */
   async #refuse(application: Application, works: PullWork[], problem: string, signal: AbortSignal): Promise<void> {
     const isStranded = ({ metadata }: PullWork) =>
-      this.#world.caches.managedClusters.get({ name: metadata.namespace ?? '' }) === undefined;
+      this.#deps.caches.managedClusters.get({ name: metadata.namespace ?? '' }) === undefined;
     await this.#remove(works.filter(isStranded), 'its ManagedCluster is gone', signal);
     this.#warn(application, 'NotPulled', problem);
     await this.#report(application, application, { feedback: {}, problem }, signal);
@@ -271,13 +269,13 @@ export class ApplicationReconciler {
     if (application.status?.conditions?.some(({ type, message }) => type === problemCondition && message === problem)) {
       return;
     }
-    this.#world.events.warning(application, reason, problem);
-    this.#world.logger.warn({ application: keyOf(application), problem }, 'an Application does not reach its cluster');
+    this.#deps.events.warning(application, reason, problem);
+    this.#deps.logger.warn({ application: keyOf(application), problem }, 'an Application does not reach its cluster');
   }
 
   /** Writes what differs: of the Application what `next` says, and its status. */
   async #report(application: Application, next: Application, report: Report, signal: AbortSignal): Promise<void> {
-    const status = statusFor(next, report, this.#world.now());
+    const status = statusFor(next, report, this.#deps.now());
     const desired: Application = Object.keys(status).length > 0 ? { ...next, status } : next;
     const patch = mergePatchBetween(application, desired);
     if (patch === undefined) {
@@ -287,7 +285,7 @@ export class ApplicationReconciler {
     const { metadata } = patch as { metadata?: object };
     // What differs was worked out from this version: another one is a conflict, and looked at again.
     const guarded = { ...patch, metadata: { ...metadata, uid, resourceVersion } };
-    await this.#world.client.mergePatch(applications, { namespace, name }, guarded, { fieldManager, signal });
+    await this.#deps.client.mergePatch(applications, { namespace, name }, guarded, { fieldManager, signal });
   }
 }
 

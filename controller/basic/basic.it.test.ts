@@ -5,7 +5,7 @@ import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
-import { managedClusters } from '../hub/resources.ts';
+import { managedClusters } from '../hub/index.ts';
 import { hasShared, shared } from '../testing/hub.ts';
 import { keys } from './names.ts';
 import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';

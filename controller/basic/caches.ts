@@ -7,7 +7,7 @@ import {
   type Secret,
   secrets,
 } from '../../lib/kube/index.ts';
-import { type ManagedCluster, managedClusters } from '../hub/resources.ts';
+import { type ManagedCluster, managedClusters } from '../hub/index.ts';
 import { keys } from './names.ts';
 import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
 import { placeOf, wishOf } from './target.ts';

@@ -1,6 +1,5 @@
 import { command, createLogger, intFlag, stringFlag } from '../../lib/ops/index.ts';
-import { daemonFlags } from '../commands/flags.ts';
-import { runDaemon } from '../daemon/daemon.ts';
+import { daemonFlags, runDaemon } from '../daemon/index.ts';
 import { BasicController } from './controller.ts';
 import { leaseName } from './names.ts';
 

@@ -1,17 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../lib/base/index.ts';
 import { EventRecorder, type KubeClient, keyOf, WorkQueue } from '../../lib/kube/index.ts';
-import { areIdle, runQueues } from '../daemon/queues.ts';
-import { Applier } from '../hub/applier.ts';
-import { identifyHub } from '../hub/hub-identity.ts';
+import { areIdle, runQueues } from '../daemon/index.ts';
+import { Applier, identifyHub } from '../hub/index.ts';
 import { ApplicationReconciler } from './application-reconciler.ts';
+import type { BasicDeps } from './basic-deps.ts';
 import { BasicCaches, placeOfWork, textOf } from './caches.ts';
 import { keys } from './names.ts';
 import type { Application } from './resources.ts';
 import { isOurs, SecretReconciler } from './secret-reconciler.ts';
 import { placeOf, wishOf } from './target.ts';
 import { applicationKeyOf } from './work.ts';
-import type { BasicWorld } from './world.ts';
 
 /** Options of the basic pull model's controller. */
 export interface BasicControllerOptions {
@@ -54,7 +53,7 @@ export class BasicController {
       instance: options.instance,
       logger,
     });
-    const world: BasicWorld = {
+    const deps: BasicDeps = {
       client,
       logger,
       argoCdNamespace,
@@ -67,8 +66,8 @@ export class BasicController {
       patienceMs: options.patienceMs ?? 300_000,
       hubId: () => this.#hubId,
     };
-    const applications = new ApplicationReconciler(world);
-    const clusters = new SecretReconciler(world);
+    const applications = new ApplicationReconciler(deps);
+    const clusters = new SecretReconciler(deps);
     this.#applications = new WorkQueue({
       name: 'applications',
       handler: (key, signal) => applications.reconcile(key, signal),

@@ -1,31 +1,31 @@
 import { keyOf } from '../../lib/kube/index.ts';
-import { reasonToSkip } from '../cluster/ensure-cluster.ts';
+import { reasonItIsHub } from '../hub/index.ts';
+import type { BasicDeps } from './basic-deps.ts';
 import { agentNamesOf, placeOfWork } from './caches.ts';
 import { keys } from './names.ts';
 import type { Application } from './resources.ts';
 import { placeOf, type Target } from './target.ts';
 import { applicationKeyOf } from './work.ts';
-import type { BasicWorld } from './world.ts';
 
 /** Why an Application cannot go where it asks to go, in words for its owner; undefined when it can. */
 export function obstacleTo(
   application: Application,
   target: Target,
-  world: Pick<BasicWorld, 'caches' | 'hubId'>,
+  deps: Pick<BasicDeps, 'caches' | 'hubId'>,
 ): string | undefined {
   const { cluster, namespace } = target;
-  const found = world.caches.managedClusters.get({ name: cluster });
+  const found = deps.caches.managedClusters.get({ name: cluster });
   if (found === undefined) {
     return `there is no ManagedCluster ${cluster}, which annotation ${keys.cluster} names`;
   }
   if (found.metadata.deletionTimestamp) {
     return `ManagedCluster ${cluster} is being deleted`;
   }
-  const isHub = reasonToSkip(found, world.hubId()) !== undefined;
+  const isHub = reasonItIsHub(found, deps.hubId()) !== undefined;
   if (isHub && namespace === application.metadata.namespace) {
     return `ManagedCluster ${cluster} is the hub itself: the copy would overwrite this Application; set annotation ${keys.appNamespace} to another namespace`;
   }
-  const holder = holderOf(target, world);
+  const holder = holderOf(target, deps);
   if (holder !== undefined && holder !== keyOf(application)) {
     return `Application ${holder} is ${namespace}/${target.name} on managed cluster ${cluster} already; set annotation ${keys.appNamespace} to another namespace`;
   }
@@ -36,7 +36,7 @@ export function obstacleTo(
  * Why an Application is left to argocd-agent: its principal gives it to the agent that the destination names, or that is
  * called like the namespace. Two that write one Application would undo each other's work.
  */
-export function claimOfAgent(application: Application, { caches }: Pick<BasicWorld, 'caches'>): string | undefined {
+export function claimOfAgent(application: Application, { caches }: Pick<BasicDeps, 'caches'>): string | undefined {
   if (application.metadata.labels?.[keys.ignoreSync] === 'true') {
     return undefined;
   }
@@ -48,7 +48,7 @@ export function claimOfAgent(application: Application, { caches }: Pick<BasicWor
 }
 
 /** Of the Applications that ask for one place: the one that has it, else the oldest. */
-export function holderOf(target: Target, { caches }: Pick<BasicWorld, 'caches'>): string | undefined {
+export function holderOf(target: Target, { caches }: Pick<BasicDeps, 'caches'>): string | undefined {
   const place = placeOf(target);
   const claimants = caches.applications
     .byIndex('place', place)

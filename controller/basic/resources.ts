@@ -1,5 +1,5 @@
 import { type KubeObject, type ObjectMeta, resourceType } from '../../lib/kube/index.ts';
-import type { ManifestConfig, ManifestWork } from '../hub/resources.ts';
+import type { ManifestConfig, ManifestWork } from '../hub/index.ts';
 
 /** An operation that someone asked for. */
 export interface Operation {

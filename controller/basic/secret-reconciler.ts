@@ -1,8 +1,8 @@
 import { keyOf, type Secret, secrets } from '../../lib/kube/index.ts';
-import { ForeignObjectError } from '../hub/applier.ts';
+import { ForeignObjectError } from '../hub/index.ts';
+import type { BasicDeps } from './basic-deps.ts';
 import { hasConfig, textOf } from './caches.ts';
 import { clusterSecretName, clusterServer, keys, managedBy } from './names.ts';
-import type { BasicWorld } from './world.ts';
 
 /**
  * Keeps an Argo CD cluster Secret for each ManagedCluster, by whose name ApplicationSets find the clusters of a Placement.
@@ -10,15 +10,15 @@ import type { BasicWorld } from './world.ts';
  * none: two of one name would give two Applications.
  */
 export class SecretReconciler {
-  readonly #world: BasicWorld;
+  readonly #deps: BasicDeps;
 
-  constructor(world: BasicWorld) {
-    this.#world = world;
+  constructor(deps: BasicDeps) {
+    this.#deps = deps;
   }
 
   /** One look at the Secret of a cluster, which may be gone. */
   async reconcile(cluster: string, signal: AbortSignal): Promise<void> {
-    const { caches, logger, argoCdNamespace: namespace, secrets: applier } = this.#world;
+    const { caches, logger, argoCdNamespace: namespace, secrets: applier } = this.#deps;
     const key = { namespace, name: clusterSecretName(cluster) };
     const cached = caches.clusterSecrets.get(key);
     const managed = caches.managedClusters.get({ name: cluster });
@@ -51,7 +51,7 @@ export class SecretReconciler {
         return;
       }
       const problem = `Secret ${keyOf(key)} is somebody else's, so ApplicationSets do not find the cluster; rename or delete it`;
-      this.#world.events.warning({ ...managed, kind: 'ManagedCluster' }, 'NoClusterSecret', problem);
+      this.#deps.events.warning({ ...managed, kind: 'ManagedCluster' }, 'NoClusterSecret', problem);
       logger.warn({ cluster, problem }, 'no cluster Secret');
     }
   }

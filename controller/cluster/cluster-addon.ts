@@ -1,43 +1,46 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Condition, finalizerPatch, findCondition, type KubeClient, setCondition } from '../../lib/kube/index.ts';
-import { isOurs } from '../hub/applier.ts';
 import {
+  type AddOnCondition,
   addOnName,
+  agentConnected,
   agentSubject,
   cleanUpWork,
   fieldManager,
   finalizer,
   formerWork,
   hubNames,
+  isOurs,
   keys,
-  signerName,
-} from '../hub/names.ts';
-import {
   type ManagedClusterAddOn,
   type ManifestWork,
   managedClusterAddOns,
   managedClusters,
-} from '../hub/resources.ts';
-import type { Phase } from '../rollout/plan.ts';
-import { progressOfRollout } from '../rollout/rollout-conditions.ts';
+  signerName,
+} from '../hub/index.ts';
+import { type Phase, rolloutProgress } from '../rollout/index.ts';
+import type { Foundation } from '../spec/index.ts';
 import { NotDeliverableError } from './cluster-config.ts';
-import type { ClusterContext } from './cluster-context.ts';
-import { availability, connection, manifestApplied, progress, type Verdict } from './cluster-health.ts';
+import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
+import { availability, manifestApplied, progress } from './cluster-health.ts';
 import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './detach-status.ts';
+import { ownerMetadata } from './owner-metadata.ts';
 
-/** Works that bring nothing to stay. */
+/** Parts whose works only clean up. */
 const cleaning: ReadonlySet<string> = new Set([cleanUpWork.part, formerWork.part]);
 
 /** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
-export async function ensureAddOn(context: ClusterContext): Promise<void> {
-  const { cluster, applier, caches, client, signal } = context;
+export async function ensureAddOn(
+  { applier, caches, client }: Pick<ClusterDeps, 'applier' | 'caches' | 'client'>,
+  { cluster, foundation, signal }: Enrolment,
+): Promise<void> {
   const key = { namespace: cluster, name: addOnName };
   const cached = caches.addOns.get(key);
-  const base = context.ownerMetadata('addon');
+  const base = ownerMetadata(foundation.key, cluster, 'addon');
   const live = await applier.current(managedClusterAddOns, key, cached, signal);
   if (live?.metadata.deletionTimestamp) {
-    await letGo(context);
+    await releaseUnlessDetached(cluster, client, signal);
     throw new NotDeliverableError(
       `ManagedClusterAddOn ${cluster}/${addOnName} is being deleted; it is made again when it is gone`,
     );
@@ -57,7 +60,7 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
     );
     return;
   }
-  const held = context.foundation.retains
+  const held = foundation.retains
     ? { annotations: { ...base.annotations, [keys.retain]: 'true' } }
     : { finalizers: [finalizer] };
   const desired: ManagedClusterAddOn = { metadata: { ...key, ...base, ...held }, spec: {} };
@@ -65,18 +68,18 @@ export async function ensureAddOn(context: ClusterContext): Promise<void> {
 }
 
 /**
- * Somebody deleted the add-on of a cluster that is to have it: it may go, and is made again; what is on the cluster stays
- * as it is. When OCM deleted it because the cluster leaves the hub, it must stay until the cluster is cleaned up: OCM
- * waits for that before it deletes the works. The server is asked, because the one news may have come without the other.
+ * Releases a deleted add-on, unless OCM deleted it because the cluster leaves the hub: then it must stay until the cluster is
+ * cleaned up, because OCM waits for that before it deletes the works. An add-on that somebody else deleted is made again, and
+ * what is on the cluster stays as it is. The server is asked because the caches of the two kinds may not be in step.
  */
-async function letGo({ cluster, client, signal }: ClusterContext): Promise<void> {
+async function releaseUnlessDetached(cluster: string, client: KubeClient, signal: AbortSignal): Promise<void> {
   const [managed] = await client.list(managedClusters, { fieldSelector: `metadata.name=${cluster}`, signal });
   if (managed && !managed.metadata.deletionTimestamp) {
     await releaseAddOn(cluster, client, signal);
   }
 }
 
-/** Takes our finalizer off the add-on of a cluster, if it is there. */
+/** Removes our finalizer from the add-on of a cluster, if it is there. */
 export async function releaseAddOn(
   cluster: string,
   client: Pick<KubeClient, 'get' | 'mergePatch'>,
@@ -95,11 +98,11 @@ export async function releaseAddOn(
  * @returns the conditions before and now
  */
 export async function writeAddOnStatus(
-  context: ClusterContext,
+  { applier, caches, client }: Pick<ClusterDeps, 'applier' | 'caches' | 'client'>,
+  { cluster, foundation, signal, now }: Enrolment,
   problem: string | undefined,
   phase: Phase,
 ): Promise<{ before: readonly Condition[]; conditions: readonly Condition[] }> {
-  const { cluster, caches, foundation, client, signal, now } = context;
   const works = caches.works
     .list(cluster)
     .filter(
@@ -109,35 +112,33 @@ export async function writeAddOnStatus(
     .sort((x, y) => (x.metadata.name < y.metadata.name ? -1 : 1));
   const [lease] = caches.connections.byIndex('agent', `${foundation.namespace}/${cluster}`);
   const key = { namespace: cluster, name: addOnName };
-  const addOn = await context.applier.current(managedClusterAddOns, key, caches.addOns.get(key), signal);
+  const addOn = await applier.current(managedClusterAddOns, key, caches.addOns.get(key), signal);
   const before = addOn?.status?.conditions;
-  const verdicts: Verdict[] = [
-    configured(context, works),
+  const changes: AddOnCondition[] = [
+    configured({ caches, cluster }, works),
     manifestApplied(works, problem, findCondition(before, 'ManifestApplied')),
     availability(works, caches.managedClusters.get({ name: cluster }), findCondition(before, 'Available')),
-    problem === undefined
-      ? (progressOfRollout(phase, foundation) ?? progress(works, problem))
-      : progress(works, problem),
-    connection(lease),
+    problem === undefined ? (rolloutProgress(phase, foundation) ?? progress(works, problem)) : progress(works, problem),
+    agentConnected(lease),
   ];
-  // Of an earlier departure.
+  // The hook's condition remains from an earlier detachment.
   let conditions: Condition[] = (before ?? []).filter(({ type }) => type !== hookCondition);
-  for (const verdict of verdicts) {
-    conditions = setCondition(conditions, verdict, now);
+  for (const change of changes) {
+    conditions = setCondition(conditions, change, now);
   }
-  // Nothing is news before it is written.
+  // Conditions that are not written are not reported as a change.
   if (addOn === undefined) {
     return { before: conditions, conditions };
   }
-  const completed = verdicts.some(({ type, reason }) => type === 'Progressing' && reason === 'Completed');
+  const completed = changes.some(({ type, reason }) => type === 'Progressing' && reason === 'Completed');
   const status: ManagedClusterAddOn['status'] = {
     ...addOn.status,
     conditions,
-    // What the work agent reports counts; nobody renews a lease for this add-on.
+    // Health is what the work agent reports. Nobody renews a lease for this add-on.
     healthCheck: { mode: 'Customized' },
-    ...registrationsOf(context, addOn),
+    ...registrationsOf(cluster, foundation, addOn),
     namespace: works.length > 0 ? namespaceOf(works) : (addOn.status?.namespace ?? 'argocd'),
-    configReferences: configReferences(context, addOn, works, completed),
+    configReferences: configReferences({ caches, cluster }, addOn, works, completed),
   };
   if (!isDeepStrictEqual(status, addOn.status)) {
     const { resourceVersion } = addOn.metadata;
@@ -151,7 +152,7 @@ export async function writeAddOnStatus(
   return { before: before ?? [], conditions };
 }
 
-/** Where the agent is: certificates that the cluster asks for are put there. */
+/** The agent's namespace on the cluster. OCM puts the certificates there that the cluster asks for. */
 function namespaceOf(works: readonly ManifestWork[]): string {
   const manifests = works.flatMap(({ spec }) => spec.workload.manifests);
   const authorities = manifests.find(
@@ -160,10 +161,10 @@ function namespaceOf(works: readonly ManifestWork[]): string {
   return authorities?.metadata.namespace ?? 'argocd';
 }
 
-/** What OCM's registration agent of the cluster shall ask for. */
-function registrationsOf({ cluster, foundation }: ClusterContext, { status }: ManagedClusterAddOn) {
+/** The certificates that OCM's registration agent of the cluster is to ask for. */
+function registrationsOf(cluster: string, { addOn }: Foundation, { status }: ManagedClusterAddOn) {
   const { commonName: user, organizations: groups } = agentSubject(cluster);
-  if (foundation.addOn.clientCertificate === 'CSR') {
+  if (addOn.clientCertificate === 'CSR') {
     return { registrations: [{ signerName, subject: { user, groups } }] };
   }
   return status?.registrations === undefined ? {} : { registrations: [] };

@@ -1,21 +1,21 @@
 import { fingerprintsOf } from '../../lib/pki/index.ts';
-import { workName } from '../hub/names.ts';
-import type { RenderedWork } from '../render/pack.ts';
-import type { ClusterCertificates } from '../trust/rotation.ts';
-import type { ClusterContext } from './cluster-context.ts';
+import { workName } from '../hub/index.ts';
+import type { ClusterCertificates } from '../ownership/index.ts';
+import type { RenderedWork } from '../render/index.ts';
+import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { isApplied } from './cluster-works.ts';
 
 /**
- * What a cluster's certificates rest on, once it reports that it has applied what is delivered now; before that nobody
- * knows what it has.
+ * Which authorities a cluster trusts and uses. It is known once the cluster reports that it has applied what is delivered
+ * now; before that the result names none.
  */
 export function clusterCertificates(
-  context: Pick<ClusterContext, 'cluster' | 'caches' | 'foundation'>,
+  { caches }: Pick<ClusterDeps, 'caches'>,
+  { cluster, foundation }: Pick<Enrolment, 'cluster' | 'foundation'>,
   rendered: readonly RenderedWork[],
   delivered: DeliveredSecrets,
 ): ClusterCertificates {
-  const { cluster, caches, foundation } = context;
   const isThere = rendered
     .filter(({ spec }) => spec.workload.manifests.some(({ kind }) => kind === 'Secret'))
     .every(({ part, index, spec }) =>

@@ -1,24 +1,28 @@
-import { addOnName } from '../hub/names.ts';
-import type { ConfigReference, ManagedClusterAddOn } from '../hub/resources.ts';
-import { type AddOnConfig, parseAddOnConfig } from '../render/addon-config.ts';
-import type { ClusterContext } from './cluster-context.ts';
+import { addOnName, type Caches, type ConfigReference, type ManagedClusterAddOn } from '../hub/index.ts';
+import { type AddOnConfig, parseAddOnConfig } from '../render/index.ts';
 
-/** What the works of a cluster need is not there. */
+/** Something that the works of a cluster need does not exist, or cannot be used. */
 export class NotDeliverableError extends Error {
   override readonly name = 'NotDeliverableError';
   readonly code = 'NOT_DELIVERABLE';
 }
 
+/** Where the settings of a cluster are looked up. */
+export interface ConfigScope {
+  readonly caches: Pick<Caches, 'addOns' | 'addOnRegistrations' | 'configs' | 'managedClusters'>;
+  readonly cluster: string;
+}
+
 /** The AddOnDeploymentConfig that applies to a cluster: named by its add-on, else the add-on's default. */
 export function configReferenceOf(
-  context: Pick<ClusterContext, 'caches'>,
+  { caches }: Pick<ConfigScope, 'caches'>,
   addOn: ManagedClusterAddOn | undefined,
 ): ConfigReference | undefined {
   const own = addOn?.spec?.configs?.find(isConfig);
   if (own) {
     return own;
   }
-  const supported = context.caches.addOnRegistrations.list()[0]?.spec?.supportedConfigs ?? [];
+  const supported = caches.addOnRegistrations.list()[0]?.spec?.supportedConfigs ?? [];
   const found = supported.find(isConfig);
   return found?.defaultConfig
     ? { group: found.group ?? '', resource: found.resource, ...found.defaultConfig }
@@ -30,14 +34,13 @@ const isOwn = (addOn: ManagedClusterAddOn | undefined) => addOn?.spec?.configs?.
 
 /**
  * The settings for workloads that apply to a cluster.
- * @throws NotDeliverableError when they are not there or make no sense
+ * @throws NotDeliverableError when a user named settings that do not exist, or they are invalid
  */
-export function configOf(context: Pick<ClusterContext, 'caches' | 'cluster'>): AddOnConfig {
-  const { caches, cluster } = context;
+export function configOf({ caches, cluster }: ConfigScope): AddOnConfig {
   const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
-  const reference = configReferenceOf(context, addOn);
+  const reference = configReferenceOf({ caches }, addOn);
   const config = reference && caches.configs.get({ namespace: reference.namespace, name: reference.name });
-  // The default may be named before it exists; what a user asked for must not be left out silently.
+  // The default may be named before it exists. Settings that a user named must not be left out silently.
   if (reference && config === undefined && isOwn(addOn)) {
     throw new NotDeliverableError(
       `AddOnDeploymentConfig ${reference.namespace}/${reference.name}, named by ManagedClusterAddOn ${cluster}/${addOnName}, does not exist`,

@@ -1,22 +1,22 @@
 import { type Condition, type EventRecorder, findCondition, isConditionTrue } from '../../lib/kube/index.ts';
-import type { Trouble } from '../fleet/steps.ts';
-import type { GitOpsCluster } from '../hub/resources.ts';
-import type { Patience } from './cluster-trouble.ts';
+import type { GitOpsCluster } from '../hub/index.ts';
+import type { Trouble } from '../ownership/index.ts';
+import type { TroubleDelays } from './cluster-trouble.ts';
 
-/** What became of a cluster in one reconcile. */
-export interface ClusterNews {
+/** How a cluster changed in one reconcile. */
+export interface ClusterChange {
   readonly cluster: string;
   /** Of the ManagedClusterAddOn. */
   readonly before: readonly Condition[];
   readonly conditions: readonly Condition[];
-  /** What was wrong when it was last looked at. */
+  /** What was wrong at the last reconcile. */
   readonly known: Trouble | undefined;
   readonly trouble: Trouble | undefined;
-  /** Undefined when this controller has looked at the cluster before: then everything is news. */
-  readonly firstLook: { readonly startedAt: Date; readonly patience: Patience } | undefined;
+  /** Given at the controller's first reconcile of the cluster: an earlier controller may have recorded the trouble. */
+  readonly firstReconcile: { readonly startedAt: Date; readonly delays: TroubleDelays } | undefined;
 }
 
-/** Reasons of the Events that tell of trouble; what fails on the hub is told once for all clusters, by condition. */
+/** Reasons of Events about trouble. Failures on the hub are recorded once for all clusters, by condition. */
 const reasons: Readonly<Record<string, string>> = {
   ManifestApplied: 'ClusterRefusesWork',
   Available: 'ClusterUnavailable',
@@ -24,18 +24,19 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Tells what operators must know of a cluster, as Events of its GitOpsCluster: once each, whatever is restarted in
- * between. What is news shows in the add-on's conditions, which outlive the controller.
+ * Records what operators must know of a cluster as Events of its GitOpsCluster, once each, also across restarts of the
+ * controller: what is new is read from the add-on's conditions, which outlive the controller.
  */
-export function tellOfCluster(
+export function recordClusterEvents(
   events: Pick<EventRecorder, 'normal' | 'warning'>,
   gitOpsCluster: GitOpsCluster,
-  { cluster, before, conditions, known, trouble, firstLook }: ClusterNews,
+  { cluster, before, conditions, known, trouble, firstReconcile }: ClusterChange,
 ): void {
   const connectedBefore = findCondition(before, 'AgentConnected');
   const wasNeverConnected = connectedBefore === undefined || connectedBefore.reason === 'NeverConnected';
   const appliedBefore = findCondition(before, 'ManifestApplied');
-  // The agent may be heard of before the work that it came with is. After a refusal nothing else tells whether it was the first time.
+  // The agent may connect before its work is reported as applied. After a refusal only the connection shows whether the
+  // works were applied before.
   const wasNeverApplied =
     appliedBefore?.status === 'False' ? wasNeverConnected : (appliedBefore?.reason ?? 'Progressing') === 'Progressing';
   const turned = (type: string) => isConditionTrue(conditions, type) && !isConditionTrue(before, type);
@@ -51,7 +52,7 @@ export function tellOfCluster(
   }
   if (trouble !== undefined && trouble.step !== known?.step) {
     const reason = reasons[trouble.step];
-    if (reason && !(firstLook && wasTold(trouble, firstLook))) {
+    if (reason && !(firstReconcile && wasRecorded(trouble, firstReconcile))) {
       events.warning(gitOpsCluster, reason, `cluster ${cluster}: ${trouble.message}`);
     }
   }
@@ -64,8 +65,11 @@ export function tellOfCluster(
   }
 }
 
-/** Whether the controller that worked before this one has told it. */
-function wasTold({ step, since }: Trouble, { startedAt, patience }: { startedAt: Date; patience: Patience }): boolean {
-  const ms = step === 'ManifestApplied' ? patience.refusedMs : patience.slowMs;
+/** Whether an earlier controller must have recorded the trouble. */
+function wasRecorded(
+  { step, since }: Trouble,
+  { startedAt, delays }: { readonly startedAt: Date; readonly delays: TroubleDelays },
+): boolean {
+  const ms = step === 'ManifestApplied' ? delays.refusedMs : delays.slowMs;
   return Date.parse(since) + ms < startedAt.getTime();
 }

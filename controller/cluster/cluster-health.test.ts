@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../../lib/kube/index.ts';
-import type { ManagedCluster, ManifestWork } from '../hub/resources.ts';
-import { availability, connection, manifestApplied, progress } from './cluster-health.ts';
+import { agentConnected, type ManagedCluster, type ManifestWork } from '../hub/index.ts';
+import { availability, manifestApplied, progress } from './cluster-health.ts';
 
 const at = '2030-01-01T00:00:00Z';
 const condition = (type: string, status: Condition['status'], message = ''): Condition => ({
@@ -131,14 +131,14 @@ test('a cluster that applied before is updating', () => {
   expect(manifestApplied([], undefined, undefined)).toMatchObject({ reason: 'Progressing' });
 });
 
-test('the connection is what the principal records', () => {
+test('the agentConnected is what the principal records', () => {
   const lease = (connected: string) => ({
     metadata: { name: 'l', annotations: { 'argocd-agent.argoproj-labs.io/connected': connected } },
     spec: { acquireTime: at, renewTime: at },
   });
-  expect(connection(undefined)).toMatchObject({ status: 'False', reason: 'NeverConnected' });
-  expect(connection(lease('true'))).toMatchObject({ status: 'True', message: expect.stringContaining(at) });
-  expect(connection(lease('false'))).toMatchObject({ status: 'False', reason: 'Disconnected' });
+  expect(agentConnected(undefined)).toMatchObject({ status: 'False', reason: 'NeverConnected' });
+  expect(agentConnected(lease('true'))).toMatchObject({ status: 'True', message: expect.stringContaining(at) });
+  expect(agentConnected(lease('false'))).toMatchObject({ status: 'False', reason: 'Disconnected' });
 });
 
 test('what argocd-operator says of an ArgoCD counts', () => {

@@ -1,10 +1,5 @@
-import { type Condition, isConditionTrue, type Lease } from '../../lib/kube/index.ts';
-import { keys } from '../hub/names.ts';
-import type { ManagedCluster, ManagedClusterAddOn, ManifestWork } from '../hub/resources.ts';
-import type { ClusterHealth } from '../spec/foundation.ts';
-
-/** What a condition of an add-on says. */
-export type Verdict = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+import { type Condition, isConditionTrue } from '../../lib/kube/index.ts';
+import type { AddOnCondition, ManagedCluster, ManifestWork } from '../hub/index.ts';
 
 interface Workload {
   readonly name: string;
@@ -12,15 +7,15 @@ interface Workload {
   readonly replicas: number | undefined;
 }
 
-/** Whether what was delivered runs, by OCM's conventions: from the status that the work agent brings back. */
+/** The condition Available, by OCM's conventions: from the status that the work agent reports. */
 export function availability(
   works: readonly ManifestWork[],
   cluster: ManagedCluster | undefined,
   before: Condition | undefined,
-): Verdict {
+): AddOnCondition {
   const type = 'Available';
   if (cluster && !isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable')) {
-    // OCM says Unknown itself then; two writers of one condition must not take turns.
+    // OCM sets Unknown itself then. Its reason is kept, so that two writers do not overwrite each other for ever.
     if (before?.status === 'Unknown') {
       return { type, status: 'Unknown', reason: before.reason, message: before.message };
     }
@@ -55,8 +50,8 @@ export function availability(
   return { type, status: 'True', reason: 'ProbeAvailable', message: 'argocd-agent-addon add-on is available.' };
 }
 
-/** Whether everything delivered has arrived. */
-export function progress(works: readonly ManifestWork[], problem: string | undefined): Verdict {
+/** The condition Progressing: whether everything that was delivered is applied. */
+export function progress(works: readonly ManifestWork[], problem: string | undefined): AddOnCondition {
   const type = 'Progressing';
   if (problem !== undefined) {
     return { type, status: 'False', reason: 'Failed', message: problem };
@@ -82,12 +77,12 @@ export function progress(works: readonly ManifestWork[], problem: string | undef
   return { type, status: 'False', reason: 'Completed', message: 'completed with no errors.' };
 }
 
-/** Whether the works were written and taken by the cluster. Its reason keeps apart who applies for the first time. */
+/** The condition ManifestApplied: whether the works were written, and applied by the cluster. The reason tells a first application from an update. */
 export function manifestApplied(
   works: readonly ManifestWork[],
   problem: string | undefined,
   before: Condition | undefined,
-): Verdict {
+): AddOnCondition {
   const type = 'ManifestApplied';
   if (problem !== undefined) {
     return { type, status: 'False', reason: 'ManifestWorkApplyFailed', message: problem };
@@ -109,45 +104,6 @@ export function manifestApplied(
   };
 }
 
-/** Whether the agent is connected, as the principal records it. */
-export function connection(lease: Lease | undefined): Verdict {
-  const type = 'AgentConnected';
-  const said = lease?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
-  if (said === 'true') {
-    const since = lease?.spec?.acquireTime ? ` since ${lease.spec.acquireTime}` : '';
-    return { type, status: 'True', reason: 'Connected', message: `the agent is connected to the principal${since}` };
-  }
-  if (said === 'false') {
-    const since = lease?.spec?.renewTime ? ` since ${lease.spec.renewTime}` : '';
-    return { type, status: 'False', reason: 'Disconnected', message: `the agent is not connected${since}` };
-  }
-  return { type, status: 'False', reason: 'NeverConnected', message: 'the agent has not connected yet' };
-}
-
-/** What an add-on's conditions say in short. */
-export function healthOf(conditions: readonly Condition[] | undefined): ClusterHealth {
-  return {
-    isEnrolled: isConditionTrue(conditions, 'ManifestApplied'),
-    isAvailable: isConditionTrue(conditions, 'Available'),
-    isConnected: isConditionTrue(conditions, 'AgentConnected'),
-  };
-}
-
-/** Whether a force-detach annotation is on one of the objects. */
-export function isForced(...objects: ({ metadata: { annotations?: Record<string, string> } } | undefined)[]): boolean {
-  return objects.some((object) => object?.metadata.annotations?.[keys.forceDetach] === 'true');
-}
-
-/** Whether clusters shall keep what they have when their GitOpsCluster is deleted. */
-export function isRetaining(object: { metadata: { annotations?: Record<string, string> } } | undefined): boolean {
-  return object?.metadata.annotations?.[keys.retain] === 'true';
-}
-
-/** Whether an add-on is marked as leaving. */
-export function isDetaching(addOn: ManagedClusterAddOn): boolean {
-  return addOn.metadata.annotations?.[keys.detaching] === 'true';
-}
-
 /** Why the cluster refused (a manifest of) a work; undefined when it did not. */
 function refusal(work: ManifestWork): string | undefined {
   const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
@@ -166,7 +122,7 @@ function refusal(work: ManifestWork): string | undefined {
   return `ManifestWork ${work.metadata.name}: ${applied.message}`;
 }
 
-/** What the cluster should have and does not, of a work that is applied. */
+/** An object that a cluster lacks although its work is applied; undefined when there is none. */
 function absence(work: ManifestWork): string | undefined {
   const found = work.status?.resourceStatus?.manifests?.find(({ conditions }) =>
     conditions.some(({ type, status }) => type === 'Available' && status === 'False'),
@@ -178,12 +134,12 @@ function absence(work: ManifestWork): string | undefined {
   return `ManifestWork ${work.metadata.name}: the cluster does not have ${kind} ${namespace ? `${namespace}/` : ''}${name}`;
 }
 
-/** Kinds whose status says whether what was delivered runs; of an ArgoCD argocd-operator says it. */
+/** Kinds whose status tells whether what was delivered runs. argocd-operator writes that of an ArgoCD. */
 const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
 
 /**
- * What an administrator of the cluster must do when the work agent lacks a right. OCM's work agent has what ClusterRoles
- * with this label allow.
+ * What an administrator of the cluster must do when the work agent lacks a right. OCM aggregates ClusterRoles with this
+ * label into the rights of its work agent.
  */
 function whatToGrant(message: string): string {
   const found = /cannot (\S+) resource "([^"]+)" in API group "([^"]*)"/.exec(message);

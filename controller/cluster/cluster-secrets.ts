@@ -19,16 +19,18 @@ import {
   deliveredSecretName,
   keys,
   labelValue,
-} from '../hub/names.ts';
-import { keyCertificateOf } from '../trust/hub-certificates.ts';
-import { authorityInUse } from '../trust/issued-certificate.ts';
-import type { ClusterContext } from './cluster-context.ts';
+} from '../hub/index.ts';
+import { authorityInUse, keyCertificateOf } from '../trust/index.ts';
+import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
+import { ownerMetadata } from './owner-metadata.ts';
+
+type SecretDeps = Pick<ClusterDeps, 'applier' | 'caches' | 'logger' | 'events'>;
 
 /** What was generated for one cluster and is delivered to it. */
 export interface DeliveredSecrets {
   /** Undefined when the cluster asks for its certificate itself. */
   readonly clientCertificate: KeyCertificate | undefined;
-  /** Fingerprint of the authority that all certificates of the cluster are of; undefined while another's may be in use. */
+  /** Fingerprint of the authority that issued all certificates of the cluster; undefined while another one's may be in use. */
   readonly authority: string | undefined;
   readonly redisPassword: string;
   readonly serverSecretKey: string;
@@ -37,62 +39,69 @@ export interface DeliveredSecrets {
 /** How Argo CD on the hub reaches the resource proxy: argocd-agent's own default. */
 const resourceProxy = 'argocd-agent-resource-proxy:9090';
 
-/** Makes or renews the agent's client certificate and what else is generated once per cluster. */
-export async function ensureDelivered(context: ClusterContext): Promise<DeliveredSecrets> {
-  const { cluster } = context;
-  const name = deliveredSecretName(cluster);
-  const cached = context.caches.ownSecrets.get({ namespace: context.foundation.namespace, name });
-  const live = await context.applier.current(
-    secrets,
-    { namespace: context.foundation.namespace, name },
-    cached,
-    context.signal,
-  );
-  const { certificate, authority } = await clientCertificate(context, live, name);
+/** Makes or renews the agent's client certificate, and the other secrets that are generated once per cluster. */
+export async function ensureDelivered(
+  deps: SecretDeps,
+  enrolment: Enrolment,
+): Promise<{ delivered: DeliveredSecrets; renewAt: number }> {
+  const { cluster, foundation, signal } = enrolment;
+  const key = { namespace: foundation.namespace, name: deliveredSecretName(cluster) };
+  const live = await deps.applier.current(secrets, key, deps.caches.ownSecrets.get(key), signal);
+  const { clientCertificate, authority, renewAt } = await agentCertificate(deps, enrolment, live);
   const redisPassword = textOf(live?.data, 'redis-password') ?? randomBytes(24).toString('base64url');
   const serverSecretKey = textOf(live?.data, 'server.secretkey') ?? randomBytes(32).toString('base64');
-  const encode = (text: string) => Buffer.from(text).toString('base64');
   const desired: Secret = {
-    metadata: metadataOf(context, name, 'agent-credentials'),
+    metadata: { ...key, ...ownerMetadata(foundation.key, cluster, 'agent-credentials') },
     type: 'Opaque',
     data: {
-      ...(certificate && tlsSecretData(certificate)),
+      ...(clientCertificate && tlsSecretData(clientCertificate)),
       'redis-password': encode(redisPassword),
       'server.secretkey': encode(serverSecretKey),
     },
   };
-  await context.applier.change(secrets, desired, live, { exact: ['data'], signal: context.signal });
-  return { clientCertificate: certificate, authority, redisPassword, serverSecretKey };
+  await deps.applier.change(secrets, desired, live, { exact: ['data'], signal });
+  return { delivered: { clientCertificate, authority, redisPassword, serverSecretKey }, renewAt };
 }
 
-/** Makes the cluster known to the hub's Argo CD: its client certificate and its cluster Secret. */
-export async function ensureImported(context: ClusterContext): Promise<void> {
-  const { cluster, applier, caches, foundation, signal } = context;
+/**
+ * Makes a cluster known to the hub's Argo CD: writes its client certificate and its cluster Secret.
+ * @returns when the certificate must be renewed, in milliseconds since the epoch
+ */
+export async function ensureImported(deps: SecretDeps, enrolment: Enrolment): Promise<{ renewAt: number }> {
+  const { cluster, foundation, signal } = enrolment;
+  const { applier, caches } = deps;
   const { namespace } = foundation;
-  const name = clusterClientName(cluster);
-  const cached = caches.ownSecrets.get({ namespace, name });
-  const live = await applier.current(secrets, { namespace, name }, cached, signal);
-  const certificate = await certificateFor(context, live, { commonName: cluster, usages: ['client'] }, name);
+  const key = { namespace, name: clusterClientName(cluster) };
+  const live = await applier.current(secrets, key, caches.ownSecrets.get(key), signal);
+  const request: CertificateRequest = { commonName: cluster, usages: ['client'] };
+  const { certificate, renewAt } = await certificateFor(deps, enrolment, live, request, key.name);
   const client: Secret = {
-    metadata: metadataOf(context, name, 'cluster-client'),
+    metadata: { ...key, ...ownerMetadata(foundation.key, cluster, 'cluster-client') },
     type: 'kubernetes.io/tls',
     data: tlsSecretData(certificate),
   };
   await applier.change(secrets, client, live, { exact: ['data'], signal });
-  const encode = (text: string) => Buffer.from(text).toString('base64');
-  const metadata = metadataOf(context, clusterSecretName(cluster), 'cluster');
-  const secret: Secret = {
+  const secret = clusterSecret(enrolment, certificate);
+  const cached = caches.ownSecrets.get({ namespace, name: secret.metadata.name });
+  await applier.ensure(secrets, secret, cached, { exact: ['data'], signal });
+  return { renewAt };
+}
+
+/** The Argo CD cluster Secret. Argo CD on the hub shows the cluster; its application controller, if any, leaves it alone. */
+function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCertificate): Secret {
+  const { labels, annotations } = ownerMetadata(foundation.key, cluster, 'cluster');
+  return {
     metadata: {
-      ...metadata,
+      namespace: foundation.namespace,
+      name: clusterSecretName(cluster),
       labels: {
-        ...metadata.labels,
+        ...labels,
         [keys.secretType]: 'cluster',
         [keys.agentName]: cluster,
         'placement-name': labelValue(foundation.placement),
       },
-      // Argo CD on the hub shows the cluster, its application controller (if there is one) leaves it alone.
       annotations: {
-        ...metadata.annotations,
+        ...annotations,
         'managed-by': 'argocd-agent',
         [keys.agentMode]: foundation.addOn.mode,
         'argocd.argoproj.io/skip-reconcile': 'true',
@@ -114,54 +123,51 @@ export async function ensureImported(context: ClusterContext): Promise<void> {
       ),
     },
   };
-  await applier.ensure(secrets, secret, caches.ownSecrets.get(secret.metadata as { namespace: string; name: string }), {
-    exact: ['data'],
-    signal,
-  });
 }
 
-/** The agent's certificate, unless the cluster asks for it itself, and the authority that the agent's is of. */
-async function clientCertificate(
-  context: ClusterContext,
+/** The agent's certificate, unless the cluster asks for it itself, and the authority that issued the one in use. */
+async function agentCertificate(
+  deps: SecretDeps,
+  enrolment: Enrolment,
   live: Secret | undefined,
-  name: string,
-): Promise<{ certificate: KeyCertificate | undefined; authority: string | undefined }> {
-  const { cluster, foundation, caches, now } = context;
+): Promise<Pick<DeliveredSecrets, 'clientCertificate' | 'authority'> & { renewAt: number }> {
+  const { cluster, foundation, now } = enrolment;
   if (foundation.addOn.clientCertificate === 'CSR') {
-    const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
+    const addOn = deps.caches.addOns.get({ namespace: cluster, name: addOnName });
     const { authority, lookAgainAt } = authorityInUse(addOn, foundation.authority.certificate, now);
-    context.renewAt = Math.min(context.renewAt, lookAgainAt ?? Number.POSITIVE_INFINITY);
-    return { certificate: undefined, authority };
+    return { clientCertificate: undefined, authority, renewAt: lookAgainAt ?? Number.POSITIVE_INFINITY };
   }
-  const certificate = await certificateFor(context, live, { ...agentSubject(cluster), usages: ['client'] }, name);
-  return { certificate, authority: fingerprintsOf(foundation.authority.certificate)[0] };
+  const request: CertificateRequest = { ...agentSubject(cluster), usages: ['client'] };
+  const { certificate, renewAt } = await certificateFor(deps, enrolment, live, request, deliveredSecretName(cluster));
+  return {
+    clientCertificate: certificate,
+    authority: fingerprintsOf(foundation.authority.certificate)[0],
+    renewAt,
+  };
 }
 
 async function certificateFor(
-  context: ClusterContext,
+  { logger, events }: SecretDeps,
+  { cluster, foundation, now }: Enrolment,
   live: Secret | undefined,
   request: CertificateRequest,
   name: string,
-): Promise<KeyCertificate> {
-  // Only the hub checks these, and it trusts a new authority before anything comes from it: no need to wait for anybody.
-  const { authority } = context.foundation;
+): Promise<{ certificate: KeyCertificate; renewAt: number }> {
+  // Only the hub checks these certificates, and it trusts a new authority before it issues: no cluster has to be waited for.
+  const { authority } = foundation;
   const current = keyCertificateOf(live);
-  const reason = reasonToReissue(current, request, authority.certificate, context.now);
+  const reason = reasonToReissue(current, request, authority.certificate, now);
   let certificate = current as KeyCertificate;
   if (reason !== undefined) {
-    certificate = await issueCertificate({ ...request, authority, algorithm: 'p256', now: context.now });
-    context.logger.info({ cluster: context.cluster, secret: name, reason }, 'issued a client certificate');
-    if (current.certificate && name === deliveredSecretName(context.cluster)) {
-      const message = `the certificate of the agent of cluster ${context.cluster} is renewed: ${reason}`;
-      context.events?.normal(context.foundation.gitOpsCluster, 'CertificateRenewed', message);
+    certificate = await issueCertificate({ ...request, authority, algorithm: 'p256', now });
+    logger.info({ cluster, secret: name, reason }, 'issued a client certificate');
+    if (current.certificate && name === deliveredSecretName(cluster)) {
+      const message = `the certificate of the agent of cluster ${cluster} is renewed: ${reason}`;
+      events.normal(foundation.gitOpsCluster, 'CertificateRenewed', message);
     }
   }
   const renewal = renewalTime(inspectCertificate(certificate.certificate, `Secret ${name}`));
-  context.renewAt = Math.min(context.renewAt, renewal.getTime());
-  return certificate;
+  return { certificate, renewAt: renewal.getTime() };
 }
 
-function metadataOf(context: ClusterContext, name: string, component: string) {
-  const base = context.ownerMetadata(component);
-  return { namespace: context.foundation.namespace, name, ...base };
-}
+const encode = (text: string) => Buffer.from(text).toString('base64');

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../../lib/kube/index.ts';
-import type { Trouble } from '../fleet/steps.ts';
-import type { GitOpsCluster } from '../hub/resources.ts';
-import { tellOfCluster } from './cluster-events.ts';
-import { troubleOf } from './cluster-trouble.ts';
+import type { GitOpsCluster } from '../hub/index.ts';
+import type { Trouble } from '../ownership/index.ts';
+import { recordClusterEvents } from './cluster-events.ts';
+import { findTrouble } from './cluster-trouble.ts';
 
-const patience = { refusedMs: 10_000, slowMs: 300_000 };
+const delays = { refusedMs: 10_000, slowMs: 300_000 };
 const begin = new Date('2030-01-01T00:00:00Z');
 const after = (seconds: number) => new Date(begin.getTime() + seconds * 1000);
 const condition = (type: string, status: Condition['status'], reason = 'Test'): Condition => ({
@@ -18,7 +18,7 @@ const condition = (type: string, status: Condition['status'], reason = 'Test'): 
 const well = ['ManifestApplied', 'Available', 'AgentConnected'].map((type) => condition(type, 'True'));
 const but = (...others: Condition[]) => well.map((one) => others.find(({ type }) => type === one.type) ?? one);
 const judge = (conditions: readonly Condition[], now: Date, known?: Trouble, problems: object = {}) =>
-  troubleOf({ problems, conditions, known, patience, now });
+  findTrouble({ problems, conditions, known, delays, now });
 
 test('nothing is wrong, and nobody has to look again, when everything is well', () => {
   expect(judge(well, after(1_000))).toEqual({});
@@ -50,13 +50,13 @@ test('a cluster that OCM says is silent is wrong at once', () => {
   expect(judge(but(silent), after(0)).trouble).toMatchObject({ step: 'Available', reason: silent.reason });
 });
 
-/** What is told of a cluster between two looks at it. */
-function told(news: Partial<Parameters<typeof tellOfCluster>[2]>): string[] {
+/** The Events that are recorded of a cluster between two reconciles. */
+function recorded(change: Partial<Parameters<typeof recordClusterEvents>[2]>): string[] {
   const events: string[] = [];
   const record = (type: string) => (_: unknown, reason: string) => void events.push(`${type} ${reason}`);
   const recorder = { normal: record('Normal'), warning: record('Warning') };
-  const none = { before: [], conditions: [], known: undefined, trouble: undefined, firstLook: undefined };
-  tellOfCluster(recorder, { metadata: { name: 'fleet' } } as GitOpsCluster, { cluster: 'c', ...none, ...news });
+  const none = { before: [], conditions: [], known: undefined, trouble: undefined, firstReconcile: undefined };
+  recordClusterEvents(recorder, { metadata: { name: 'fleet' } } as GitOpsCluster, { cluster: 'c', ...none, ...change });
   return events;
 }
 const never = condition('AgentConnected', 'False', 'NeverConnected');
@@ -64,19 +64,19 @@ const lost = condition('AgentConnected', 'False', 'Disconnected');
 
 test('enrolment and the first connection are told once', () => {
   const applied = [condition('ManifestApplied', 'True'), never];
-  expect(told({ before: [], conditions: applied })).toEqual(['Normal ClusterEnrolled']);
-  expect(told({ before: applied, conditions: applied })).toEqual([]);
-  expect(told({ before: but(never), conditions: well })).toEqual(['Normal ClusterConnected']);
+  expect(recorded({ before: [], conditions: applied })).toEqual(['Normal ClusterEnrolled']);
+  expect(recorded({ before: applied, conditions: applied })).toEqual([]);
+  expect(recorded({ before: but(never), conditions: well })).toEqual(['Normal ClusterConnected']);
   // It was connected before: that it comes back, or applies again what was changed, is no news by itself.
-  expect(told({ before: but(lost), conditions: well })).toEqual([]);
-  expect(told({ before: but(condition('ManifestApplied', 'Unknown', 'Updating')), conditions: well })).toEqual([]);
-  expect(told({ before: but(condition('ManifestApplied', 'False', 'Refused')), conditions: well })).toEqual([]);
+  expect(recorded({ before: but(lost), conditions: well })).toEqual([]);
+  expect(recorded({ before: but(condition('ManifestApplied', 'Unknown', 'Updating')), conditions: well })).toEqual([]);
+  expect(recorded({ before: but(condition('ManifestApplied', 'False', 'Refused')), conditions: well })).toEqual([]);
 });
 
 test('enrolment is told also when the agent is heard of before the works', () => {
   const pending = condition('ManifestApplied', 'Unknown', 'Progressing');
-  expect(told({ before: but(never, pending), conditions: but(pending) })).toEqual(['Normal ClusterConnected']);
-  expect(told({ before: but(pending), conditions: well })).toEqual(['Normal ClusterEnrolled']);
+  expect(recorded({ before: but(never, pending), conditions: but(pending) })).toEqual(['Normal ClusterConnected']);
+  expect(recorded({ before: but(pending), conditions: well })).toEqual(['Normal ClusterEnrolled']);
 });
 
 const trouble: Trouble = {
@@ -87,13 +87,17 @@ const trouble: Trouble = {
 };
 
 test('trouble is told when it begins and when it ends, not in between', () => {
-  expect(told({ trouble })).toEqual(['Warning AgentDisconnected']);
-  expect(told({ known: trouble, trouble: { ...trouble, message: 'other' } })).toEqual([]);
-  expect(told({ known: trouble })).toEqual(['Normal ClusterRecovered']);
-  expect(told({ known: trouble, trouble: { ...trouble, step: 'Available' } })).toEqual(['Warning ClusterUnavailable']);
+  expect(recorded({ trouble })).toEqual(['Warning AgentDisconnected']);
+  expect(recorded({ known: trouble, trouble: { ...trouble, message: 'other' } })).toEqual([]);
+  expect(recorded({ known: trouble })).toEqual(['Normal ClusterRecovered']);
+  expect(recorded({ known: trouble, trouble: { ...trouble, step: 'Available' } })).toEqual([
+    'Warning ClusterUnavailable',
+  ]);
 });
 
 test('a controller that starts does not tell what the one before it has told', () => {
-  expect(told({ trouble, firstLook: { startedAt: after(3_600), patience } })).toEqual([]);
-  expect(told({ trouble, firstLook: { startedAt: after(100), patience } })).toEqual(['Warning AgentDisconnected']);
+  expect(recorded({ trouble, firstReconcile: { startedAt: after(3_600), delays } })).toEqual([]);
+  expect(recorded({ trouble, firstReconcile: { startedAt: after(100), delays } })).toEqual([
+    'Warning AgentDisconnected',
+  ]);
 });

@@ -1,16 +1,16 @@
 import { type Condition, findCondition, rfc3339 } from '../../lib/kube/index.ts';
-import type { ClusterConcern, Trouble } from '../fleet/steps.ts';
+import type { ClusterConcern, Trouble } from '../ownership/index.ts';
 
-/** How long what is not as it should be counts as still under way, in milliseconds. */
-export interface Patience {
-  /** A manifest that the cluster refuses: another one may have to come first. */
+/** How long a problem may last before it is reported as trouble, in milliseconds. */
+export interface TroubleDelays {
+  /** For a manifest that the cluster refuses: another one may have to be applied first. */
   readonly refusedMs: number;
-  /** Workloads that are not ready, works that are not applied, agents that are not connected. */
+  /** For workloads that are not ready, works that are not applied, agents that are not connected. */
   readonly slowMs: number;
 }
 
-/** What an operator would wait before looking. */
-export const defaultPatience: Patience = { refusedMs: 15_000, slowMs: 300_000 };
+/** As long as an operator would wait before looking. */
+export const defaultTroubleDelays: TroubleDelays = { refusedMs: 15_000, slowMs: 300_000 };
 
 const steps: Readonly<Record<ClusterConcern, string>> = {
   import: 'ClustersImported',
@@ -19,20 +19,19 @@ const steps: Readonly<Record<ClusterConcern, string>> = {
 };
 
 /**
- * Finds what is wrong with a cluster: what the controller could not do for it, or what its add-on's conditions have been
- * saying for too long.
- * @param known what was wrong before: the same trouble keeps its time
- * @returns `lookAgainMs` when something that is under way now will be trouble then
+ * Finds what is wrong with a cluster: something that the controller could not do for it, or a condition of its add-on that
+ * has not been True for too long. Trouble that was known before keeps its time.
+ * @returns `lookAgainMs`: when a condition that is not True now becomes trouble
  */
-export function troubleOf(state: {
+export function findTrouble(state: {
   readonly problems: Readonly<Partial<Record<ClusterConcern, string>>>;
   /** Of the ManagedClusterAddOn. */
   readonly conditions: readonly Condition[];
   readonly known: Trouble | undefined;
-  readonly patience: Patience;
+  readonly delays: TroubleDelays;
   readonly now: Date;
 }): { trouble?: Trouble; lookAgainMs?: number } {
-  const { problems, conditions, known, patience, now } = state;
+  const { problems, conditions, known, delays, now } = state;
   const since = (step: string, time: string) => (known?.step === step ? known.since : time);
   for (const concern of ['import', 'works', 'addOn'] as const) {
     const message = problems[concern];
@@ -43,7 +42,7 @@ export function troubleOf(state: {
     return { trouble: { step, reason: 'Failed', message, since: since(step, rfc3339(now)) } };
   }
   let lookAgainMs: number | undefined;
-  for (const [type, ms] of limits(conditions, patience)) {
+  for (const [type, ms] of limits(conditions, delays)) {
     const condition = findCondition(conditions, type);
     if (condition === undefined || condition.status === 'True') {
       continue;
@@ -59,11 +58,11 @@ export function troubleOf(state: {
   return lookAgainMs === undefined ? {} : { lookAgainMs: lookAgainMs + 1_000 };
 }
 
-/** When a condition that is not True is trouble; of several the first is told. */
-function limits(conditions: readonly Condition[], { refusedMs, slowMs }: Patience): [type: string, ms: number][] {
+/** After how long a condition that is not True is trouble. The first one that is counts. */
+function limits(conditions: readonly Condition[], { refusedMs, slowMs }: TroubleDelays): [type: string, ms: number][] {
   const isRefused = findCondition(conditions, 'ManifestApplied')?.status === 'False';
   const available = findCondition(conditions, 'Available');
-  // OCM has waited long enough before it says that a cluster does not report.
+  // OCM itself waits before it reports that a cluster is silent.
   const isSilent = available?.status === 'Unknown' && /^ManagedCluster/.test(available.reason);
   return [
     ['ManifestApplied', isRefused ? refusedMs : slowMs],

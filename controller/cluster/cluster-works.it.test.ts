@@ -2,14 +2,14 @@ import { expect, describe as suite, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { crds, type Deployment, deployments, events, findCondition, type KubeObject } from '../../lib/kube/index.ts';
-import { operatorKinds } from '../hub/crds.ts';
 import {
   addOnDeploymentConfigs,
   gitOpsClusters,
   managedClusterAddOns,
   managedClusters,
   manifestWorks,
-} from '../hub/resources.ts';
+  operatorKinds,
+} from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);

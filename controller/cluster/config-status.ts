@@ -1,21 +1,17 @@
 import { createHash } from 'node:crypto';
-import type { AddOnDeploymentConfig, ManagedClusterAddOn, ManifestWork } from '../hub/resources.ts';
-import { unmatchedContainers } from '../render/decorate.ts';
-import { configOf, configReferenceOf } from './cluster-config.ts';
-import type { ClusterContext } from './cluster-context.ts';
-import type { Verdict } from './cluster-health.ts';
+import type { AddOnCondition, AddOnDeploymentConfig, ManagedClusterAddOn, ManifestWork } from '../hub/index.ts';
+import { unmatchedContainers } from '../render/index.ts';
+import { type ConfigScope, configOf, configReferenceOf } from './cluster-config.ts';
 
 /** On a work: hashes of the configurations that it was made with, as OCM's add-on manager notes them. */
 export const configHashAnnotation = 'open-cluster-management.io/config-spec-hash';
 
-type Context = Pick<ClusterContext, 'caches' | 'cluster'>;
-
-/** Whether the configuration of an add-on can be used, and what of it concerns nothing that is delivered. */
-export function configured(context: Context, works: readonly ManifestWork[]): Verdict {
+/** The condition Configured: whether the configuration can be used, and which parts of it match nothing that is delivered. */
+export function configured(scope: ConfigScope, works: readonly ManifestWork[]): AddOnCondition {
   const type = 'Configured';
   let config: ReturnType<typeof configOf>;
   try {
-    config = configOf(context);
+    config = configOf(scope);
   } catch (error) {
     return { type, status: 'False', reason: 'ConfigurationInvalid', message: (error as Error).message };
   }
@@ -26,16 +22,16 @@ export function configured(context: Context, works: readonly ManifestWork[]): Ve
 }
 
 /**
- * The configurations of an add-on with their hashes. What was applied last follows what is wanted once works made with it
- * have arrived.
+ * The configurations of an add-on with their hashes. `lastAppliedConfig` becomes `desiredConfig` once the works that were made
+ * with it are applied.
  */
 export function configReferences(
-  context: Context,
+  scope: ConfigScope,
   addOn: ManagedClusterAddOn,
   works: readonly ManifestWork[],
   isCompleted: boolean,
 ): NonNullable<NonNullable<ManagedClusterAddOn['status']>['configReferences']> {
-  const found = referencedConfig(context, addOn);
+  const found = referencedConfig(scope, addOn);
   if (found === undefined) {
     return [];
   }
@@ -44,16 +40,16 @@ export function configReferences(
   const named = { name, ...(namespace ? { namespace } : {}) };
   const desiredConfig = { ...named, specHash: configHash(config) };
   const previous = addOn.status?.configReferences?.find((one) => one.resource === resource && one.name === name);
-  const noted = configHashes(context, addOn);
+  const noted = configHashes(scope, addOn);
   const isApplied =
     isCompleted && works.every(({ metadata }) => metadata.annotations?.[configHashAnnotation] === noted);
   const lastAppliedConfig = isApplied ? desiredConfig : previous?.lastAppliedConfig;
   return [{ group, resource, ...named, desiredConfig, ...(lastAppliedConfig ? { lastAppliedConfig } : {}) }];
 }
 
-/** What is noted on works about the configuration that they are made with: `{"<resource>.<group>/<namespace>/<name>": "<hash>"}`. */
-export function configHashes(context: Context, addOn: ManagedClusterAddOn | undefined): string {
-  const found = referencedConfig(context, addOn);
+/** The annotation of works that records their configuration: `{"<resource>.<group>/<namespace>/<name>": "<hash>"}`. */
+export function configHashes(scope: ConfigScope, addOn: ManagedClusterAddOn | undefined): string {
+  const found = referencedConfig(scope, addOn);
   if (found === undefined) {
     return '{}';
   }
@@ -78,9 +74,9 @@ export function configHash(config: AddOnDeploymentConfig): string {
   return createHash('sha256').update(canonical(content)).digest('hex');
 }
 
-function referencedConfig(context: Context, addOn: ManagedClusterAddOn | undefined) {
-  const reference = configReferenceOf(context, addOn);
-  const config = reference && context.caches.configs.get({ namespace: reference.namespace, name: reference.name });
+function referencedConfig(scope: ConfigScope, addOn: ManagedClusterAddOn | undefined) {
+  const reference = configReferenceOf(scope, addOn);
+  const config = reference && scope.caches.configs.get({ namespace: reference.namespace, name: reference.name });
   return config && { reference, config };
 }
 

@@ -1,39 +1,43 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Condition, hasFinalizer, type KubeClient, setCondition } from '../../lib/kube/index.ts';
-import { fieldManager, finalizer } from '../hub/names.ts';
-import { type ManagedClusterAddOn, managedClusterAddOns } from '../hub/resources.ts';
-import type { CleanUpState } from '../render/cleanup.ts';
-import type { Verdict } from './cluster-health.ts';
+import {
+  type AddOnCondition,
+  fieldManager,
+  finalizer,
+  type ManagedClusterAddOn,
+  managedClusterAddOns,
+} from '../hub/index.ts';
+import type { CleanUpState } from '../render/index.ts';
 
-/** How far the departure of a cluster is. */
-export interface Departure {
+/** What the detachment of a cluster waits for. */
+export interface DetachProgress {
   /** What must happen next, for users to read. */
   readonly waitingFor: string;
   /** When to look again although nothing changed, in milliseconds. */
   readonly lookAgainMs?: number;
-  /** How the clean-up Job fares, once it is there. */
+  /** State of the clean-up Job, once it exists. */
   readonly cleanUp?: CleanUpState;
 }
 
-/** Condition of an add-on that says whether its pre-delete hook is done (OCM's). */
+/** OCM's condition of an add-on whose pre-delete hook has to complete. */
 export const hookCondition = 'HookManifestCompleted';
 
-/** Writes on the add-on how far the departure is, if that changed. */
-export async function sayDetaching(
-  { client, signal }: { client: KubeClient; signal: AbortSignal },
+/** Writes the progress of a detachment into the add-on's conditions, if it changed. */
+export async function writeDetachConditions(
+  client: KubeClient,
   addOn: ManagedClusterAddOn | undefined,
-  { waitingFor, cleanUp }: Departure,
-  now: Date,
+  { waitingFor, cleanUp }: DetachProgress,
+  { now, signal }: { readonly now: Date; readonly signal: AbortSignal },
 ): Promise<void> {
   if (addOn === undefined || (addOn.metadata.deletionTimestamp && !hasFinalizer(addOn, finalizer))) {
     return;
   }
-  const verdicts: Verdict[] = [
+  const changes: AddOnCondition[] = [
     { type: 'Progressing', status: 'True', reason: 'Detaching', message: `the add-on is being removed: ${waitingFor}` },
   ];
   if (cleanUp !== undefined) {
     const isDone = cleanUp === 'complete';
-    verdicts.push({
+    changes.push({
       type: hookCondition,
       status: isDone ? 'True' : 'False',
       reason: isDone ? 'HookManifestIsCompleted' : 'HookManifestIsNotCompleted',
@@ -42,8 +46,8 @@ export async function sayDetaching(
   }
   const before = addOn.status?.conditions ?? [];
   let conditions: Condition[] = before;
-  for (const verdict of verdicts) {
-    conditions = setCondition(conditions, verdict, now);
+  for (const change of changes) {
+    conditions = setCondition(conditions, change, now);
   }
   if (isDeepStrictEqual(conditions, before)) {
     return;

@@ -10,7 +10,7 @@ import {
   manifestWorks,
   placementDecisions,
   placements,
-} from '../hub/resources.ts';
+} from '../hub/index.ts';
 import { useHub } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);

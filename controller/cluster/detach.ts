@@ -1,6 +1,5 @@
 import {
   ApiError,
-  type EventRecorder,
   findCondition,
   hasFinalizer,
   isConditionTrue,
@@ -9,113 +8,116 @@ import {
   rfc3339,
   secrets,
 } from '../../lib/kube/index.ts';
-import type { Applier } from '../hub/applier.ts';
-import { applicationsCrd, type Caches } from '../hub/caches.ts';
-import { addOnName, cleanUpWork, fieldManager, finalizer, formerWork, keys, labelValue } from '../hub/names.ts';
 import {
+  addOnName,
+  agentConnected,
+  applicationsCrd,
+  type Caches,
+  cleanUpWork,
+  fieldManager,
+  finalizer,
+  formerWork,
   type GitOpsCluster,
+  isDetaching,
+  isForced,
+  keys,
+  labelValue,
   type ManagedCluster,
   type ManifestWork,
   managedClusterAddOns,
   manifestWorks,
-} from '../hub/resources.ts';
-import { type AddOnConfig, noConfig } from '../render/addon-config.ts';
-import { cleanUpState, renderCleanUp } from '../render/cleanup.ts';
+} from '../hub/index.ts';
+import { currentOwnerOf } from '../ownership/index.ts';
+import { type AddOnConfig, cleanUpState, noConfig, renderCleanUp } from '../render/index.ts';
 import { releaseAddOn } from './cluster-addon.ts';
 import { configOf, NotDeliverableError } from './cluster-config.ts';
-import type { ClusterContext } from './cluster-context.ts';
-import { ownerMetadataOf } from './cluster-context.ts';
-import { connection, isDetaching, isForced } from './cluster-health.ts';
-import { type Departure, sayDetaching } from './detach-status.ts';
+import type { ClusterDeps } from './cluster-deps.ts';
+import { type DetachProgress, writeDetachConditions } from './detach-status.ts';
 import { pendingDeletions } from './drain.ts';
 import { formerNamespacesOf, namespacesOf } from './former-namespaces.ts';
+import { workMetadata } from './owner-metadata.ts';
 
-/** What leaving works with. */
-export interface LeaveContext
-  extends Pick<ClusterContext, 'cluster' | 'client' | 'logger' | 'now' | 'signal' | 'templates' | 'delivery'> {
-  readonly caches: Caches;
-  readonly applier: Applier;
-  readonly events: EventRecorder;
-  readonly drainMs: number;
+type DetachDeps = Pick<
+  ClusterDeps,
+  'applier' | 'caches' | 'client' | 'delivery' | 'drainMs' | 'events' | 'logger' | 'templates'
+>;
+
+/** A cluster that is detached, in one reconcile. */
+interface Detachment {
+  readonly cluster: string;
+  readonly now: Date;
+  readonly signal: AbortSignal;
+  /** The GitOpsCluster that the cluster belonged to, as `namespace/name`. */
+  readonly owner: string | undefined;
+  /** Of the GitOpsCluster. */
+  readonly namespace: string;
+  readonly gitOpsCluster: GitOpsCluster | undefined;
+  /** Whether the cluster can still carry out what it is asked to, and has to be waited for. */
+  readonly mustWait: boolean;
 }
 
-/** The GitOpsCluster that a cluster belongs to, by what was made for it; undefined when there is nothing of ours. */
-export function currentOwnerOf(cluster: string, caches: Caches): string | undefined {
-  const marked = [
-    ...caches.addOns.list(cluster),
-    ...caches.works.list(cluster),
-    ...caches.ownSecrets.byIndex('cluster', labelValue(cluster)),
-  ];
-  return marked.map(({ metadata }) => metadata.annotations?.[keys.owner]).find(Boolean);
-}
-
-/** A cluster that leaves the hub and does not report will not do anything any more. */
-function canAnswer(cluster: ManagedCluster | undefined): boolean {
+/** Whether a cluster can still act. One that leaves the hub and does not report will not. */
+function canAct(cluster: ManagedCluster | undefined): boolean {
   if (cluster?.metadata.deletionTimestamp === undefined) {
     return cluster !== undefined;
   }
   return isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable');
 }
 
-/** What is known of a cluster that is being left. */
-interface Leaving extends LeaveContext {
-  readonly owner: string | undefined;
-  /** Of its GitOpsCluster. */
-  readonly namespace: string;
-  readonly gitOpsCluster: GitOpsCluster | undefined;
-  /** Whether the cluster is there to carry out what it is asked. */
-  readonly mustWait: boolean;
-}
-
 /**
- * Takes the next step in leaving a cluster. The agent stays while deletions need it; then it goes, then Argo CD, so that
- * nobody sees half of it and nothing fights the clean-up Job, which is next; the CRDs' work (the CRDs stay), Secrets,
- * certificates and the add-on go last. Each step waits until the cluster has carried out the one before, unless the cluster
- * is gone or someone forces it.
- * @returns what is being waited for; undefined when nothing is left
+ * Takes the next step of a detachment. The agent stays while deletions need it. Then it is removed, then Argo CD, so that
+ * nobody sees half of it and nothing works against the clean-up Job, which is next. The work with the CRDs (the CRDs stay),
+ * the Secrets, the certificates and the add-on are removed last. Each step waits until the cluster has carried out the one
+ * before, unless the cluster is gone or a user forces the detachment.
+ * @returns what is waited for; undefined when nothing is left
  */
-export async function leaveCluster(context: LeaveContext): Promise<Departure | undefined> {
-  const { cluster, caches, now } = context;
+export async function detachCluster(
+  deps: DetachDeps,
+  { cluster, now, signal }: Pick<Detachment, 'cluster' | 'now' | 'signal'>,
+): Promise<DetachProgress | undefined> {
+  const { caches, client } = deps;
   const owner = currentOwnerOf(cluster, caches);
   const [namespace = '', name = ''] = owner?.split('/') ?? [];
   const gitOpsCluster = caches.gitOpsClusters.get({ namespace, name });
   const [addOn] = caches.addOns.list(cluster);
-  const mustWait = canAnswer(caches.managedClusters.get({ name: cluster })) && !isForced(addOn, gitOpsCluster);
-  const leaving: Leaving = { ...context, owner, namespace, gitOpsCluster, mustWait };
-  const drainUntil = await markDetaching(leaving);
-  const departure =
-    drain(leaving, drainUntil) ??
-    (await removePart(leaving, 'agent')) ??
-    (await removePart(leaving, 'argocd')) ??
-    (await removePart(leaving, formerWork.part)) ??
-    (mustWait ? await runCleanUp(leaving) : undefined) ??
-    (await removePart(leaving, 'crds')) ??
-    (await removeFromHub(leaving)) ??
-    // Last of all: as long as it is there, everybody knows that the clean-up was done.
-    (await removePart(leaving, cleanUpWork.part));
-  if (departure) {
-    await sayDetaching(context, caches.addOns.list(cluster)[0], departure, now);
+  const mustWait = canAct(caches.managedClusters.get({ name: cluster })) && !isForced(addOn, gitOpsCluster);
+  const detachment: Detachment = { cluster, now, signal, owner, namespace, gitOpsCluster, mustWait };
+  const drainUntil = await markDetaching(deps, detachment);
+  const progress =
+    drain(deps, detachment, drainUntil) ??
+    (await removePart(deps, detachment, 'agent')) ??
+    (await removePart(deps, detachment, 'argocd')) ??
+    (await removePart(deps, detachment, formerWork.part)) ??
+    (mustWait ? await runCleanUp(deps, detachment) : undefined) ??
+    (await removePart(deps, detachment, 'crds')) ??
+    (await removeFromHub(deps, detachment)) ??
+    // Last, because its presence shows that the clean-up was done.
+    (await removePart(deps, detachment, cleanUpWork.part));
+  if (progress) {
+    await writeDetachConditions(client, caches.addOns.list(cluster)[0], progress, { now, signal });
   }
-  return departure;
+  return progress;
 }
 
 /**
- * Marks the add-on, once, and gives a connected agent its time.
- * @returns until when the agent stays for deletions, if it does
+ * Marks the add-on once as detaching, and grants a connected agent time for deletions.
+ * @returns until when (RFC 3339) the agent stays for deletions; undefined when it does not
  */
-async function markDetaching(context: Leaving): Promise<string | undefined> {
-  const { caches, cluster, client, now, signal, logger, drainMs, namespace } = context;
+async function markDetaching(
+  { caches, client, logger, drainMs }: DetachDeps,
+  { cluster, now, signal, namespace }: Detachment,
+): Promise<string | undefined> {
   const [addOn] = caches.addOns.list(cluster);
   const isHeld = addOn && (!addOn.metadata.deletionTimestamp || hasFinalizer(addOn, finalizer));
   if (!isHeld || isDetaching(addOn)) {
     return addOn?.metadata.annotations?.[keys.drainUntil];
   }
-  logger.info({ cluster }, 'leaving the cluster');
+  logger.info({ cluster }, 'detaching the cluster');
   const [lease] = caches.connections.byIndex('agent', `${namespace}/${cluster}`);
-  const canDrain = drainMs > 0 && connection(lease).status === 'True';
-  // Times here count in whole seconds; it may be a little longer, not shorter.
+  const canDrain = drainMs > 0 && agentConnected(lease).status === 'True';
+  // The time is written in whole seconds. It may be a little longer, not shorter.
   const drainUntil = canDrain ? rfc3339(new Date(now.getTime() + drainMs + 999)) : undefined;
-  // Known as long as the works are there.
+  // Readable only while the works exist.
   const works = caches.works.list(cluster).filter(({ metadata }) => metadata.labels?.[keys.part] !== formerWork.part);
   const namespaces = [...new Set([...works.flatMap(namespacesOf), ...formerNamespacesOf(addOn)])].sort().join(',');
   const annotations = {
@@ -128,10 +130,13 @@ async function markDetaching(context: Leaving): Promise<string | undefined> {
   return drainUntil;
 }
 
-/** While the agent is needed for deletions: what it still has to do. */
-function drain(context: Leaving, drainUntil: string | undefined): Departure | undefined {
-  const { cluster, caches, mustWait, now, gitOpsCluster, events, logger } = context;
-  const isThere = worksOf(context, 'agent').some(({ metadata }) => !metadata.deletionTimestamp);
+/** The deletions for which the agent is still needed; undefined when it can be removed. */
+function drain(
+  { caches, events, logger }: DetachDeps,
+  { cluster, mustWait, now, gitOpsCluster }: Detachment,
+  drainUntil: string | undefined,
+): DetachProgress | undefined {
+  const isThere = worksOf(caches, cluster, 'agent').some(({ metadata }) => !metadata.deletionTimestamp);
   if (!mustWait || !isThere || drainUntil === undefined) {
     return undefined;
   }
@@ -148,7 +153,7 @@ function drain(context: Leaving, drainUntil: string | undefined): Departure | un
     const waitingFor = `the agent of cluster ${cluster} stays until Applications are deleted, at most until ${drainUntil}: ${what}`;
     return { waitingFor, lookAgainMs: isKnown ? remaining : Math.min(remaining, 1_000) };
   }
-  logger.warn({ cluster, applications: pending }, 'leaving the cluster although Applications are not deleted');
+  logger.warn({ cluster, applications: pending }, 'detaching the cluster although Applications are not deleted');
   if (gitOpsCluster) {
     const message = `the agent of cluster ${cluster} is removed although Applications are not deleted: ${what}`;
     events.warning(gitOpsCluster, 'DrainTimedOut', message);
@@ -156,13 +161,16 @@ function drain(context: Leaving, drainUntil: string | undefined): Departure | un
   return undefined;
 }
 
-function worksOf({ caches, cluster }: Leaving, part: string): ManifestWork[] {
+function worksOf(caches: Caches, cluster: string, part: string): ManifestWork[] {
   return caches.works.list(cluster).filter(({ metadata }) => metadata.labels?.[keys.part] === part);
 }
 
-async function removePart(context: Leaving, part: string): Promise<Departure | undefined> {
-  const { applier, signal, mustWait, cluster } = context;
-  const works = worksOf(context, part);
+async function removePart(
+  { applier, caches }: Pick<DetachDeps, 'applier' | 'caches'>,
+  { cluster, mustWait, signal }: Detachment,
+  part: string,
+): Promise<DetachProgress | undefined> {
+  const works = worksOf(caches, cluster, part);
   for (const work of works) {
     await applier.remove(manifestWorks, work, signal);
   }
@@ -170,53 +178,53 @@ async function removePart(context: Leaving, part: string): Promise<Departure | u
     return undefined;
   }
   return {
-    waitingFor: `cluster ${cluster} must remove ManifestWork ${works[0]?.metadata.name}${silenceNote(context)}`,
+    waitingFor: `cluster ${cluster} must remove ManifestWork ${works[0]?.metadata.name}${silenceNote(caches, cluster)}`,
   };
 }
 
-function silenceNote({ caches, cluster }: Leaving): string {
+function silenceNote(caches: Caches, cluster: string): string {
   const { conditions } = caches.managedClusters.get({ name: cluster })?.status ?? {};
   const available = findCondition(conditions, 'ManagedClusterConditionAvailable');
   return available && available.status !== 'True' ? ' (the cluster does not report)' : '';
 }
 
 /** Delivers the clean-up Job and waits for its end. */
-async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
-  const { cluster, caches, applier, templates, delivery, owner, signal, logger } = context;
+async function runCleanUp(deps: DetachDeps, detachment: Detachment): Promise<DetachProgress | undefined> {
+  const { caches, applier, templates, delivery, logger } = deps;
+  const { cluster, owner, signal } = detachment;
   const { name, part } = cleanUpWork;
   const [addOn] = caches.addOns.list(cluster);
-  const [work] = worksOf(context, part);
-  // The add-on goes after the clean-up: without it, and without the work, it is over.
+  const [work] = worksOf(caches, cluster, part);
+  // The add-on is removed after the clean-up. Without both the clean-up is over.
   if (work === undefined && addOn === undefined) {
     return undefined;
   }
   if (work === undefined && owner !== undefined) {
-    const base = ownerMetadataOf(owner, cluster)('manifestwork');
     const spec = renderCleanUp(templates, {
       namespace: addOn?.status?.namespace ?? 'argocd',
       otherNamespaces: addOn?.metadata.annotations?.[keys.namespaces]?.split(',') ?? [],
       image: delivery.agentImage,
       pullPolicy: delivery.pullPolicy,
-      config: settingsOf(context),
+      config: configOrNone(deps, cluster),
     });
-    const labels = { ...base.labels, [keys.gitOpsCluster]: 'true', [keys.addOnName]: addOnName, [keys.part]: part };
-    const desired: ManifestWork = { metadata: { namespace: cluster, name, ...base, labels }, spec };
+    const metadata = { namespace: cluster, name, ...workMetadata(owner, cluster, part) };
+    const desired: ManifestWork = { metadata, spec };
     try {
       await applier.ensure(manifestWorks, desired, undefined, { exact: ['spec.workload'], signal });
     } catch (error) {
-      if (!isNamespaceGoing(error)) {
+      if (!isNamespaceDeleted(error)) {
         throw error;
       }
       logger.warn(
         { cluster },
-        'the namespace of the cluster is being deleted: leaving the cluster without its clean-up',
+        'the namespace of the cluster is being deleted: detaching the cluster without its clean-up',
       );
       return undefined;
     }
   }
   const state = work ? cleanUpState(work) : 'running';
   if (work?.metadata.deletionTimestamp) {
-    return removePart(context, part);
+    return removePart(deps, detachment, part);
   }
   if (state === 'complete') {
     return undefined;
@@ -224,25 +232,25 @@ async function runCleanUp(context: Leaving): Promise<Departure | undefined> {
   const waitingFor =
     state === 'failed'
       ? `the clean-up Job on cluster ${cluster} failed: see the logs of its pods in namespace argocd-agent-addon-cleanup; delete ManifestWork ${cluster}/${name} to run it again, or annotate the GitOpsCluster or the ManagedClusterAddOn with ${keys.forceDetach}=true to go on without`
-      : `cluster ${cluster} must finish the clean-up Job of ManifestWork ${name}${silenceNote(context)}`;
+      : `cluster ${cluster} must finish the clean-up Job of ManifestWork ${name}${silenceNote(caches, cluster)}`;
   return { waitingFor, cleanUp: state };
 }
 
-/** The settings of the cluster's workloads; when they are gone or wrong by now, the clean-up runs without. */
-function settingsOf(context: Leaving): AddOnConfig {
+/** The settings of the cluster's workloads. When they no longer exist or are invalid, the clean-up runs without them. */
+function configOrNone({ caches, logger }: Pick<DetachDeps, 'caches' | 'logger'>, cluster: string): AddOnConfig {
   try {
-    return configOf(context);
+    return configOf({ caches, cluster });
   } catch (error) {
     if (!(error instanceof NotDeliverableError)) {
       throw error;
     }
-    context.logger.warn({ cluster: context.cluster, err: error }, 'cleaning up without the settings of the cluster');
+    logger.warn({ cluster, err: error }, 'cleaning up without the settings of the cluster');
     return noConfig;
   }
 }
 
-/** Whether nothing can be made in a namespace any more, because it is being deleted or is gone. */
-function isNamespaceGoing(error: unknown): boolean {
+/** Whether a creation failed because its namespace is being deleted or does not exist. */
+function isNamespaceDeleted(error: unknown): boolean {
   if (isNotFound(error)) {
     return true;
   }
@@ -251,9 +259,11 @@ function isNamespaceGoing(error: unknown): boolean {
   );
 }
 
-/** Secrets and certificates, the record of the agent's connection, and the add-on. */
-async function removeFromHub(context: Leaving): Promise<Departure | undefined> {
-  const { cluster, caches, applier, client, signal, owner, namespace } = context;
+/** Removes Secrets and certificates, the record of the agent's connection, and the add-on. */
+async function removeFromHub(
+  { caches, applier, client }: Pick<DetachDeps, 'caches' | 'applier' | 'client'>,
+  { cluster, signal, owner, namespace }: Detachment,
+): Promise<DetachProgress | undefined> {
   const own = caches.ownSecrets.byIndex('cluster', labelValue(cluster));
   for (const secret of own) {
     await applier.remove(secrets, secret, signal);

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { clustersOf, type HubApplication, pendingDeletions, slimApplication } from './drain.ts';
+import { clustersOf, type HubApplication, slimApplication } from '../hub/index.ts';
+import { pendingDeletions } from './drain.ts';
 
 const at = '2030-01-01T00:00:00Z';
 const owner = { apiVersion: 'argoproj.io/v1alpha1', kind: 'ApplicationSet', name: 'set', uid: 'u', controller: true };

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { events, type KubeObject, type PodSpec } from '../../lib/kube/index.ts';
-import { formerWork } from '../hub/names.ts';
-import { type ManifestWork, manifestWorks } from '../hub/resources.ts';
+import { formerWork, type ManifestWork, manifestWorks } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);

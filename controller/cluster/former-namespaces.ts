@@ -1,70 +1,84 @@
 import { isDeepStrictEqual } from 'node:util';
-import { addOnName, fieldManager, formerWork, keys, workName } from '../hub/names.ts';
-import { type ManagedClusterAddOn, type ManifestWork, managedClusterAddOns, manifestWorks } from '../hub/resources.ts';
-import type { AddOnConfig } from '../render/addon-config.ts';
-import { cleanUpState, renderCleanUp } from '../render/cleanup.ts';
-import { type RenderedWork, workParts } from '../render/pack.ts';
-import type { ClusterContext } from './cluster-context.ts';
+import type { KubeClient } from '../../lib/kube/index.ts';
+import {
+  addOnName,
+  fieldManager,
+  formerWork,
+  keys,
+  type ManagedClusterAddOn,
+  type ManifestWork,
+  managedClusterAddOns,
+  manifestWorks,
+  workName,
+} from '../hub/index.ts';
+import { type AddOnConfig, cleanUpState, type RenderedWork, renderCleanUp, workParts } from '../render/index.ts';
+import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
 import { isApplied } from './cluster-works.ts';
+import { workMetadata } from './owner-metadata.ts';
 
 /*
- * When Argo CD and the agent move to another namespace, the works no longer bring the one that they were in. The work agent
- * leaves it there: it may not be ours. So its name is written down before the works change, and when the cluster has what
- * the works bring now, a Job looks after it, as one does when a cluster is left.
+ * When Argo CD and the agent move to another namespace, the works no longer contain the former one. The work agent leaves it
+ * on the cluster: it may not be ours. So its name is recorded before the works change. When the cluster has applied the new
+ * works, a Job cleans the former namespace up, as one does when a cluster is detached.
  */
+
+type FormerDeps = Pick<ClusterDeps, 'applier' | 'caches' | 'client' | 'delivery' | 'events' | 'logger' | 'templates'>;
 
 const parts: ReadonlySet<string> = new Set(workParts);
 
-/** The namespaces that a work brings. */
+/** The namespaces that a work contains. */
 export function namespacesOf({ spec }: Pick<ManifestWork, 'spec'> | RenderedWork): string[] {
   return spec.workload.manifests.flatMap(({ kind, metadata }) => (kind === 'Namespace' ? [metadata.name] : []));
 }
 
-/** The namespaces of a cluster that were used once and are not cleaned up yet, as its add-on says. */
+/** The former namespaces of a cluster that are not cleaned up yet, as recorded on its add-on. */
 export function formerNamespacesOf(addOn: ManagedClusterAddOn | undefined): string[] {
   return addOn?.metadata.annotations?.[keys.formerNamespaces]?.split(',').filter(Boolean) ?? [];
 }
 
-/** Writes down which namespaces the works of a cluster bring no longer; to be called before they are written. */
-export async function noteFormerNamespaces(context: ClusterContext, rendered: readonly RenderedWork[]): Promise<void> {
-  const { cluster, caches, applier, signal } = context;
-  const addOn = await addOnOf(context);
+/** Records which namespaces the works of a cluster no longer contain. Call it before the works are written. */
+export async function recordFormerNamespaces(
+  { caches, applier, client }: Pick<FormerDeps, 'caches' | 'applier' | 'client'>,
+  { cluster, signal }: Pick<Enrolment, 'cluster' | 'signal'>,
+  rendered: readonly RenderedWork[],
+): Promise<void> {
+  const addOn = await addOnOf({ caches, applier }, cluster, signal);
   if (addOn === undefined) {
     return;
   }
   const ours = caches.works.list(cluster).filter(({ metadata }) => parts.has(metadata.labels?.[keys.part] ?? ''));
-  // As they were written last, even before the cache has seen that.
+  // As they were written last, even if the cache does not show that yet.
   const works = await Promise.all(ours.map((work) => applier.current(manifestWorks, work.metadata, work, signal)));
   const used = works.flatMap((work) => (work ? namespacesOf(work) : []));
-  const wanted = new Set(rendered.flatMap(namespacesOf));
+  const desired = new Set(rendered.flatMap(namespacesOf));
   const known = formerNamespacesOf(addOn);
-  const former = [...new Set([...known, ...used])].filter((namespace) => !wanted.has(namespace)).sort();
+  const former = [...new Set([...known, ...used])].filter((namespace) => !desired.has(namespace)).sort();
   if (!isDeepStrictEqual(former, known)) {
-    await writeFormer(context, addOn, former);
+    await writeFormer(client, addOn, former, signal);
   }
 }
 
 /**
- * Cleans up namespaces that the works of a cluster bring no longer, once it has applied what they bring now.
+ * Cleans up namespaces that the works of a cluster no longer contain, once the cluster has applied the new works.
  * @param config of the cluster's workloads
  */
 export async function cleanFormerNamespaces(
-  context: ClusterContext,
+  { caches, applier, client, templates, delivery, logger, events }: FormerDeps,
+  { cluster, foundation, signal }: Enrolment,
   rendered: readonly RenderedWork[],
   config: AddOnConfig,
 ): Promise<void> {
-  const { cluster, caches, applier, client, templates, delivery, foundation, signal, logger } = context;
-  const addOn = await addOnOf(context);
+  const addOn = await addOnOf({ caches, applier }, cluster, signal);
   const [namespace, ...otherNamespaces] = formerNamespacesOf(addOn);
   const key = { namespace: cluster, name: formerWork.name };
   const cached = caches.works.get(key);
-  // As good as always: nothing is asked of the server for it.
+  // Nearly always, and without a request to the server.
   if (namespace === undefined && cached === undefined) {
     return;
   }
   const work = await applier.current(manifestWorks, key, cached, signal);
   if (work?.metadata.deletionTimestamp) {
-    return; // its end leads here again
+    return; // its end leads to another reconcile
   }
   if (addOn === undefined || namespace === undefined) {
     if (work) {
@@ -87,35 +101,29 @@ export async function cleanFormerNamespaces(
     config,
   });
   if (work === undefined) {
-    // The cache may not have heard yet that this was done a moment ago.
+    // The cache may not show yet that this was done a moment ago.
     const now = await client.get(managedClusterAddOns, { namespace: cluster, name: addOnName }, signal);
     if (!isDeepStrictEqual(formerNamespacesOf(now), formerNamespacesOf(addOn))) {
       return;
     }
     logger.info({ cluster, namespaces: [namespace, ...otherNamespaces] }, 'cleaning up namespaces no longer used');
-    const base = context.ownerMetadata('manifestwork');
-    const labels = {
-      ...base.labels,
-      [keys.gitOpsCluster]: 'true',
-      [keys.addOnName]: addOnName,
-      [keys.part]: formerWork.part,
-    };
-    await applier.ensure(manifestWorks, { metadata: { ...key, ...base, labels }, spec }, undefined, {
+    const metadata = { ...key, ...workMetadata(foundation.key, cluster, formerWork.part) };
+    await applier.ensure(manifestWorks, { metadata, spec }, undefined, {
       exact: ['spec.workload'],
       signal,
     });
     return;
   }
-  // A Job runs once: for other namespaces, or from another image, another one is needed.
+  // A Job runs once. Other namespaces or another image need another Job.
   if (!isDeepStrictEqual(work.spec.workload, spec.workload)) {
     return applier.remove(manifestWorks, work, signal);
   }
   const state = cleanUpState(work);
   if (state === 'complete') {
-    await writeFormer(context, addOn, []);
+    await writeFormer(client, addOn, [], signal);
     await applier.remove(manifestWorks, work, signal);
   } else if (state === 'failed') {
-    context.events?.warning(
+    events.warning(
       foundation.gitOpsCluster,
       'CleanUpFailed',
       `the Job that cleans up namespace ${[namespace, ...otherNamespaces].join(', ')} of cluster ${cluster} failed: see the logs of its pods in namespace argocd-agent-addon-former; delete ManifestWork ${cluster}/${formerWork.name} to run it again`,
@@ -123,15 +131,20 @@ export async function cleanFormerNamespaces(
   }
 }
 
-async function addOnOf({ cluster, caches, applier, signal }: ClusterContext): Promise<ManagedClusterAddOn | undefined> {
+async function addOnOf(
+  { caches, applier }: Pick<FormerDeps, 'caches' | 'applier'>,
+  cluster: string,
+  signal: AbortSignal,
+): Promise<ManagedClusterAddOn | undefined> {
   const key = { namespace: cluster, name: addOnName };
   return applier.current(managedClusterAddOns, key, caches.addOns.get(key), signal);
 }
 
 async function writeFormer(
-  { client, signal }: ClusterContext,
+  client: KubeClient,
   addOn: ManagedClusterAddOn,
   former: readonly string[],
+  signal: AbortSignal,
 ): Promise<void> {
   const { resourceVersion } = addOn.metadata;
   const annotations = { [keys.formerNamespaces]: former.join(',') || null };

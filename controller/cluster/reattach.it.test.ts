@@ -2,13 +2,7 @@ import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { findCondition, isConditionTrue, type KubeObject, type OwnerReference } from '../../lib/kube/index.ts';
-import {
-  applicationSets,
-  applications,
-  gitOpsClusters,
-  managedClusterAddOns,
-  manifestWorks,
-} from '../hub/resources.ts';
+import { applicationSets, applications, gitOpsClusters, managedClusterAddOns, manifestWorks } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);

@@ -4,8 +4,8 @@ import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { type CustomResourceDefinition, crds, isForbidden, KubeClient } from '../../lib/kube/index.ts';
 import { command, FatalError } from '../../lib/ops/index.ts';
-import { fieldManager } from '../hub/names.ts';
-import { connectionOf } from './controller.ts';
+import { connectionOf } from '../daemon/index.ts';
+import { fieldManager } from '../hub/index.ts';
 import { applyCrdsFlags } from './flags.ts';
 
 const definition = z.looseObject({

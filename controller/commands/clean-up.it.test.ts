@@ -3,7 +3,7 @@ import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, namespaces, pods, type ResourceType, services } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
-import { applications, appProjects } from '../hub/resources.ts';
+import { applications, appProjects } from '../hub/index.ts';
 import { argoCdCrds } from '../testing/hub.ts';
 import { cleanUp } from './clean-up.ts';
 

@@ -13,7 +13,7 @@ import {
   services,
   statefulSets,
 } from '../../lib/kube/index.ts';
-import { applicationSets, applications, appProjects, type ManagedApplication } from '../hub/resources.ts';
+import { applicationSets, applications, appProjects, type ManagedApplication } from '../hub/index.ts';
 
 /** What cleaning up a managed cluster works with. */
 export interface CleanUpOptions {

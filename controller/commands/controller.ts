@@ -1,13 +1,11 @@
 import { KubeClient } from '../../lib/kube/index.ts';
 import { command, createLogger, UsageError } from '../../lib/ops/index.ts';
 import { Controller } from '../controller.ts';
-import { connectionOf, runDaemon } from '../daemon/daemon.ts';
-import type { DeliverySettings } from '../spec/delivery-settings.ts';
-import { type RolloutStrategy, rolloutStrategySchema } from '../spec/rollout-strategy.ts';
+import { connectionOf, runDaemon } from '../daemon/index.ts';
+import { type RolloutStrategy, rolloutStrategySchema } from '../spec/index.ts';
 import { cleanUp } from './clean-up.ts';
+import { deliveryOf } from './delivery-flags.ts';
 import { controllerFlags } from './flags.ts';
-
-export { connectionOf } from '../daemon/daemon.ts';
 
 /** Lease of the original's controller: the two never work on one hub at the same time. */
 const leaseName = '7310a56a.open-cluster-management.io';
@@ -63,26 +61,6 @@ export const controllerCommand = command({
     });
   },
 });
-
-/** What is delivered, from the flags. */
-export function deliveryOf(flags: {
-  'agent-image': string;
-  'argocd-image': string;
-  'redis-image': string;
-  'operator-image': string;
-  'image-pull-policy': string;
-}): DeliverySettings {
-  if (!flags['agent-image']) {
-    throw new UsageError('--agent-image (or CONTROLLER_IMAGE) must say which image the agents on managed clusters run');
-  }
-  return {
-    agentImage: flags['agent-image'],
-    pullPolicy: flags['image-pull-policy'],
-    argoCdImage: flags['argocd-image'] || undefined,
-    redisImage: flags['redis-image'] || undefined,
-    operatorImage: flags['operator-image'] || undefined,
-  };
-}
 
 function rolloutStrategyOf(text: string): RolloutStrategy {
   let input: unknown;

@@ -12,7 +12,7 @@ import {
 } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases, type Secret } from '../../lib/kube/index.ts';
-import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from '../hub/resources.ts';
+import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from '../hub/index.ts';
 import { HubFixture } from '../testing/fixture.ts';
 
 const root = join(import.meta.dirname, '../..');

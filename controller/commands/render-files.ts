@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
 import { UsageError } from '../../lib/ops/index.ts';
-import { deliverableCrd } from '../hub/crds.ts';
-import { type AddOnDeploymentConfig, type GitOpsCluster, gitOpsClusters } from '../hub/resources.ts';
-import type { HubState } from '../spec/release.ts';
+import { type AddOnDeploymentConfig, deliverableCrd, type GitOpsCluster, gitOpsClusters } from '../hub/index.ts';
+import type { HubState } from '../spec/index.ts';
 
 /** Reads the GitOpsCluster of a file. */
 export async function readGitOpsCluster(file: string, namespace: string): Promise<GitOpsCluster> {

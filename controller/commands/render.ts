@@ -2,19 +2,13 @@ import { stringify } from 'yaml';
 import { KubeClient, type KubeObject, keyOf } from '../../lib/kube/index.ts';
 import { command, createLogger, FatalError, type FlagValues, UsageError } from '../../lib/ops/index.ts';
 import { textOf } from '../../lib/pki/index.ts';
-import { configOf } from '../cluster/cluster-config.ts';
-import type { DeliveredSecrets } from '../cluster/cluster-secrets.ts';
-import { type RenderTarget, renderCluster } from '../cluster/cluster-works.ts';
-import { discoverEndpoint } from '../endpoint/discovery.ts';
-import { Caches } from '../hub/caches.ts';
-import { deliveredSecretName, hubNames, workName } from '../hub/names.ts';
-import type { GitOpsCluster } from '../hub/resources.ts';
-import { parseAddOnConfig } from '../render/addon-config.ts';
-import type { RenderedWork } from '../render/pack.ts';
-import { Templates } from '../render/templates.ts';
-import { releaseOf } from '../spec/release.ts';
-import { type AddOnSettings, parseGitOpsCluster } from '../spec/spec.ts';
-import { connectionOf, deliveryOf } from './controller.ts';
+import { configOf, type DeliveredSecrets, type RenderTarget, renderCluster } from '../cluster/index.ts';
+import { connectionOf } from '../daemon/index.ts';
+import { discoverEndpoint } from '../endpoint/index.ts';
+import { Caches, deliveredSecretName, type GitOpsCluster, hubNames, workName } from '../hub/index.ts';
+import { parseAddOnConfig, type RenderedWork, Templates } from '../render/index.ts';
+import { type AddOnSettings, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
+import { deliveryOf } from './delivery-flags.ts';
 import { renderFlags } from './flags.ts';
 import { hubOfFiles, readConfig, readGitOpsCluster } from './render-files.ts';
 
@@ -82,7 +76,7 @@ async function fromHub(flags: Flags, signal: AbortSignal): Promise<RenderedWork[
       : gitOpsClusterOf(caches, flags.namespace, flags.name);
     const namespace = gitOpsCluster.metadata.namespace ?? '';
     const { addOn, server } = specOf(gitOpsCluster);
-    const endpoint = discoverEndpoint(server, caches.surroundings(namespace), namespace);
+    const endpoint = discoverEndpoint(server, caches.serviceExposure(namespace), namespace);
     if ('problem' in endpoint) {
       throw new FatalError(endpoint.problem);
     }

@@ -1,9 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { findCondition, hasFinalizer, KubeClient, keyOf } from '../../lib/kube/index.ts';
 import { command, FatalError } from '../../lib/ops/index.ts';
-import { fieldManager, finalizer, keys } from '../hub/names.ts';
-import { type GitOpsCluster, gitOpsClusters, managedClusterAddOns } from '../hub/resources.ts';
-import { connectionOf } from './controller.ts';
+import { connectionOf } from '../daemon/index.ts';
+import {
+  fieldManager,
+  finalizer,
+  type GitOpsCluster,
+  gitOpsClusters,
+  keys,
+  managedClusterAddOns,
+} from '../hub/index.ts';
 import { uninstallFlags } from './flags.ts';
 
 interface Target {

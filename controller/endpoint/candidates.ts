@@ -2,7 +2,7 @@ import type { KubeNode, Service, ServicePort } from '../../lib/kube/index.ts';
 import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
 
 /** Everything on the hub by which the principal may be reached from outside. */
-export interface Surroundings {
+export interface ServiceExposure {
   readonly service: Service | undefined;
   /** Asked for only when the Service has node ports. */
   readonly nodes: readonly KubeNode[];
@@ -13,8 +13,8 @@ export interface Surroundings {
   readonly gateways: readonly Gateway[];
 }
 
-/** One way to the principal. */
-export interface Exposure {
+/** Where agents reach the principal. */
+export interface PrincipalEndpoint {
   readonly address: string;
   readonly port: string;
 }
@@ -24,17 +24,17 @@ export interface Exposure {
  * the nodes. Only what can lead TLS connections through unopened counts, for agents show certificates; of an Ingress that
  * cannot be seen.
  */
-export function exposuresOf(surroundings: Surroundings): Exposure[] {
-  const { service } = surroundings;
+export function endpointCandidates(exposure: ServiceExposure): PrincipalEndpoint[] {
+  const { service } = exposure;
   if (service === undefined) {
     return [];
   }
   const found = [
     ...ofLoadBalancer(service),
-    ...ofTlsRoutes(surroundings, service.metadata.name),
-    ...ofRoutes(surroundings.routes, service.metadata.name),
-    ...ofIngresses(surroundings.ingresses, service.metadata.name),
-    ...ofNodes(surroundings.nodes, service),
+    ...ofTlsRoutes(exposure, service.metadata.name),
+    ...ofRoutes(exposure.routes, service.metadata.name),
+    ...ofIngresses(exposure.ingresses, service.metadata.name),
+    ...ofNodes(exposure.nodes, service),
   ];
   return found.filter(({ address }) => address !== '' && !address.startsWith('*'));
 }
@@ -44,14 +44,14 @@ export function servingPort(service: Service): number {
   return (service.spec?.ports ?? []).find(isServing)?.port ?? 443;
 }
 
-function ofLoadBalancer(service: Service): Exposure[] {
+function ofLoadBalancer(service: Service): PrincipalEndpoint[] {
   const port = String(servingPort(service));
   return (service.status?.loadBalancer?.ingress ?? []).flatMap(({ hostname, ip }) =>
     [hostname, ip].flatMap((address) => (address ? [{ address, port }] : [])),
   );
 }
 
-function ofTlsRoutes({ tlsRoutes, gateways }: Surroundings, service: string): Exposure[] {
+function ofTlsRoutes({ tlsRoutes, gateways }: ServiceExposure, service: string): PrincipalEndpoint[] {
   return byName(tlsRoutes).flatMap(({ metadata, spec }) => {
     const backends = (spec?.rules ?? []).flatMap(({ backendRefs = [] }) => backendRefs);
     const isOurs = backends.some(
@@ -79,7 +79,7 @@ function ofTlsRoutes({ tlsRoutes, gateways }: Surroundings, service: string): Ex
   });
 }
 
-function ofRoutes(routes: readonly Route[], service: string): Exposure[] {
+function ofRoutes(routes: readonly Route[], service: string): PrincipalEndpoint[] {
   return byName(routes).flatMap(({ spec, status }) => {
     const { kind = 'Service', name } = spec?.to ?? {};
     if (kind !== 'Service' || name !== service || spec?.tls?.termination !== 'passthrough') {
@@ -90,7 +90,7 @@ function ofRoutes(routes: readonly Route[], service: string): Exposure[] {
   });
 }
 
-function ofIngresses(ingresses: readonly Ingress[], service: string): Exposure[] {
+function ofIngresses(ingresses: readonly Ingress[], service: string): PrincipalEndpoint[] {
   return byName(ingresses).flatMap(({ spec, status }) => {
     const own = (status?.loadBalancer?.ingress ?? []).map(({ hostname, ip }) => hostname || ip || '');
     const rules = (spec?.rules ?? []).filter(({ http }) =>
@@ -105,7 +105,7 @@ function ofIngresses(ingresses: readonly Ingress[], service: string): Exposure[]
 }
 
 /** All nodes; those on which pods may run now come first. */
-function ofNodes(nodes: readonly KubeNode[], service: Service): Exposure[] {
+function ofNodes(nodes: readonly KubeNode[], service: Service): PrincipalEndpoint[] {
   if (service.spec?.type !== 'NodePort') {
     return [];
   }

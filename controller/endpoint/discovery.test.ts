@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubeNode, Service } from '../../lib/kube/index.ts';
-import type { Surroundings } from './candidates.ts';
+import type { ServiceExposure } from './candidates.ts';
 import { discoverEndpoint, endpointText, principalHosts, resourceProxyHosts } from './discovery.ts';
 import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
 
@@ -14,7 +14,7 @@ const node = (...addresses: [type: string, address: string][]): KubeNode => ({
   status: { addresses: addresses.map(([type, address]) => ({ type, address })) },
 });
 const none = { address: '', port: '' };
-const around = (found?: Service, nodes: KubeNode[] = [], others: Partial<Surroundings> = {}): Surroundings => ({
+const around = (found?: Service, nodes: KubeNode[] = [], others: Partial<ServiceExposure> = {}): ServiceExposure => ({
   service: found,
   nodes,
   ingresses: [],
@@ -106,9 +106,9 @@ test('ocm defect M4: certificates name every way to the principal and the resour
 
 const inside = service({ type: 'ClusterIP', ports: [{ name: 'grpc', port: 8443 }] });
 const named = (name: string) => ({ namespace: 'argocd', name });
-const best = (others: Partial<Surroundings>, found = inside, nodes: KubeNode[] = []) =>
+const best = (others: Partial<ServiceExposure>, found = inside, nodes: KubeNode[] = []) =>
   discoverEndpoint(none, around(found, nodes, others), 'argocd');
-const hostsOf = (others: Partial<Surroundings>) => principalHosts(around(inside, [], others), 'argocd', []);
+const hostsOf = (others: Partial<ServiceExposure>) => principalHosts(around(inside, [], others), 'argocd', []);
 
 test('an Ingress that leads to the Service: its host, or where it is when it has none', () => {
   const backend = { service: { name: 'argocd-agent-principal' } };

@@ -1,11 +1,5 @@
 import { isIP } from 'node:net';
-import { exposuresOf, type Surroundings, servingPort } from './candidates.ts';
-
-/** Where agents find the principal. */
-export interface Endpoint {
-  readonly address: string;
-  readonly port: string;
-}
+import { endpointCandidates, type PrincipalEndpoint, type ServiceExposure, servingPort } from './candidates.ts';
 
 /** Names that the principal's Service may have, in order of preference: argocd-operator's and OpenShift GitOps'. */
 export const principalServices = ['argocd-agent-principal', 'openshift-gitops-agent-principal'] as const;
@@ -15,27 +9,26 @@ export const principalServices = ['argocd-agent-principal', 'openshift-gitops-ag
  * @returns the endpoint, or why there is none
  */
 export function discoverEndpoint(
-  written: Endpoint,
-  surroundings: Surroundings,
+  written: PrincipalEndpoint,
+  exposure: ServiceExposure,
   namespace: string,
-): Endpoint | { problem: string } {
+): PrincipalEndpoint | { problem: string } {
   if (written.address && written.port) {
     return written;
   }
-  const { service } = surroundings;
+  const { service } = exposure;
   if (service === undefined) {
     return {
       problem: `Server discovery failed: there is no Service ${principalServices.join(' or ')} in namespace ${namespace}, and spec.argoCDAgentAddon.principalServerAddress and principalServerPort are not both set`,
     };
   }
-  const [best] = exposuresOf(surroundings);
+  const [best] = endpointCandidates(exposure);
   if (best) {
     return { address: written.address || best.address, port: written.port || best.port };
   }
   const who = `service ${namespace}/${service.metadata.name}`;
   if (service.spec?.type === 'NodePort') {
-    const lack =
-      surroundings.nodes.length > 0 ? 'no node has an InternalIP, or it has no node port' : 'no node is known';
+    const lack = exposure.nodes.length > 0 ? 'no node has an InternalIP, or it has no node port' : 'no node is known';
     if (!written.address) {
       return { problem: `Server discovery failed: ${who} is a NodePort and ${lack}` };
     }
@@ -49,15 +42,15 @@ export function discoverEndpoint(
 }
 
 /** `address:port`, with brackets around an IPv6 address. */
-export function endpointText({ address, port }: Endpoint): string {
+export function endpointText({ address, port }: PrincipalEndpoint): string {
   return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /** All names under which agents and clients on the hub may reach the principal: every way, not only the best. */
-export function principalHosts(surroundings: Surroundings, namespace: string, endpoints: readonly string[]): string[] {
+export function principalHosts(exposure: ServiceExposure, namespace: string, endpoints: readonly string[]): string[] {
   const hosts = [
-    ...exposuresOf(surroundings).map(({ address }) => address),
-    ...serviceHosts(surroundings.service?.metadata.name ?? principalServices[0], namespace),
+    ...endpointCandidates(exposure).map(({ address }) => address),
+    ...serviceHosts(exposure.service?.metadata.name ?? principalServices[0], namespace),
     ...loopback,
     ...endpoints,
   ];

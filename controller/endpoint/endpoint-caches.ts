@@ -11,7 +11,7 @@ import {
   type ResourceType,
   type Service,
 } from '../../lib/kube/index.ts';
-import type { Surroundings } from './candidates.ts';
+import type { ServiceExposure } from './candidates.ts';
 import { apiServices, gateways, ingresses, routes, slimNode, tlsRoutes } from './ingress-kinds.ts';
 
 /** How long the start waits for kinds that the hub has beyond Kubernetes' own. */
@@ -22,21 +22,21 @@ const retryMs = 30_000;
  * What leads to the principal from outside, as caches that follow the hub's API server. Kinds that only some hubs have are
  * followed from when the hub has them; nodes from when a Service of the principal has node ports.
  */
-export class Ways {
+export class EndpointCaches {
   readonly #ingresses;
   readonly #routes;
   readonly #tlsRoutes;
   readonly #gateways;
-  readonly #nodes: Late<KubeNode>;
+  readonly #nodes: DeferredInformer<KubeNode>;
   readonly #signs: readonly Informer<KubeObject>[];
 
   constructor(client: KubeClient, principals: readonly Informer<Service>[], logger?: Logger) {
     const options = { client, logger, backoff: { maxMs: retryMs } };
     this.#ingresses = new Informer({ client, logger, type: ingresses });
-    this.#routes = new Late(options, routes);
-    this.#tlsRoutes = new Late(options, tlsRoutes('v1'));
-    this.#gateways = new Late(options, gateways('v1'));
-    this.#nodes = new Late({ ...options, transform: slimNode }, nodes);
+    this.#routes = new DeferredInformer(options, routes);
+    this.#tlsRoutes = new DeferredInformer(options, tlsRoutes('v1'));
+    this.#gateways = new DeferredInformer(options, gateways('v1'));
+    this.#nodes = new DeferredInformer({ ...options, transform: slimNode }, nodes);
     const crd = (name: string, found: (version: string) => void) => {
       const informer = new Informer<CustomResourceDefinition>({
         client,
@@ -77,7 +77,7 @@ export class Ways {
   }
 
   /** What may lead to a Service. */
-  surroundings(service: Service | undefined, namespace: string): Surroundings {
+  exposureOf(service: Service | undefined, namespace: string): ServiceExposure {
     return {
       service,
       nodes: service?.spec?.type === 'NodePort' ? this.#nodes.list() : [],
@@ -124,7 +124,7 @@ export class Ways {
 }
 
 /** An informer that is started once there is something to follow. */
-class Late<T extends KubeObject> {
+class DeferredInformer<T extends KubeObject> {
   readonly #options: Omit<InformerOptions<T>, 'type'>;
   readonly #started = Promise.withResolvers<Informer<T>>();
   readonly #type: ResourceType<T>;

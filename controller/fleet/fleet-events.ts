@@ -1,26 +1,27 @@
 import { type EventRecorder, findCondition, keyOf } from '../../lib/kube/index.ts';
-import type { GitOpsCluster } from '../hub/resources.ts';
+import type { GitOpsCluster } from '../hub/index.ts';
+import type { ClusterSummary } from '../ownership/index.ts';
 import { conflictText, skippedText } from './placement-steps.ts';
-import type { ClusterSummary } from './steps.ts';
 
-/** What stays wrong in changing words (counts, names) is told again after this time, not with every word. */
-const againAfterMs = 60_000;
+/** A problem whose message changes (counts, names) is repeated after this time at the earliest, in milliseconds. */
+const repeatAfterMs = 60_000;
 
-/** Tells what operators must know of a GitOpsCluster as a whole, as Events of it. */
+/** Records as Events what operators must know of a GitOpsCluster as a whole. */
 export class FleetEvents {
   readonly #events: Pick<EventRecorder, 'normal' | 'warning'>;
-  /** By GitOpsCluster and condition: when it was last told. */
-  readonly #toldAt = new Map<string, Map<string, number>>();
+  /** When the last Event was recorded, by GitOpsCluster and condition. */
+  readonly #recordedAt = new Map<string, Map<string, number>>();
 
   constructor(events: Pick<EventRecorder, 'normal' | 'warning'>) {
     this.#events = events;
   }
 
   /**
-   * Compares a status that was just written with the one before: conditions that turned bad, that all is well again,
-   * clusters that are skipped or belong to somebody else. What the status said before a restart is not told again.
+   * Compares a status that was just written with the one before it. Events are recorded for conditions that turned bad, for
+   * the return to Ready, and for clusters that are skipped or belong to another GitOpsCluster. What the status said before
+   * a restart is not recorded again.
    */
-  tell(
+  record(
     gitOpsCluster: GitOpsCluster,
     status: NonNullable<GitOpsCluster['status']>,
     { skipped, lost }: Pick<ClusterSummary, 'skipped' | 'lost'>,
@@ -56,17 +57,17 @@ export class FleetEvents {
 
   /** Forgets a GitOpsCluster that is gone. */
   forget(key: string): void {
-    this.#toldAt.delete(key);
+    this.#recordedAt.delete(key);
   }
 
   #isDue(gitOpsCluster: GitOpsCluster, type: string, isNew: boolean, now: Date): boolean {
     const key = keyOf(gitOpsCluster);
-    const told = this.#toldAt.get(key) ?? new Map<string, number>();
-    this.#toldAt.set(key, told);
-    if (!isNew && now.getTime() - (told.get(type) ?? 0) < againAfterMs) {
+    const recorded = this.#recordedAt.get(key) ?? new Map<string, number>();
+    this.#recordedAt.set(key, recorded);
+    if (!isNew && now.getTime() - (recorded.get(type) ?? 0) < repeatAfterMs) {
       return false;
     }
-    told.set(type, now.getTime());
+    recorded.set(type, now.getTime());
     return true;
   }
 }

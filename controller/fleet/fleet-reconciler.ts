@@ -1,159 +1,151 @@
-import { KeyedMutex } from '../../lib/base/index.ts';
 import { configMaps, finalizerPatch, hasFinalizer, keyOf, parseKey, secrets } from '../../lib/kube/index.ts';
-import { isForced, isRetaining } from '../cluster/cluster-health.ts';
-import { fieldManager, finalizer, hubNames } from '../hub/names.ts';
-import { type GitOpsCluster, gitOpsClusters } from '../hub/resources.ts';
-import { sayRollout } from '../rollout/rollout-conditions.ts';
-import { defaultRolloutStrategy } from '../spec/delivery-settings.ts';
-import type { Foundation } from '../spec/foundation.ts';
-import { releaseOf } from '../spec/release.ts';
-import { parseGitOpsCluster } from '../spec/spec.ts';
-import { untilRenewal, type World } from '../world.ts';
+import {
+  fieldManager,
+  finalizer,
+  type GitOpsCluster,
+  gitOpsClusters,
+  hubNames,
+  isForced,
+  isRetaining,
+  untilRenewal,
+} from '../hub/index.ts';
+import type { ClusterSummary } from '../ownership/index.ts';
+import { rolloutCondition } from '../rollout/index.ts';
+import { defaultRolloutStrategy, type Foundation, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
+import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
 import { FleetEvents } from './fleet-events.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
-import { foundationSteps, type Outcome, remainingSteps, runSteps } from './fleet-steps.ts';
-import type { ClusterSummary, StepContext } from './steps.ts';
+import { equipHub, evaluatePlacement, layFoundation, sumUpClusters } from './fleet-steps.ts';
+import type { StepOutcome } from './run-step.ts';
 
-/** Reconciles GitOpsClusters: what their clusters have in common, their status, and their end. */
+/** Reconciles GitOpsClusters: what their clusters have in common, their status, and their deletion. */
 export class FleetReconciler {
-  readonly #world: World;
-  readonly #turns = new KeyedMutex();
-  readonly #told: FleetEvents;
-  readonly #statuses = new Map<string, { wanted: string; version: string | undefined }>();
+  readonly #deps: FleetDeps;
+  readonly #events: FleetEvents;
+  readonly #statuses = new Map<string, { desired: string; version: string | undefined }>();
+  /** What was published last of each foundation, as text. */
+  readonly #published = new Map<string, string>();
 
-  constructor(world: World) {
-    this.#world = world;
-    this.#told = new FleetEvents(world.events);
+  constructor(deps: FleetDeps) {
+    this.#deps = deps;
+    this.#events = new FleetEvents(deps.events);
   }
 
-  /** Brings everything that is common to a fleet into line, and its status. */
+  /** Reconciles one GitOpsCluster: everything that its clusters share, and its status. */
   async reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
+    const { applier, caches, foundations } = this.#deps;
     const { namespace = '', name } = parseKey(key);
-    const gitOpsCluster = await this.#world.applier.current(
-      gitOpsClusters,
-      { namespace, name },
-      this.#world.caches.gitOpsClusters.get({ namespace, name }),
-      signal,
-    );
+    const cached = caches.gitOpsClusters.get({ namespace, name });
+    const gitOpsCluster = await applier.current(gitOpsClusters, { namespace, name }, cached, signal);
     if (gitOpsCluster === undefined) {
-      this.#world.foundations.delete(key);
+      foundations.delete(key);
+      this.#published.delete(key);
       this.#statuses.delete(key);
-      this.#told.forget(key);
+      this.#events.forget(key);
       return undefined;
     }
     if (gitOpsCluster.metadata.deletionTimestamp) {
       return this.#finalize(gitOpsCluster, signal);
     }
     if (await this.#ensureFinalizer(gitOpsCluster, signal)) {
-      return undefined; // comes again with the change
+      return undefined; // the change leads to another reconcile
     }
-    const context = this.#stepContext(gitOpsCluster, signal);
-    const foundation = await runSteps(foundationSteps, context);
-    this.#publish(context);
-    const outcomes = [...foundation, ...(await runSteps(remainingSteps, context)), ...this.#rollout(key)];
-    await this.#writeStatus(context, gitOpsCluster, outcomes);
+    const fleet = this.#read(gitOpsCluster, signal);
+    const { outcomes: foundation, found } = await layFoundation(this.#deps, fleet);
+    this.#publish(fleet, found);
+    const equipment = await equipHub(this.#deps, fleet, found);
+    // Not earlier: while the steps waited for the server, clusters may have reported.
+    const summary = this.#deps.reports.summaryOf(key, fleet.selection);
+    const outcomes = [
+      ...foundation,
+      ...equipment,
+      await evaluatePlacement(this.#deps, fleet, summary),
+      ...(await sumUpClusters(fleet, found, summary)),
+      ...this.#rollout(key),
+    ];
+    await this.#writeStatus(fleet, summary, outcomes);
     const errors = outcomes.flatMap(({ error }) => (error === undefined ? [] : [error]));
     if (errors.length > 0) {
       throw errors[0];
     }
-    return { requeueAfterMs: untilRenewal(context.renewAt, context.now) };
+    const renewAt = Math.min(...outcomes.map((outcome) => outcome.renewAt ?? Number.POSITIVE_INFINITY));
+    return { requeueAfterMs: untilRenewal(renewAt, fleet.now) };
   }
 
-  #stepContext(gitOpsCluster: GitOpsCluster, signal: AbortSignal): StepContext {
-    const { client, logger } = this.#world;
+  #read(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Fleet {
+    const { caches, now, ownership } = this.#deps;
     const namespace = gitOpsCluster.metadata.namespace ?? '';
     const spec = parseGitOpsCluster(gitOpsCluster);
-    const selection = this.#world.fleets.selectionOf(gitOpsCluster, spec);
-    const key = keyOf(gitOpsCluster);
-    const context: Omit<StepContext, 'clusters'> = {
+    return {
       gitOpsCluster,
-      key,
+      key: keyOf(gitOpsCluster),
       namespace,
       spec,
-      selection,
-      caches: this.#world.caches,
-      client,
-      applier: this.#world.applier,
-      logger,
-      events: this.#world.events,
-      now: this.#world.now(),
+      selection: ownership.selectionOf(gitOpsCluster, spec),
+      exposure: caches.serviceExposure(namespace),
+      now: now(),
       signal,
-      surroundings: this.#world.caches.surroundings(namespace),
-      renewAt: Number.POSITIVE_INFINITY,
-      endpoint: undefined,
-      authority: undefined,
-      authorities: undefined,
-      rotation: undefined,
-      clusterCertificates: () => this.#world.fleets.certificatesIn(namespace),
-      inTurn: (what, work) => this.#turns.run(what, work),
     };
-    // Summed up once, when a step asks for it: by then others have waited for the server and clusters may have reported.
-    const { fleets } = this.#world;
-    let summary: ClusterSummary | undefined;
-    const get = () => {
-      summary ??= fleets.summaryOf(key, selection);
-      return summary;
-    };
-    return Object.defineProperty(context, 'clusters', { get }) as StepContext;
   }
 
-  /** Hands what the foundation steps found to the clusters, and wakes them all if it changed. */
-  #publish(context: StepContext): void {
-    const { key, spec, authority, authorities, endpoint, namespace, gitOpsCluster } = context;
-    if (!authority || !authorities || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) {
+  /** Publishes what the foundation steps found for the clusters, and wakes all of them if it changed. */
+  #publish({ key, spec, namespace, gitOpsCluster }: Fleet, { authority, endpoint }: FoundationFindings): void {
+    if (authority === undefined || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) {
       return;
     }
+    const { caches, delivery, foundations, ownership, reports, wakeCluster } = this.#deps;
     const foundation: Foundation = {
       key,
       gitOpsCluster,
       namespace,
       placement: spec.placement.value,
-      authority,
-      authorities,
+      authority: authority.authority,
+      authorities: authority.authorities,
       addOn: spec.addOn.value,
-      release: releaseOf(this.#world, namespace, spec.addOn.value),
-      rolloutStrategy:
-        spec.addOn.value.rolloutStrategy ?? this.#world.delivery.rolloutStrategy ?? defaultRolloutStrategy,
+      release: releaseOf({ caches, delivery }, namespace, spec.addOn.value),
+      rolloutStrategy: spec.addOn.value.rolloutStrategy ?? delivery.rolloutStrategy ?? defaultRolloutStrategy,
       endpoint,
       retains: isRetaining(gitOpsCluster),
     };
     const { gitOpsCluster: _, release, ...content } = foundation;
-    const digest = JSON.stringify([content, release.version]);
-    const isNew = this.#world.foundations.get(key)?.digest !== digest;
-    this.#world.foundations.set(key, { foundation, digest });
+    const text = JSON.stringify([content, release.version]);
+    const isNew = this.#published.get(key) !== text;
+    this.#published.set(key, text);
+    foundations.set(key, foundation);
     if (!isNew) {
       return;
     }
-    // The selection as it is by now: who was selected meanwhile has been looked at already, and waits for this.
-    const { fleets, wakeCluster } = this.#world;
-    for (const cluster of fleets.summaryOf(key, fleets.selectionOf(gitOpsCluster, spec)).clusters) {
+    // The selection as it is now: a cluster that was selected meanwhile has been reconciled already, and waits for this.
+    for (const cluster of reports.summaryOf(key, ownership.selectionOf(gitOpsCluster, spec)).clusters) {
       wakeCluster(cluster);
     }
   }
 
   /** How the clusters follow the newest version. */
-  #rollout(key: string): Outcome[] {
-    const foundation = this.#world.foundations.get(key)?.foundation;
+  #rollout(key: string): StepOutcome[] {
+    const foundation = this.#deps.foundations.get(key);
     if (foundation === undefined) {
       return [];
     }
-    const result = sayRollout(this.#world.rollouts.planOf(foundation), foundation);
+    const result = rolloutCondition(this.#deps.rollouts.planOf(foundation), foundation);
     return [{ condition: 'ClustersUpToDate', result }];
   }
 
-  async #writeStatus(context: StepContext, gitOpsCluster: GitOpsCluster, outcomes: readonly Outcome[]): Promise<void> {
-    const status = nextStatus(gitOpsCluster, outcomes, context);
-    const wanted = JSON.stringify([status.clusters, status.conditions]);
-    const settled = this.#statuses.get(context.key);
-    // A CRD older than this program drops fields of the status: what it made of the same wish is not written again.
-    if (settled?.wanted === wanted && settled.version === gitOpsCluster.metadata.resourceVersion) {
+  async #writeStatus(fleet: Fleet, summary: ClusterSummary, outcomes: readonly StepOutcome[]): Promise<void> {
+    const { gitOpsCluster, key, now, selection, signal } = fleet;
+    const { client, logger } = this.#deps;
+    const status = nextStatus(gitOpsCluster, outcomes, { summary, selection, now });
+    const desired = JSON.stringify([status.clusters, status.conditions]);
+    const settled = this.#statuses.get(key);
+    // A CRD older than this program drops fields of the status: the same status is not written to the same version again.
+    if (settled?.desired === desired && settled.version === gitOpsCluster.metadata.resourceVersion) {
       return;
     }
-    const written = await writeStatus(context, gitOpsCluster, status);
+    const written = await writeStatus({ client, logger, signal }, gitOpsCluster, status);
     const version = (written ?? gitOpsCluster).metadata.resourceVersion;
-    this.#statuses.set(context.key, { wanted, version });
+    this.#statuses.set(key, { desired, version });
     if (written) {
-      this.#told.tell(gitOpsCluster, status, context.clusters, context.now);
+      this.#events.record(gitOpsCluster, status, summary, now);
     }
   }
 
@@ -163,48 +155,50 @@ export class FleetReconciler {
     if (patch === undefined) {
       return false;
     }
-    await this.#world.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
+    await this.#deps.client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
     return true;
   }
 
-  /** Lets a GitOpsCluster go when nothing of it is left on its clusters, and removes what was made for it on the hub. */
+  /** Releases a deleted GitOpsCluster when its clusters are clean, and removes what was made for it on the hub. */
   async #finalize(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<undefined> {
     if (!hasFinalizer(gitOpsCluster, finalizer)) {
       return undefined;
     }
-    const { client } = this.#world;
+    const { client } = this.#deps;
     const key = keyOf(gitOpsCluster);
     if (isRetaining(gitOpsCluster)) {
       await this.#ensureFinalizer(gitOpsCluster, signal);
       return undefined;
     }
-    if (this.#world.fleets.hasRemains(key, isForced(gitOpsCluster))) {
-      const context = this.#stepContext(gitOpsCluster, signal);
-      await this.#writeStatus(context, gitOpsCluster, await runSteps(remainingSteps.slice(-1), context));
+    if (this.#deps.reports.hasRemains(key, isForced(gitOpsCluster))) {
+      const fleet = this.#read(gitOpsCluster, signal);
+      const summary = this.#deps.reports.summaryOf(key, fleet.selection);
+      const found = { endpoint: undefined, authority: undefined };
+      await this.#writeStatus(fleet, summary, await sumUpClusters(fleet, found, summary));
       return undefined;
     }
     const namespace = gitOpsCluster.metadata.namespace ?? '';
-    const others = this.#world.caches.gitOpsClusters
+    const others = this.#deps.caches.gitOpsClusters
       .list(namespace)
       .filter((other) => other.metadata.uid !== gitOpsCluster.metadata.uid);
     if (others.length === 0) {
       const { principalTls, resourceProxyTls, jwt, authority, authorityTrust } = hubNames;
       for (const name of [principalTls, resourceProxyTls, jwt, authority, authorityTrust]) {
-        const secret = this.#world.caches.ownSecrets.get({ namespace, name });
+        const secret = this.#deps.caches.ownSecrets.get({ namespace, name });
         if (secret) {
-          await this.#world.applier.remove(secrets, secret, signal);
+          await this.#deps.applier.remove(secrets, secret, signal);
         }
       }
-      const bundle = this.#world.caches.bundles.get({ namespace, name: hubNames.authorityBundle });
+      const bundle = this.#deps.caches.bundles.get({ namespace, name: hubNames.authorityBundle });
       if (bundle) {
-        await this.#world.applier.remove(configMaps, bundle, signal);
+        await this.#deps.applier.remove(configMaps, bundle, signal);
       }
     }
     const patch = finalizerPatch(gitOpsCluster, { remove: finalizer });
     if (patch) {
       await client.mergePatch(gitOpsClusters, gitOpsCluster.metadata, patch, { fieldManager, signal });
     }
-    this.#world.logger.info({ gitOpsCluster: key }, 'GitOpsCluster is cleaned up');
+    this.#deps.logger.info({ gitOpsCluster: key }, 'GitOpsCluster is cleaned up');
     return undefined;
   }
 }

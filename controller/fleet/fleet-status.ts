@@ -1,14 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '../../lib/base/index.ts';
-import { type Condition, findCondition, isInvalid, rfc3339, setCondition } from '../../lib/kube/index.ts';
-import { fieldManager } from '../hub/names.ts';
-import { type FleetStatus, type GitOpsCluster, gitOpsClusters } from '../hub/resources.ts';
-import type { Outcome } from './fleet-steps.ts';
-import type { StepContext } from './steps.ts';
+import {
+  type Condition,
+  findCondition,
+  isInvalid,
+  type KubeClient,
+  rfc3339,
+  setCondition,
+} from '../../lib/kube/index.ts';
+import { type FleetStatus, fieldManager, type GitOpsCluster, gitOpsClusters } from '../hub/index.ts';
+import type { ClusterSelection, ClusterSummary } from '../ownership/index.ts';
+import type { StepOutcome } from './run-step.ts';
 
-/** As many failing clusters are listed; the CRD takes no more. */
+/** Number of failing clusters that are listed. The CRD takes no more. */
 const maxListed = 10;
-/** The CRD takes no longer messages in that list. */
+/** Length of a message in that list, in characters. The CRD takes no more. */
 const maxMessage = 1024;
 
 /** Conditions that say how the fleet fares, not whether the controller did its work: `Ready` does not depend on them. */
@@ -19,11 +25,18 @@ const informational = [
   'PlacementTolerationConfigured',
 ];
 
+/** How the clusters of a GitOpsCluster fare at the time of a reconcile. */
+interface ClustersNow {
+  readonly summary: ClusterSummary;
+  readonly selection: ClusterSelection;
+  readonly now: Date;
+}
+
 /** The status that a reconcile ends with: all conditions, `Ready` as their summary, and how the clusters fare. */
 export function nextStatus(
   gitOpsCluster: GitOpsCluster,
-  outcomes: readonly Outcome[],
-  context: Pick<StepContext, 'clusters' | 'now' | 'selection'>,
+  outcomes: readonly StepOutcome[],
+  clusters: ClustersNow,
 ): NonNullable<GitOpsCluster['status']> {
   const { status, metadata } = gitOpsCluster;
   const observed = metadata.generation === undefined ? {} : { observedGeneration: metadata.generation };
@@ -33,23 +46,23 @@ export function nextStatus(
       continue;
     }
     const { status: value, reason, message } = result;
-    conditions = setCondition(conditions, { type, status: value, reason, message, ...observed }, context.now);
+    conditions = setCondition(conditions, { type, status: value, reason, message, ...observed }, clusters.now);
   }
-  conditions = setCondition(conditions, { type: 'Ready', ...readiness(conditions), ...observed }, context.now);
-  return { conditions, ...observed, clusters: fleetStatus(status?.clusters, context) };
+  conditions = setCondition(conditions, { type: 'Ready', ...readiness(conditions), ...observed }, clusters.now);
+  return { conditions, ...observed, clusters: fleetStatus(status?.clusters, clusters) };
 }
 
 function fleetStatus(
   before: NonNullable<GitOpsCluster['status']>['clusters'],
-  { clusters: summary, selection, now }: Pick<StepContext, 'clusters' | 'now' | 'selection'>,
+  { summary, selection, now }: ClustersNow,
 ): FleetStatus {
-  // Before there was more to tell, a number stood here.
+  // An earlier version wrote a number here.
   const known = typeof before === 'object' && before !== null ? before : undefined;
   const conflicts = summary.lost.map(({ cluster, owner }) => {
     const step = 'PlacementEvaluated';
-    const told = known?.failingClusters?.find((one) => one.name === cluster && one.step === step);
+    const reported = known?.failingClusters?.find((one) => one.name === cluster && one.step === step);
     const message = `it already belongs to the older GitOpsCluster ${owner}, which keeps it`;
-    return { cluster, step, reason: 'Conflict', message, since: told?.since ?? rfc3339(now) };
+    return { cluster, step, reason: 'Conflict', message, since: reported?.since ?? rfc3339(now) };
   });
   const failing = [...summary.failing, ...conflicts].sort(
     (a, b) => compare(a.since, b.since) || compare(a.cluster, b.cluster),
@@ -94,13 +107,18 @@ function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' |
 }
 
 /**
- * Writes the status in one patch, if it changed. A change by someone else in between is a Conflict, and tried again.
+ * Writes the status in one patch, if it changed. A change by someone else in between is a conflict, and retried.
  *
- * `helm upgrade` leaves CRDs as they are: one that is older than this program may want something else of `clusters`. The
- * conditions are written all the same then.
+ * `helm upgrade` leaves CRDs as they are: one that is older than this program may refuse `clusters`. The conditions are
+ * written without it then.
+ * @returns the object as it was written; undefined when nothing was written
  */
 export async function writeStatus(
-  context: Pick<StepContext, 'client' | 'signal'> & { logger: Logger },
+  {
+    client,
+    logger,
+    signal,
+  }: { readonly client: Pick<KubeClient, 'mergePatch'>; readonly logger: Logger; readonly signal: AbortSignal },
   gitOpsCluster: GitOpsCluster,
   status: NonNullable<GitOpsCluster['status']>,
 ): Promise<GitOpsCluster | undefined> {
@@ -111,11 +129,11 @@ export async function writeStatus(
   const removed = Object.keys(before).filter((name) => !(name in status));
   const { resourceVersion } = gitOpsCluster.metadata;
   const write = (content: object) =>
-    context.client.mergePatch(
+    client.mergePatch(
       gitOpsClusters,
       gitOpsCluster.metadata,
       { metadata: { resourceVersion }, status: content },
-      { subresource: 'status', fieldManager, signal: context.signal },
+      { subresource: 'status', fieldManager, signal },
     );
   const content = { ...status, ...Object.fromEntries(removed.map((name) => [name, null])) };
   try {
@@ -124,7 +142,7 @@ export async function writeStatus(
     if (!isInvalid(error) || !(error as Error).message.includes('status.clusters')) {
       throw error;
     }
-    context.logger.warn(
+    logger.warn(
       { err: error },
       'the CustomResourceDefinition gitopsclusters.apps.open-cluster-management.io is of another version; apply the one that comes with this chart (helm upgrade does not)',
     );

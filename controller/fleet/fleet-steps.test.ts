@@ -1,11 +1,17 @@
 import { expect, test } from 'vitest';
 import { ApiError, findCondition } from '../../lib/kube/index.ts';
-import { agentSubject, labelValue } from '../hub/names.ts';
-import type { FleetStatus, GitOpsCluster } from '../hub/resources.ts';
+import {
+  agentSubject,
+  type FleetStatus,
+  failed,
+  type GitOpsCluster,
+  labelValue,
+  namesText,
+  succeeded,
+} from '../hub/index.ts';
+import type { ClusterSummary } from '../ownership/index.ts';
 import { nextStatus, writeStatus } from './fleet-status.ts';
-import { type Outcome, runSteps } from './fleet-steps.ts';
-import { type ClusterSummary, failed, type StepContext, succeeded } from './steps.ts';
-import { namesText } from './summary-steps.ts';
+import { runStep, type StepOutcome } from './run-step.ts';
 
 const summary: ClusterSummary = {
   clusters: ['a', 'b'],
@@ -17,14 +23,14 @@ const summary: ClusterSummary = {
   available: ['a'],
   connected: ['a', 'b'],
   failing: [],
-  leaving: [],
-  unseenLeaving: [],
+  detaching: [],
+  unseenDetaching: [],
   cleanedUp: 0,
 };
-const known = { clusters: summary, selection: { known: true, clusters: new Set(['a', 'b']) } } as const;
+const known = { summary, selection: { known: true, clusters: new Set(['a', 'b']) } } as const;
 const goc: GitOpsCluster = { metadata: { namespace: 'argocd', name: 'fleet', generation: 3 } };
 const [monday, tuesday] = [new Date('2030-01-07T00:00:00Z'), new Date('2030-01-08T00:00:00Z')];
-const good: Outcome[] = [
+const good: StepOutcome[] = [
   { condition: 'ServerDiscovered', result: succeeded('Server at x:1') },
   { condition: 'AddonConfigured', result: succeeded('done') },
   { condition: 'ClustersReady', result: { status: 'False', reason: 'InProgress', message: '1 of 2 available' } },
@@ -56,7 +62,7 @@ test('nothing changes when nothing has changed', () => {
 });
 
 test('Ready names the first of what is wrong, and that there is more', () => {
-  const bad: Outcome[] = [
+  const bad: StepOutcome[] = [
     { condition: 'ServerDiscovered', result: failed('Server discovery failed: x', 'ServerNotDiscovered') },
     { condition: 'AddonConfigured', result: failed('Failed to configure addon') },
   ];
@@ -82,7 +88,7 @@ const at = (second: number) => `2030-01-07T00:00:${String(second).padStart(2, '0
 test('ocm defect M9: of many failing clusters the ten are listed that have been failing for longest, in the same order every time', () => {
   const failing = Array.from({ length: 30 }, (_, i) => trouble(`c${30 - i}`, at(30 - i)));
   const of = (before: GitOpsCluster, now: Date) =>
-    nextStatus(before, good, { ...known, clusters: { ...summary, failing }, now });
+    nextStatus(before, good, { ...known, summary: { ...summary, failing }, now });
   const status = of(goc, monday);
   expect(status.clusters).toMatchObject({ failing: 30 });
   const names = (status.clusters as FleetStatus).failingClusters?.map(({ name }) => name);
@@ -93,7 +99,7 @@ test('ocm defect M9: of many failing clusters the ten are listed that have been 
 test('a cluster that another GitOpsCluster has is failing since it was first seen', () => {
   const lost = Array.from({ length: 15 }, (_, i) => ({ cluster: `c${i}`, owner: 'argocd/older' }));
   const of = (before: GitOpsCluster, now: Date) =>
-    nextStatus(before, good, { ...known, clusters: { ...summary, lost }, now });
+    nextStatus(before, good, { ...known, summary: { ...summary, lost }, now });
   const first = of(goc, monday);
   expect(first.clusters).toMatchObject({ failing: 15 });
   expect((first.clusters as FleetStatus).failingClusters?.[0]).toEqual({
@@ -108,7 +114,7 @@ test('a cluster that another GitOpsCluster has is failing since it was first see
 
 test('messages in the list are no longer than the CRD takes', () => {
   const failing = [{ ...trouble('c', at(1)), message: 'x'.repeat(5_000) }];
-  const { clusters } = nextStatus(goc, good, { ...known, clusters: { ...summary, failing }, now: monday });
+  const { clusters } = nextStatus(goc, good, { ...known, summary: { ...summary, failing }, now: monday });
   expect((clusters as FleetStatus).failingClusters?.[0]?.message).toHaveLength(1024);
 });
 
@@ -118,8 +124,8 @@ test('a number where the clusters are now, and fields that are gone, do not stay
   expect(status.clusters).toMatchObject({ selected: 2 });
   const patches: object[] = [];
   const client = { mergePatch: async (_: unknown, __: unknown, patch: object) => patches.push(patch) };
-  const context = { client, signal: new AbortController().signal, logger: console } as unknown as StepContext;
-  await writeStatus(context, { ...goc, status: old }, status);
+  const deps = { client, signal: new AbortController().signal, logger: console } as never;
+  await writeStatus(deps, { ...goc, status: old }, status);
   expect(patches).toMatchObject([{ status: { clusters: { selected: 2 }, availableClusters: null } }]);
 });
 
@@ -136,23 +142,34 @@ test('a CRD of another version does not keep the conditions from being written',
     },
   };
   const logger = { warn: (...line: unknown[]) => warnings.push(line) };
-  const context = { client, signal: new AbortController().signal, logger } as unknown as StepContext;
-  await writeStatus(context, goc, status);
+  const deps = { client, signal: new AbortController().signal, logger } as never;
+  await writeStatus(deps, goc, status);
   expect(patches).toMatchObject([{ status: { conditions: status.conditions } }]);
   expect(warnings).toHaveLength(1);
 });
 
 test('a step that throws is a failed condition, and the others go on', async () => {
-  const context = { signal: new AbortController().signal } as StepContext;
-  const broken = { condition: 'A', purpose: 'do a', run: () => Promise.reject(new Error('no')) };
-  const outcomes = await runSteps(
-    [[broken], [{ condition: 'B', purpose: 'do b', run: () => succeeded('b') }]],
-    context,
-  );
+  const { signal } = new AbortController();
+  const outcomes = await Promise.all([
+    runStep({ condition: 'A', purpose: 'do a' }, signal, () => Promise.reject(new Error('no'))),
+    runStep({ condition: 'B', purpose: 'do b' }, signal, () => ({ result: succeeded('b') })),
+  ]);
   expect(outcomes).toEqual([
     { condition: 'A', result: failed('Failed to do a: no'), error: expect.any(Error) },
     { condition: 'B', result: succeeded('b') },
   ]);
+});
+
+test('what a step found before it failed is kept', async () => {
+  const { signal } = new AbortController();
+  const error = new Error('no');
+  const step = { condition: 'A', purpose: 'do a' };
+  expect(await runStep(step, signal, () => ({ result: succeeded('a'), found: 7, error }))).toEqual({
+    condition: 'A',
+    result: failed('Failed to do a: no'),
+    found: 7,
+    error,
+  });
 });
 
 test('names are listed in the form of the original', () => {

@@ -1,63 +1,84 @@
-import { isConflict } from '../../lib/kube/index.ts';
-import { authorityStep } from '../trust/authority-step.ts';
-import { principalStep, resourceProxyStep } from '../trust/hub-certificates.ts';
-import { jwtStep } from '../trust/jwt-step.ts';
-import { placementStep, tolerationStep } from './placement-steps.ts';
-import { serverStep } from './server-step.ts';
-import { failed, type Step, type StepContext, type StepResult, succeeded } from './steps.ts';
-import { addOnStep, argoCdStep, cleanUpStep, healthStep, importStep, worksStep } from './summary-steps.ts';
+import { type StepResult, succeeded } from '../hub/index.ts';
+import type { ClusterSummary } from '../ownership/index.ts';
+import {
+  ensureAuthority,
+  ensurePrincipalCertificate,
+  ensureResourceProxyCertificate,
+  ensureTokenKey,
+} from '../trust/index.ts';
+import type { Fleet, FleetDeps, FoundationFindings } from './fleet-deps.ts';
+import { describePlacement, ensureTolerations } from './placement-steps.ts';
+import { runStep, type Step, type StepOutcome } from './run-step.ts';
+import { discoverServer } from './server-step.ts';
+import { summarySteps } from './summary-steps.ts';
 
-const rbacStep: Step = {
-  condition: 'RBACReady',
-  purpose: 'ensure RBAC',
-  run: () =>
-    succeeded('RBAC resources created successfully (the chart grants everything; nothing is needed per GitOpsCluster)'),
-};
+const step = (condition: string, purpose: string): Step => ({ condition, purpose });
+const constant = (condition: string, purpose: string, message: string) => ({
+  ...step(condition, purpose),
+  result: succeeded(message),
+});
+const rbac = constant(
+  'RBACReady',
+  'ensure RBAC',
+  'RBAC resources created successfully (the chart grants everything; nothing is needed per GitOpsCluster)',
+);
+const template = constant(
+  'AddOnTemplateReady',
+  'ensure AddOnTemplate',
+  'No AddOnTemplate is needed: the controller renders the ManifestWorks itself',
+);
 
-const templateStep: Step = {
-  condition: 'AddOnTemplateReady',
-  purpose: 'ensure AddOnTemplate',
-  run: () => succeeded('No AddOnTemplate is needed: the controller renders the ManifestWorks itself'),
-};
-
-/** What clusters need: the address and the authority. When these are done, work on the clusters can begin. */
-export const foundationSteps: readonly (readonly Step[])[] = [[rbacStep, serverStep, authorityStep]];
-
-/** The rest, in order; the steps of one stage do not depend on each other and run together. */
-export const remainingSteps: readonly (readonly Step[])[] = [
-  [jwtStep, principalStep, resourceProxyStep, templateStep, tolerationStep],
-  [placementStep],
-  [importStep, worksStep, argoCdStep, addOnStep, cleanUpStep, healthStep],
-];
-
-/** The outcome of one step. */
-export interface Outcome {
-  readonly condition: string;
-  readonly result: StepResult;
-  /** What the step threw: reconciled again after a while. */
-  readonly error?: unknown;
+/** Finds what all clusters of a GitOpsCluster need: the principal's address, and the authority. */
+export async function layFoundation(
+  deps: FleetDeps,
+  fleet: Fleet,
+): Promise<{ outcomes: readonly StepOutcome[]; found: FoundationFindings }> {
+  const { signal } = fleet;
+  const [server, authority] = await Promise.all([
+    runStep(step('ServerDiscovered', 'discover the server'), signal, () => discoverServer(fleet)),
+    runStep(step('CACertificateReady', 'create CA certificate'), signal, () => ensureAuthority(deps, fleet)),
+  ]);
+  return { outcomes: [rbac, server, authority], found: { endpoint: server.found, authority: authority.found } };
 }
 
-/** Runs stages of steps. A step that fails does not keep the others from saying how things stand. */
-export async function runSteps(stages: readonly (readonly Step[])[], context: StepContext): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
-  for (const stage of stages) {
-    outcomes.push(
-      ...(await Promise.all(
-        stage.map(async ({ condition, purpose, run }): Promise<Outcome> => {
-          try {
-            return { condition, result: await run(context) };
-          } catch (error) {
-            context.signal.throwIfAborted();
-            // Somebody else wrote at the same time: tried again at once, and nothing to tell.
-            if (isConflict(error)) {
-              return { condition, result: undefined, error };
-            }
-            return { condition, result: failed(`Failed to ${purpose}: ${(error as Error).message}`), error };
-          }
-        }),
-      )),
-    );
-  }
-  return outcomes;
+/** Makes everything else that the hub needs for a GitOpsCluster. These steps do not depend on each other. */
+export function equipHub(deps: FleetDeps, fleet: Fleet, found: FoundationFindings): Promise<StepOutcome[]> {
+  const { signal, exposure, spec } = fleet;
+  const { endpoint, authority } = found;
+  const address = endpoint?.address ?? spec.server.value?.address ?? '';
+  return Promise.all([
+    runStep(step('JWTSecretReady', 'create JWT secret'), signal, () => ensureTokenKey(deps, fleet)),
+    runStep(step('PrincipalCertificateReady', 'generate principal certificate'), signal, () =>
+      ensurePrincipalCertificate(deps, fleet, authority, { exposure, address }),
+    ),
+    runStep(step('ResourceProxyCertificateReady', 'generate resource proxy certificate'), signal, () =>
+      ensureResourceProxyCertificate(deps, fleet, authority, exposure),
+    ),
+    template,
+    runStep(step('PlacementTolerationConfigured', 'configure placement tolerations'), signal, () =>
+      ensureTolerations(deps, fleet),
+    ),
+  ]);
+}
+
+/** Describes what the Placement selects. */
+export function evaluatePlacement(deps: FleetDeps, fleet: Fleet, summary: ClusterSummary): Promise<StepOutcome> {
+  return runStep(step('PlacementEvaluated', 'evaluate placement'), fleet.signal, () => ({
+    result: describePlacement(deps, fleet, summary),
+  }));
+}
+
+/** Sums up in conditions how the clusters fare. */
+export function sumUpClusters(
+  fleet: Fleet,
+  found: FoundationFindings,
+  summary: ClusterSummary,
+): Promise<StepOutcome[]> {
+  return Promise.all(
+    summarySteps.map(({ condition, purpose, run }) =>
+      runStep({ condition, purpose }, fleet.signal, (): { result: StepResult } => ({
+        result: run({ fleet, found, summary }),
+      })),
+    ),
+  );
 }

@@ -1,73 +1,83 @@
 import { findCondition, isConflict, isNotFound } from '../../lib/kube/index.ts';
-import { fieldManager } from '../hub/names.ts';
-import { type GitOpsCluster, type Placement, placements, type Toleration } from '../hub/resources.ts';
-import { failed, type Step, type StepResult, succeeded } from './steps.ts';
+import {
+  failed,
+  fieldManager,
+  type GitOpsCluster,
+  type Placement,
+  placements,
+  type StepReport,
+  type StepResult,
+  succeeded,
+  type Toleration,
+} from '../hub/index.ts';
+import type { ClusterSummary } from '../ownership/index.ts';
+import type { Fleet, FleetDeps } from './fleet-deps.ts';
 
-/** Taints that OCM puts on clusters that do not report; without a toleration they would leave the placement at once. */
+/** Taints that OCM puts on clusters that do not report. Without a toleration the Placement would drop them at once. */
 const tolerated: readonly Toleration[] = [
   { key: 'cluster.open-cluster-management.io/unreachable', operator: 'Exists' },
   { key: 'cluster.open-cluster-management.io/unavailable', operator: 'Exists' },
 ];
 
-/** Makes the Placement keep clusters that are out of reach for a while. */
-export const tolerationStep: Step = {
-  condition: 'PlacementTolerationConfigured',
-  purpose: 'configure placement tolerations',
-  run: async ({ spec, namespace, caches, client, signal }): Promise<StepResult> => {
-    if (spec.placement.problem !== undefined) {
-      return failed(`Failed to configure placement tolerations: ${spec.placement.problem}`);
-    }
-    const key = { namespace, name: spec.placement.value };
-    const placement = caches.placements.get(key);
-    if (placement === undefined) {
-      return failed(`Failed to configure placement tolerations: Placement ${namespace}/${key.name} does not exist`);
-    }
-    const present = placement.spec?.tolerations ?? [];
-    const missing = tolerated.filter(
-      (wanted) => !present.some(({ key: name, operator }) => name === wanted.key && operator === wanted.operator),
-    );
-    if (missing.length > 0) {
-      const { resourceVersion } = placement.metadata;
-      const patch = { metadata: { resourceVersion }, spec: { tolerations: [...present, ...missing] } };
-      try {
-        await client.mergePatch(placements, key, patch, { fieldManager, signal });
-      } catch (error) {
-        // Somebody else just wrote it: the change comes by itself and leads here again.
-        if (!isConflict(error) && !isNotFound(error)) {
-          throw error;
-        }
-        return undefined;
+/** Makes the Placement keep clusters that do not report for a while. */
+export async function ensureTolerations(
+  { caches, client }: Pick<FleetDeps, 'caches' | 'client'>,
+  { spec, namespace, signal }: Fleet,
+): Promise<StepReport> {
+  if (spec.placement.problem !== undefined) {
+    return { result: failed(`Failed to configure placement tolerations: ${spec.placement.problem}`) };
+  }
+  const key = { namespace, name: spec.placement.value };
+  const placement = caches.placements.get(key);
+  if (placement === undefined) {
+    const problem = `Placement ${namespace}/${key.name} does not exist`;
+    return { result: failed(`Failed to configure placement tolerations: ${problem}`) };
+  }
+  const present = placement.spec?.tolerations ?? [];
+  const missing = tolerated.filter(
+    (one) => !present.some(({ key: name, operator }) => name === one.key && operator === one.operator),
+  );
+  if (missing.length > 0) {
+    const { resourceVersion } = placement.metadata;
+    const patch = { metadata: { resourceVersion }, spec: { tolerations: [...present, ...missing] } };
+    try {
+      await client.mergePatch(placements, key, patch, { fieldManager, signal });
+    } catch (error) {
+      // Somebody else wrote it at the same time: that change leads to another reconcile.
+      if (!isConflict(error) && !isNotFound(error)) {
+        throw error;
       }
+      return { result: undefined };
     }
-    return succeeded('Placement tolerations configured successfully');
-  },
-};
+  }
+  return { result: succeeded('Placement tolerations configured successfully') };
+}
 
-/** Says what the Placement selects. The selection itself is worked out before the steps run. */
-export const placementStep: Step = {
-  condition: 'PlacementEvaluated',
-  purpose: 'evaluate placement',
-  run: ({ spec, selection, clusters, caches, namespace, gitOpsCluster }): StepResult => {
-    if (spec.placement.problem !== undefined) {
-      return failed(`Failed to evaluate placement: ${spec.placement.problem}`);
-    }
-    const name = spec.placement.value;
-    const placement = caches.placements.get({ namespace, name });
-    if (!selection.known) {
-      const elsewhere =
-        placement === undefined ? caches.placements.list().filter((one) => one.metadata.name === name) : [];
-      const why = `${selection.problem}${hint(elsewhere, referenceNamespace(gitOpsCluster), namespace)}`;
-      return selection.error
-        ? failed(`Failed to evaluate placement: ${why}`)
-        : { status: 'Unknown', reason: 'InProgress', message: why };
-    }
-    if (selection.clusters.size === 0) {
-      return succeeded(`No managed clusters selected by placement${whyNone(placement)}`, 'NoClusters');
-    }
-    const notes = [skippedText(clusters.skipped), conflictText(clusters.lost)].filter((text) => text !== undefined);
-    return succeeded([`Evaluated ${selection.clusters.size} managed clusters`, ...notes].join('; '));
-  },
-};
+/** Describes what the Placement selects. The selection itself is read before the steps run. */
+export function describePlacement(
+  { caches }: Pick<FleetDeps, 'caches'>,
+  { spec, selection, namespace, gitOpsCluster }: Fleet,
+  { skipped, lost }: Pick<ClusterSummary, 'skipped' | 'lost'>,
+): StepResult {
+  if (spec.placement.problem !== undefined) {
+    return failed(`Failed to evaluate placement: ${spec.placement.problem}`);
+  }
+  const name = spec.placement.value;
+  const placement = caches.placements.get({ namespace, name });
+  if (!selection.known) {
+    const elsewhere =
+      placement === undefined ? caches.placements.list().filter((one) => one.metadata.name === name) : [];
+    const why = `${selection.problem}${hint(elsewhere, referenceNamespace(gitOpsCluster), namespace)}`;
+    return selection.error
+      ? failed(`Failed to evaluate placement: ${why}`)
+      : { status: 'Unknown', reason: 'InProgress', message: why };
+  }
+  if (selection.clusters.size === 0) {
+    return succeeded(`No managed clusters selected by placement${whyNone(placement)}`, 'NoClusters');
+  }
+  const notes = [skippedText(skipped), conflictText(lost)].filter((text) => text !== undefined);
+  return succeeded([`Evaluated ${selection.clusters.size} managed clusters`, ...notes].join('; '));
+}
 
 function referenceNamespace({ spec }: GitOpsCluster): string | undefined {
   const { placementRef } = (spec ?? {}) as { placementRef?: { namespace?: unknown } };

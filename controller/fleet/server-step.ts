@@ -1,20 +1,15 @@
-import { discoverEndpoint, endpointText } from '../endpoint/discovery.ts';
-import { failed, type Step, succeeded } from './steps.ts';
+import { discoverEndpoint, endpointText, type PrincipalEndpoint } from '../endpoint/index.ts';
+import { failed, type StepReport, succeeded } from '../hub/index.ts';
+import type { Fleet } from './fleet-deps.ts';
 
-/** Finds where agents dial. */
-export const serverStep: Step = {
-  condition: 'ServerDiscovered',
-  purpose: 'discover the server',
-  run: (context) => {
-    const { server } = context.spec;
-    if (server.problem !== undefined) {
-      return failed(`Server discovery failed: ${server.problem}`, 'ServerNotDiscovered');
-    }
-    const found = discoverEndpoint(server.value, context.surroundings, context.namespace);
-    if ('problem' in found) {
-      return failed(found.problem, 'ServerNotDiscovered');
-    }
-    context.endpoint = found;
-    return succeeded(`Server at ${endpointText(found)}`);
-  },
-};
+/** Finds the address and port at which agents reach the principal. */
+export function discoverServer({ spec: { server }, exposure, namespace }: Fleet): StepReport<PrincipalEndpoint> {
+  if (server.problem !== undefined) {
+    return { result: failed(`Server discovery failed: ${server.problem}`, 'ServerNotDiscovered') };
+  }
+  const found = discoverEndpoint(server.value, exposure, namespace);
+  if ('problem' in found) {
+    return { result: failed(found.problem, 'ServerNotDiscovered') };
+  }
+  return { result: succeeded(`Server at ${endpointText(found)}`), found };
+}

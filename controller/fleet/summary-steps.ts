@@ -1,31 +1,34 @@
 import { findCondition } from '../../lib/kube/index.ts';
-import { type ClusterConcern, failed, type Step, type StepContext, type StepResult, succeeded } from './steps.ts';
+import { failed, namesText, type StepResult, succeeded } from '../hub/index.ts';
+import type { ClusterConcern, ClusterSummary } from '../ownership/index.ts';
+import type { Fleet, FoundationFindings } from './fleet-deps.ts';
+import type { Step } from './run-step.ts';
 
-/** Up to three names in the original's form, more are counted. */
-export function namesText(names: readonly string[]): string {
-  if (names.length <= 3) {
-    return `[${names.join(' ')}]`;
-  }
-  return `[${names.slice(0, 3).join(' ')}]... (${names.length} total)`;
+/** What the conditions about clusters are computed from. */
+interface SummaryInput {
+  readonly fleet: Pick<Fleet, 'selection' | 'spec' | 'gitOpsCluster'>;
+  readonly found: FoundationFindings;
+  readonly summary: ClusterSummary;
 }
 
-function fleetStep(
-  condition: string,
-  concern: ClusterConcern,
-  texts: { done: (clusters: number) => string; failed: string },
-): Step {
-  return {
-    condition,
-    purpose: texts.failed,
-    run: (context) => summarise(context, condition, concern, texts),
-  };
+interface SummaryStep extends Step {
+  readonly run: (input: SummaryInput) => StepResult;
+}
+
+interface ConcernTexts {
+  readonly done: (clusters: number) => string;
+  readonly failed: string;
+}
+
+function concernStep(condition: string, concern: ClusterConcern, texts: ConcernTexts): SummaryStep {
+  return { condition, purpose: texts.failed, run: (input) => summarise(input, condition, concern, texts) };
 }
 
 function summarise(
-  { clusters, selection, spec, endpoint, authority, gitOpsCluster }: StepContext,
+  { fleet: { selection, spec, gitOpsCluster }, found: { endpoint, authority }, summary: clusters }: SummaryInput,
   condition: string,
   concern: ClusterConcern,
-  texts: { done: (clusters: number) => string; failed: string },
+  texts: ConcernTexts,
 ): StepResult {
   if (spec.addOn.problem !== undefined && concern !== 'import') {
     return failed(`Failed to ${texts.failed}: ${spec.addOn.problem}`);
@@ -47,7 +50,7 @@ function summarise(
     );
   }
   if (clusters.pending.length > 0) {
-    // What was said of the others stays until all have been looked at.
+    // The condition stays until all clusters have been reconciled.
     const isKnown = findCondition(gitOpsCluster.status?.conditions, condition) !== undefined;
     return isKnown ? undefined : { status: 'Unknown', reason: 'InProgress', message: 'Reconciliation in progress' };
   }
@@ -55,48 +58,48 @@ function summarise(
 }
 
 /** The Argo CD cluster Secrets, through which the hub's Argo CD knows the clusters. */
-export const importStep = fleetStep('ClustersImported', 'import', {
+const importStep = concernStep('ClustersImported', 'import', {
   done: (clusters) => `Imported ${clusters} clusters to ArgoCD`,
   failed: 'import clusters',
 });
 
 /** The ManifestWorks. */
-export const worksStep = fleetStep('ManifestWorkCreated', 'works', {
+const worksStep = concernStep('ManifestWorkCreated', 'works', {
   done: (clusters) => `Created ManifestWorks for ${clusters} clusters`,
   failed: 'create ManifestWorks',
 });
 
-const deliveryStep = fleetStep('ArgoCDCRDelivered', 'works', {
+const deliveryStep = concernStep('ArgoCDCRDelivered', 'works', {
   done: (clusters) => `Delivered ArgoCD to ${clusters} clusters`,
   failed: 'deliver ArgoCD',
 });
 
 /** Argo CD itself, which is one of the works. */
-export const argoCdStep: Step = {
+const argoCdStep: SummaryStep = {
   ...deliveryStep,
-  run: (context) => {
-    const problem = context.spec.addOn.value?.payload?.problem;
-    return problem === undefined ? deliveryStep.run(context) : failed(`Invalid ArgoCDCRManifestWork: ${problem}`);
+  run: (input) => {
+    const problem = input.fleet.spec.addOn.value?.payload?.problem;
+    return problem === undefined ? deliveryStep.run(input) : failed(`Invalid ArgoCDCRManifestWork: ${problem}`);
   },
 };
 
 /** The ManagedClusterAddOns. */
-export const addOnStep = fleetStep('AddonConfigured', 'addOn', {
+const addOnStep = concernStep('AddonConfigured', 'addOn', {
   done: (clusters) => `Addon configured for ${clusters} clusters`,
   failed: 'configure addon',
 });
 
-/** Clusters that left. */
-export const cleanUpStep: Step = {
+/** Clusters that are detached. */
+const cleanUpStep: SummaryStep = {
   condition: 'RemovedClustersCleanedUp',
   purpose: 'clean up removed clusters',
-  run: ({ clusters: { leaving, unseenLeaving, cleanedUp }, gitOpsCluster }): StepResult => {
-    if (leaving.length > 0) {
-      const names = leaving.map(({ cluster }) => cluster);
-      const message = `Cleaning up ${names.length} removed cluster(s) ${namesText(names)}: ${leaving[0]?.waitingFor ?? ''}`;
+  run: ({ summary: { detaching, unseenDetaching, cleanedUp }, fleet: { gitOpsCluster } }) => {
+    if (detaching.length > 0) {
+      const names = detaching.map(({ cluster }) => cluster);
+      const message = `Cleaning up ${names.length} removed cluster(s) ${namesText(names)}: ${detaching[0]?.waitingFor ?? ''}`;
       return { status: 'False', reason: 'InProgress', message };
     }
-    if (unseenLeaving.length > 0) {
+    if (unseenDetaching.length > 0) {
       return undefined;
     }
     const before = findCondition(gitOpsCluster.status?.conditions, 'RemovedClustersCleanedUp');
@@ -108,10 +111,10 @@ export const cleanUpStep: Step = {
 };
 
 /** How the clusters fare: whether what was delivered runs, and the agents are connected. */
-export const healthStep: Step = {
+const healthStep: SummaryStep = {
   condition: 'ClustersReady',
   purpose: 'look at the clusters',
-  run: ({ clusters: { clusters, available, connected, pending }, selection, gitOpsCluster }): StepResult => {
+  run: ({ summary: { clusters, available, connected, pending }, fleet: { selection, gitOpsCluster } }) => {
     if (pending.length > 0 && findCondition(gitOpsCluster.status?.conditions, 'ClustersReady')) {
       return undefined;
     }
@@ -129,3 +132,13 @@ export const healthStep: Step = {
     return { status: 'False', reason: 'InProgress', message: `${message}; waiting for ${namesText(waiting)}` };
   },
 };
+
+/** The conditions that sum up the clusters of a GitOpsCluster, in the order in which its status lists them. */
+export const summarySteps: readonly SummaryStep[] = [
+  importStep,
+  worksStep,
+  argoCdStep,
+  addOnStep,
+  cleanUpStep,
+  healthStep,
+];

@@ -14,11 +14,9 @@ import {
   secrets,
   services,
 } from '../../lib/kube/index.ts';
-import { clustersOf, type HubApplication, slimApplication } from '../cluster/drain.ts';
-import type { Surroundings } from '../endpoint/candidates.ts';
-import { principalServices } from '../endpoint/discovery.ts';
-import { Ways } from '../endpoint/endpoint-caches.ts';
+import { EndpointCaches, principalServices, type ServiceExposure } from '../endpoint/index.ts';
 import { deliverableCrd, operatorKinds } from './crds.ts';
+import { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
 import { addOnName, hubNames, keys, managedBy, signerName } from './names.ts';
 import {
   addOnDeploymentConfigs,
@@ -62,7 +60,7 @@ export class Caches {
   readonly applications: Informer<HubApplication>;
   readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
   readonly #principals: readonly Informer<Service>[];
-  readonly #ways: Ways;
+  readonly #endpoints: EndpointCaches;
   readonly #crds;
   readonly #argoCd;
   readonly #all: readonly Informer<KubeObject>[];
@@ -102,7 +100,7 @@ export class Caches {
       shared.map((name) => [name, follow({ type: secrets, fieldSelector: named(name) })]),
     );
     this.#principals = principalServices.map((name) => follow({ type: services, fieldSelector: named(name) }));
-    this.#ways = new Ways(client, this.#principals, logger);
+    this.#endpoints = new EndpointCaches(client, this.#principals, logger);
     this.#crds = deliveredCrds.map((name) =>
       follow({ type: crds, fieldSelector: named(name), transform: deliverableCrd }),
     );
@@ -126,8 +124,8 @@ export class Caches {
   }
 
   /** The principal's Service in a namespace, and what leads to it. */
-  surroundings(namespace: string): Surroundings {
-    return this.#ways.surroundings(this.#principals.flatMap((informer) => informer.list(namespace))[0], namespace);
+  serviceExposure(namespace: string): ServiceExposure {
+    return this.#endpoints.exposureOf(this.#principals.flatMap((informer) => informer.list(namespace))[0], namespace);
   }
 
   /** A CRD of the hub in its deliverable form. */
@@ -153,7 +151,7 @@ export class Caches {
       const hear = ({ metadata }: KubeObject) => changed(metadata.namespace ?? '');
       informer.subscribe({ added: hear, updated: (_, now) => hear(now), deleted: hear });
     }
-    this.#ways.subscribe((namespace) => {
+    this.#endpoints.subscribe((namespace) => {
       const all = this.gitOpsClusters.list().map(({ metadata }) => metadata.namespace ?? '');
       for (const one of namespace === undefined ? new Set(all) : [namespace]) {
         changed(one);
@@ -180,7 +178,7 @@ export class Caches {
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([
       ...this.#all.map((informer) => informer.run(signal)),
-      this.#ways.run(signal),
+      this.#endpoints.run(signal),
       this.#runApplications(signal),
     ]);
   }
@@ -204,12 +202,12 @@ export class Caches {
   /** Resolves when every cache is complete. */
   async synced(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#all.map((informer) => informer.synced(signal)));
-    await this.#ways.synced(signal);
+    await this.#endpoints.synced(signal);
   }
 
   /** Kinds whose cache is not complete yet. */
   missing(): string[] {
     const missing = this.#all.filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
-    return [...new Set([...missing, ...this.#ways.missing()])];
+    return [...new Set([...missing, ...this.#endpoints.missing()])];
   }
 }

@@ -1,5 +1,6 @@
 import type { Logger } from '../../lib/base/index.ts';
 import { isForbidden, type KubeClient, namespaces } from '../../lib/kube/index.ts';
+import type { ManagedCluster } from './resources.ts';
 
 /**
  * What tells the hub apart from every other cluster: the UID of its namespace kube-system, which a managed cluster reports too.
@@ -19,4 +20,20 @@ export async function identifyHub(
     logger.warn({ err: error }, 'the identity of the hub cannot be read');
     return undefined;
   }
+}
+
+/**
+ * Why a managed cluster must not get an Argo CD from this controller: it is the hub. Undefined when it is another cluster.
+ * @param hubId the UID of the hub's namespace kube-system
+ */
+export function reasonItIsHub(cluster: ManagedCluster, hubId: string | undefined): string | undefined {
+  const { name, labels } = cluster.metadata;
+  if (name === 'local-cluster' || labels?.['local-cluster'] === 'true') {
+    return 'it is the hub itself';
+  }
+  const id = cluster.status?.clusterClaims?.find((claim) => claim.name === 'id.k8s.io')?.value;
+  if (id !== undefined && id === hubId) {
+    return 'it is the hub itself (its claim id.k8s.io is that of the hub)';
+  }
+  return undefined;
 }

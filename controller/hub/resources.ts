@@ -217,3 +217,8 @@ export const applications = resourceType<KubeObject>({ ...argoproj, kind: 'Appli
 export const appProjects = resourceType({ ...argoproj, kind: 'AppProject', plural: 'appprojects' });
 /** argoproj.io/v1alpha1 ApplicationSet. */
 export const applicationSets = resourceType({ ...argoproj, kind: 'ApplicationSet', plural: 'applicationsets' });
+
+/** Which object of a payload is what argocd-operator works on. */
+export function isArgoCd({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean {
+  return apiVersion === 'argoproj.io/v1beta1' && kind === 'ArgoCD';
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Placement, PlacementDecision } from '../hub/resources.ts';
-import { type Candidate, ownershipOf, type Selection, selectionOf } from './selection.ts';
+import type { Placement, PlacementDecision } from '../hub/index.ts';
+import { type Candidate, type ClusterSelection, decideOwner, readSelection } from './selection.ts';
 
 const reference = { namespace: 'argocd', name: 'p' };
 const placement = (status?: Placement['status'], annotations?: Record<string, string>): Placement => ({
@@ -11,39 +11,41 @@ const page = (...clusters: string[]): PlacementDecision => ({
   metadata: { namespace: 'argocd', name: 'p-decision' },
   status: { decisions: clusters.map((clusterName) => ({ clusterName, reason: '' })) },
 });
-const known = (selection: Selection) => (selection.known ? [...selection.clusters] : selection.problem);
+const known = (selection: ClusterSelection) => (selection.known ? [...selection.clusters] : selection.problem);
 
 test('all pages count, duplicates once', () => {
-  expect(known(selectionOf(reference, placement(), [page('a', 'b'), page('c', 'a')]))).toEqual(['a', 'b', 'c']);
-  expect(known(selectionOf(reference, placement(), [page()]))).toEqual([]);
+  expect(known(readSelection(reference, placement(), [page('a', 'b'), page('c', 'a')]))).toEqual(['a', 'b', 'c']);
+  expect(known(readSelection(reference, placement(), [page()]))).toEqual([]);
 });
 
 test('what cannot be told is not taken for nothing', () => {
-  expect(known(selectionOf(reference, undefined, []))).toBe('Placement argocd/p does not exist');
-  expect(known(selectionOf(reference, placement(), []))).toMatch(/no decisions yet/);
-  expect(known(selectionOf(reference, placement(), [page('a'), { metadata: { name: 'fresh' } }]))).toMatch(
+  expect(known(readSelection(reference, undefined, []))).toBe('Placement argocd/p does not exist');
+  expect(known(readSelection(reference, placement(), []))).toMatch(/no decisions yet/);
+  expect(known(readSelection(reference, placement(), [page('a'), { metadata: { name: 'fresh' } }]))).toMatch(
     /being written/,
   );
-  expect(known(selectionOf(reference, placement({ numberOfSelectedClusters: 3 }), [page('a', 'b')]))).toMatch(
+  expect(known(readSelection(reference, placement({ numberOfSelectedClusters: 3 }), [page('a', 'b')]))).toMatch(
     /announces 3 clusters, its decisions name 2/,
   );
   const going = { metadata: { ...reference, deletionTimestamp: '2030-01-01T00:00:00Z' } };
-  expect(known(selectionOf(reference, going, [page('a')]))).toMatch(/being deleted/);
+  expect(known(readSelection(reference, going, [page('a')]))).toMatch(/being deleted/);
 });
 
 test('a number that is behind does not keep clusters in, nor does one of a Placement that nobody schedules', () => {
-  expect(known(selectionOf(reference, placement({ numberOfSelectedClusters: 1 }), [page('a', 'b')]))).toEqual([
+  expect(known(readSelection(reference, placement({ numberOfSelectedClusters: 1 }), [page('a', 'b')]))).toEqual([
     'a',
     'b',
   ]);
   const manual = { 'cluster.open-cluster-management.io/experimental-scheduling-disable': 'true' };
-  expect(known(selectionOf(reference, placement({ numberOfSelectedClusters: 9 }, manual), [page('a')]))).toEqual(['a']);
+  expect(known(readSelection(reference, placement({ numberOfSelectedClusters: 9 }, manual), [page('a')]))).toEqual([
+    'a',
+  ]);
 });
 
-const candidate = (key: string, createdAt: string, clusters: string[] | undefined, isLeaving = false): Candidate => ({
+const candidate = (key: string, createdAt: string, clusters: string[] | undefined, isDeleted = false): Candidate => ({
   key,
   createdAt,
-  isLeaving,
+  isDeleted,
   selection: clusters
     ? { known: true, clusters: new Set(clusters) }
     : { known: false, error: true, problem: 'cannot be told' },
@@ -52,23 +54,23 @@ const candidate = (key: string, createdAt: string, clusters: string[] | undefine
 test('the oldest of those that select a cluster has it', () => {
   const old = candidate('x/old', '2030-01-01T00:00:00Z', ['a']);
   const young = candidate('x/young', '2030-01-02T00:00:00Z', ['a', 'b']);
-  expect(ownershipOf('a', [young, old], undefined)).toEqual({ owner: 'x/old', losers: ['x/young'] });
-  expect(ownershipOf('a', [young, old], 'x/young').owner).toBe('x/old');
-  expect(ownershipOf('b', [young, old], undefined).owner).toBe('x/young');
-  expect(ownershipOf('c', [young, old], 'x/old').owner).toBeUndefined();
+  expect(decideOwner('a', [young, old], undefined)).toEqual({ owner: 'x/old', losers: ['x/young'] });
+  expect(decideOwner('a', [young, old], 'x/young').owner).toBe('x/old');
+  expect(decideOwner('b', [young, old], undefined).owner).toBe('x/young');
+  expect(decideOwner('c', [young, old], 'x/old').owner).toBeUndefined();
   const twin = candidate('x/a-twin', old.createdAt, ['a']);
-  expect(ownershipOf('a', [old, twin], undefined).owner).toBe('x/a-twin');
+  expect(decideOwner('a', [old, twin], undefined).owner).toBe('x/a-twin');
 });
 
 test('one that cannot tell what it selects keeps what it has and gets nothing new', () => {
   const blind = candidate('x/blind', '2030-01-01T00:00:00Z', undefined);
-  expect(ownershipOf('a', [blind], 'x/blind').owner).toBe('x/blind');
-  expect(ownershipOf('a', [blind], undefined).owner).toBeUndefined();
+  expect(decideOwner('a', [blind], 'x/blind').owner).toBe('x/blind');
+  expect(decideOwner('a', [blind], undefined).owner).toBeUndefined();
 });
 
 test('one that is being deleted has nothing', () => {
   const going = candidate('x/going', '2030-01-01T00:00:00Z', ['a'], true);
   const next = candidate('x/next', '2030-01-02T00:00:00Z', ['a']);
-  expect(ownershipOf('a', [going], 'x/going').owner).toBeUndefined();
-  expect(ownershipOf('a', [going, next], 'x/going').owner).toBe('x/next');
+  expect(decideOwner('a', [going], 'x/going').owner).toBeUndefined();
+  expect(decideOwner('a', [going, next], 'x/going').owner).toBe('x/next');
 });

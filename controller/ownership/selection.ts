@@ -1,10 +1,10 @@
-import type { Placement, PlacementDecision } from '../hub/resources.ts';
+import type { Placement, PlacementDecision } from '../hub/index.ts';
 
 /**
- * The clusters that a GitOpsCluster shall have. When they cannot be told, `known` is false: nobody joins, and above all
- * nobody leaves.
+ * The clusters that a GitOpsCluster shall have. While they cannot be determined, `known` is false: no cluster is enrolled and,
+ * above all, none is detached. `error` says whether a user has to act; otherwise OCM is still writing.
  */
-export type Selection =
+export type ClusterSelection =
   | { readonly known: true; readonly clusters: ReadonlySet<string> }
   | { readonly known: false; readonly problem: string; readonly error: boolean };
 
@@ -17,11 +17,11 @@ const schedulingDisabled = 'cluster.open-cluster-management.io/experimental-sche
  * are as many as the Placement says, the set is not known.
  * @param decisions those labelled with the Placement's name
  */
-export function selectionOf(
+export function readSelection(
   reference: { namespace: string; name: string },
   placement: Placement | undefined,
   decisions: readonly PlacementDecision[],
-): Selection {
+): ClusterSelection {
   const who = `Placement ${reference.namespace}/${reference.name}`;
   if (placement === undefined) {
     return { known: false, error: true, problem: `${who} does not exist` };
@@ -56,25 +56,29 @@ export interface Candidate {
   readonly key: string;
   /** RFC 3339. */
   readonly createdAt: string;
-  readonly isLeaving: boolean;
-  readonly selection: Selection;
+  readonly isDeleted: boolean;
+  readonly selection: ClusterSelection;
 }
 
-/** Who has a cluster: the GitOpsCluster that gets it, and those that would like to have it as well. */
-export interface Ownership {
+/** The GitOpsCluster that gets a cluster, and the others that select it. */
+export interface ClusterOwner {
   readonly owner: string | undefined;
   readonly losers: readonly string[];
 }
 
 /**
- * Decides who has a cluster: of those that select it the oldest one. One that cannot tell what it selects keeps what it
- * has.
+ * Decides which GitOpsCluster gets a cluster: the oldest one of those that select it. One whose selection is not known keeps
+ * the clusters that it has.
  * @param current the GitOpsCluster that has it now, by the labels on what was made for it
  */
-export function ownershipOf(cluster: string, candidates: readonly Candidate[], current: string | undefined): Ownership {
+export function decideOwner(
+  cluster: string,
+  candidates: readonly Candidate[],
+  current: string | undefined,
+): ClusterOwner {
   const [first, ...others] = candidates
-    .filter(({ isLeaving, selection, key }) =>
-      isLeaving ? false : selection.known ? selection.clusters.has(cluster) : key === current,
+    .filter(({ isDeleted, selection, key }) =>
+      isDeleted ? false : selection.known ? selection.clusters.has(cluster) : key === current,
     )
     .sort((a, b) => compare(a.createdAt, b.createdAt) || compare(a.key, b.key));
   return { owner: first?.key, losers: others.map(({ key }) => key) };

@@ -1,6 +1,6 @@
 import { expect, describe as suite, test } from 'vitest';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import type { AddOnDeploymentConfig, ResourceRequirements } from '../hub/resources.ts';
+import type { AddOnDeploymentConfig, ResourceRequirements } from '../hub/index.ts';
 import { input, operator } from '../testing/render-input.ts';
 import { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
 import { decorate, mirrored, unmatchedContainers } from './decorate.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Parsed } from '../hub/parsed.ts';
-import type { AddOnDeploymentConfig, ManagedCluster, ResourceRequirements, Toleration } from '../hub/resources.ts';
+import type { AddOnDeploymentConfig, ManagedCluster, Parsed, ResourceRequirements, Toleration } from '../hub/index.ts';
 
 /** An image prefix and what takes its place. */
 export interface Registry {

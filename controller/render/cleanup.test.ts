@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import type { ManifestWork } from '../hub/resources.ts';
+import type { ManifestWork } from '../hub/index.ts';
 import { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
 import { cleanUpState, renderCleanUp } from './cleanup.ts';
 import { Templates } from './templates.ts';

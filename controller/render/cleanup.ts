@@ -1,4 +1,4 @@
-import type { ManifestWork } from '../hub/resources.ts';
+import type { ManifestWork } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import { decorate } from './decorate.ts';
 import type { Templates } from './templates.ts';

@@ -1,5 +1,5 @@
 import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import type { ResourceRequirements } from '../hub/resources.ts';
+import type { ResourceRequirements } from '../hub/index.ts';
 import type { AddOnConfig, Registry } from './addon-config.ts';
 
 type Container = PodSpec['containers'][number];

@@ -1,4 +1,4 @@
-import type { ManifestConfig, ManifestWork, OrphaningRule } from '../hub/resources.ts';
+import type { ManifestConfig, ManifestWork, OrphaningRule } from '../hub/index.ts';
 
 /**
  * The namespace is not the works' to delete: it may have been there before. The clean-up Job decides.

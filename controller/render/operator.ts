@@ -1,5 +1,5 @@
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
-import type { ManifestConfig } from '../hub/resources.ts';
+import { isArgoCd, type ManifestConfig } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import type { AgentContext } from './agent-context.ts';
 import { decorate } from './decorate.ts';
@@ -18,11 +18,6 @@ export interface OperatorInput {
   readonly agentImage: string | undefined;
   /** The user's objects instead of the generated ArgoCD. */
   readonly payload: readonly KubeObject[] | undefined;
-}
-
-/** Which object of a payload is what argocd-operator works on. */
-export function isArgoCd({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean {
-  return apiVersion === 'argoproj.io/v1beta1' && kind === 'ArgoCD';
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { KubeObject } from '../../lib/kube/index.ts';
-import type { ManifestConfig, ManifestWork } from '../hub/resources.ts';
+import type { ManifestConfig, ManifestWork } from '../hub/index.ts';
 
 /** OCM's admission refuses a work whose manifests are longer than this together, in bytes of JSON. */
 export const workLimit = 500 * 1024;

@@ -10,7 +10,7 @@ import {
   type PodTemplate,
   pods,
 } from '../../lib/kube/index.ts';
-import { deliverableCrd } from '../hub/crds.ts';
+import { deliverableCrd } from '../hub/index.ts';
 import { argoCD, input, operator } from '../testing/render-input.ts';
 import { noConfig, parseAddOnConfig } from './addon-config.ts';
 import { renderCleanUp } from './cleanup.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, describe as suite, test } from 'vitest';
 import { parse } from 'yaml';
 import type { CustomResourceDefinition, KubeObject, PodSpec } from '../../lib/kube/index.ts';
-import { deliverableCrd } from '../hub/crds.ts';
+import { deliverableCrd } from '../hub/index.ts';
 import { argoCD, hubCrd, input } from '../testing/render-input.ts';
 import { describe, workLimit } from './pack.ts';
 import { Templates } from './templates.ts';

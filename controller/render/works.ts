@@ -1,6 +1,5 @@
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
-import { kindsOf } from '../hub/crds.ts';
-import type { ManifestConfig } from '../hub/resources.ts';
+import { kindsOf, type ManifestConfig } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
 import { type AgentInput, agentContextOf } from './agent-context.ts';
 import { decorate } from './decorate.ts';

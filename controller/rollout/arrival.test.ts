@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../../lib/kube/index.ts';
-import type { ManifestWork } from '../hub/resources.ts';
-import { statefulSetFeedback } from '../render/manifest-configs.ts';
+import type { ManifestWork } from '../hub/index.ts';
+import { statefulSetFeedback } from '../render/index.ts';
 import { haveArrived } from './arrival.ts';
 
 const settled = {

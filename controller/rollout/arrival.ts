@@ -1,5 +1,5 @@
 import type { KubeObject, PodTemplate } from '../../lib/kube/index.ts';
-import type { ManifestWork } from '../hub/resources.ts';
+import type { ManifestWork } from '../hub/index.ts';
 
 const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rolloutStrategySchema } from '../spec/rollout-strategy.ts';
+import { rolloutStrategySchema } from '../spec/index.ts';
 import { type Phase, phaseOf, planRollout, type RolloutCluster } from './plan.ts';
 
 const strategy = (input: object = {}) => rolloutStrategySchema.parse(input);

@@ -1,4 +1,4 @@
-import { amountOf, type DecisionGroup, type RolloutStrategy } from '../spec/rollout-strategy.ts';
+import { amountOf, type DecisionGroup, type RolloutStrategy } from '../spec/index.ts';
 
 /**
  * How far a cluster is on its way to a version. `Waiting`: it has another one. `Progressing`: it was given this one.

@@ -1,12 +1,9 @@
-import type { Verdict } from '../cluster/cluster-health.ts';
-import type { StepResult } from '../fleet/steps.ts';
-import { namesText } from '../fleet/summary-steps.ts';
-import type { Foundation } from '../spec/foundation.ts';
-import { describeVersion } from '../spec/release.ts';
+import { type AddOnCondition, namesText, type StepResult } from '../hub/index.ts';
+import { describeVersion, type Foundation } from '../spec/index.ts';
 import type { Phase, RolloutPlan } from './plan.ts';
 
-/** What an add-on says of its part in a rollout; undefined when there is nothing to say beside how its works fare. */
-export function progressOfRollout(phase: Phase, { release, key }: Foundation): Verdict | undefined {
+/** The condition Progressing of an add-on in a rollout; undefined when the state of its works decides. */
+export function rolloutProgress(phase: Phase, { release, key }: Foundation): AddOnCondition | undefined {
   const type = 'Progressing';
   const version = describeVersion(release.version);
   if (phase === 'Waiting') {
@@ -20,8 +17,8 @@ export function progressOfRollout(phase: Phase, { release, key }: Foundation): V
   return { type, status: 'False', reason: 'Failed', message };
 }
 
-/** What a GitOpsCluster says of a rollout. */
-export function sayRollout(plan: RolloutPlan, { release }: Pick<Foundation, 'release'>): StepResult {
+/** The condition ClustersUpToDate of a GitOpsCluster. */
+export function rolloutCondition(plan: RolloutPlan, { release }: Pick<Foundation, 'release'>): StepResult {
   const version = describeVersion(release.version);
   const { total, start, running, failed, waiting, unreachable, isStopped } = plan;
   const behind = start.length + waiting.length;

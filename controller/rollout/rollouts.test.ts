@@ -1,11 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../../lib/kube/index.ts';
-import type { Caches } from '../hub/caches.ts';
-import { keys } from '../hub/names.ts';
-import type { ManifestWork } from '../hub/resources.ts';
-import type { Foundation } from '../spec/foundation.ts';
-import { type Version, versionKeys, versionText } from '../spec/release.ts';
-import { rolloutStrategySchema } from '../spec/rollout-strategy.ts';
+import { type Caches, keys, type ManifestWork } from '../hub/index.ts';
+import { type Foundation, rolloutStrategySchema, type Version, versionText } from '../spec/index.ts';
+import { versionKeys } from './delivered-version.ts';
 import { Rollouts } from './rollouts.ts';
 
 const at = '2030-01-01T00:00:00Z';
@@ -83,7 +80,7 @@ test('of thirty clusters three have their turn at a time, and the next are woken
   for (const name of names) {
     hub.deliver(name, one);
   }
-  const turns = await Promise.all(names.toReversed().map((name) => hub.rollouts.turnOf(fleet(two), name, signal)));
+  const turns = await Promise.all(names.toReversed().map((name) => hub.rollouts.deliveryFor(fleet(two), name, signal)));
   const started = names.toReversed().filter((_, index) => !turns[index]?.isHeld);
   expect(started).toEqual(['c02', 'c01', 'c00']);
   expect(turns.filter(({ isHeld }) => isHeld).every(({ version }) => version.agent === 'agent:1')).toBe(true);
@@ -97,8 +94,8 @@ test('of thirty clusters three have their turn at a time, and the next are woken
   expect(hub.rollouts.report(fleet(two), 'c01', true).phase).toBe('Progressing');
   expect(hub.rollouts.report(fleet(two), 'c01', false).phase).toBe('Succeeded');
   expect(hub.woken).toEqual(['c03']);
-  expect(await hub.rollouts.turnOf(fleet(two), 'c03', signal)).toMatchObject({ version: two, isHeld: false });
-  expect(await hub.rollouts.turnOf(fleet(two), 'c04', signal)).toMatchObject({ version: one, isHeld: true });
+  expect(await hub.rollouts.deliveryFor(fleet(two), 'c03', signal)).toMatchObject({ version: two, isHeld: false });
+  expect(await hub.rollouts.deliveryFor(fleet(two), 'c04', signal)).toMatchObject({ version: one, isHeld: true });
 });
 
 test('news that change nothing wake nobody', async () => {
@@ -107,7 +104,7 @@ test('news that change nothing wake nobody', async () => {
     hub.deliver(name, one);
   }
   for (const name of names) {
-    await hub.rollouts.turnOf(fleet(two), name, signal);
+    await hub.rollouts.deliveryFor(fleet(two), name, signal);
   }
   hub.changed.length = 0;
   for (let i = 0; i < 3; i++) {
@@ -128,7 +125,7 @@ test('another controller goes on where this one stopped', async () => {
     hub.deliver(name, two, at, 'argocd/fleet', false);
   }
   const next = hub.restart();
-  const turns = await Promise.all(names.map((name) => next.turnOf(fleet(two), name, signal)));
+  const turns = await Promise.all(names.map((name) => next.deliveryFor(fleet(two), name, signal)));
   expect(names.filter((_, index) => !turns[index]?.isHeld)).toEqual(['c00', 'c05', 'c06']);
   expect(turns[5]).toMatchObject({ updatedAt: at });
 });
@@ -146,7 +143,7 @@ test('a cluster that is not well in time stops the others, and is looked at agai
   hub.now = new Date(Date.parse(at) + 600_000);
   expect(hub.rollouts.report(fleet(two), 'c00', false)).toEqual({ phase: 'TimeOut' });
   expect(hub.rollouts.planOf(fleet(two))).toMatchObject({ isStopped: true, failed: ['c00'], start: [] });
-  expect(await hub.rollouts.turnOf(fleet(two), 'c01', signal)).toMatchObject({ isHeld: true });
+  expect(await hub.rollouts.deliveryFor(fleet(two), 'c01', signal)).toMatchObject({ isHeld: true });
   hub.deliver('c00', two, at);
   hub.rollouts.report(fleet(two), 'c00', false);
   expect(hub.woken).toEqual(['c01', 'c02', 'c03']);
@@ -168,9 +165,12 @@ test('clusters that leave, or belong to another GitOpsCluster now, keep nobody w
 
 test('what has no version, or one of something else, gets the newest at once', async () => {
   const hub = new Hub();
-  expect(await hub.rollouts.turnOf(fleet(two), 'new', signal)).toMatchObject({ isHeld: false, updatedAt: undefined });
+  expect(await hub.rollouts.deliveryFor(fleet(two), 'new', signal)).toMatchObject({
+    isHeld: false,
+    updatedAt: undefined,
+  });
   hub.deliver('other', { agent: 'agent:1', argoCD: 'argocd:1' });
   hub.deliver('held', one);
   hub.deliver('first', one);
-  expect((await hub.rollouts.turnOf(fleet(two), 'other', signal)).isHeld).toBe(false);
+  expect((await hub.rollouts.deliveryFor(fleet(two), 'other', signal)).isHeld).toBe(false);
 });

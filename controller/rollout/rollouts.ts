@@ -1,31 +1,36 @@
 import { isConditionTrue, keyOf, rfc3339 } from '../../lib/kube/index.ts';
-import { connection, isDetaching } from '../cluster/cluster-health.ts';
-import type { Applier } from '../hub/applier.ts';
-import type { Caches } from '../hub/caches.ts';
-import { addOnName, keys } from '../hub/names.ts';
-import { type ManifestWork, manifestWorks } from '../hub/resources.ts';
-import { workParts } from '../render/pack.ts';
-import type { Foundation } from '../spec/foundation.ts';
-import { crdsOf, deliveredBy, isComparable, type Release, type Version, versionText } from '../spec/release.ts';
+import {
+  type Applier,
+  addOnName,
+  agentConnected,
+  type Caches,
+  isDetaching,
+  keys,
+  type ManifestWork,
+  manifestWorks,
+} from '../hub/index.ts';
+import { workParts } from '../render/index.ts';
+import { type Foundation, isComparable, type Release, type Version, versionText } from '../spec/index.ts';
 import { haveArrived } from './arrival.ts';
+import { crdsOf, deliveredBy } from './delivered-version.ts';
 import { type Phase, phaseOf, planRollout, type RolloutCluster, type RolloutPlan } from './plan.ts';
 
-/** What a cluster gets now. */
-export interface Turn extends Release {
+/** The release that a cluster gets now. */
+export interface Delivery extends Release {
   /** When the version took the place of another one (RFC 3339); undefined when the cluster was enrolled with it. */
   readonly updatedAt: string | undefined;
-  /** Its turn to get the newest version has not come. */
+  /** The rollout has not reached the cluster yet: it keeps the version that it has. */
   readonly isHeld: boolean;
 }
 
 interface Member {
   phase: Phase;
   isHealthy: boolean;
-  /** It was given the version by this process, whatever the cache shows. */
+  /** When this process gave it the version (RFC 3339), even if the cache does not show that yet. */
   startedAt?: string;
 }
 
-interface Fleet {
+interface RolloutState {
   readonly digest: string;
   readonly members: Map<string, Member>;
   plan?: RolloutPlan;
@@ -34,9 +39,9 @@ interface Fleet {
 const parts: ReadonlySet<string> = new Set(workParts);
 
 /**
- * Lets clusters follow a new version one after the other. Everything that is decided here is decided from the works, which
- * say what they were made with and since when, and from what came back of them: another controller goes on where this
- * one stopped. What is held in memory are the phases of the clusters, so that the news of one cost nothing for the others.
+ * Lets clusters follow a new version one after the other. All decisions are made from the works, which record their version
+ * and since when they have it, and from their status, so that another controller continues where this one stopped. Only
+ * the phases of the clusters are held in memory, so that a change of one cluster costs nothing for the others.
  */
 export class Rollouts {
   readonly #caches: Caches;
@@ -44,14 +49,14 @@ export class Rollouts {
   readonly #now: () => Date;
   readonly #wakeCluster: (cluster: string) => void;
   readonly #changed: (key: string) => void;
-  readonly #fleets = new Map<string, Fleet>();
+  readonly #states = new Map<string, RolloutState>();
 
   constructor(options: {
     readonly caches: Caches;
     readonly applier: Pick<Applier, 'current'>;
     readonly now: () => Date;
     readonly wakeCluster: (cluster: string) => void;
-    /** Hears of GitOpsClusters whose rollout went on. */
+    /** Called with a GitOpsCluster whose rollout changed. */
     readonly changed: (key: string) => void;
   }) {
     this.#caches = options.caches;
@@ -61,8 +66,8 @@ export class Rollouts {
     this.#changed = options.changed;
   }
 
-  /** Says what a cluster gets: the newest version if it is new or its turn has come, else what it has. */
-  async turnOf(foundation: Foundation, cluster: string, signal: AbortSignal): Promise<Turn> {
+  /** What a cluster gets: the newest version if it is new or the rollout has reached it, else what it has. */
+  async deliveryFor(foundation: Foundation, cluster: string, signal: AbortSignal): Promise<Delivery> {
     const { release } = foundation;
     const works = await this.#worksOf(foundation, cluster, signal);
     const found = works.flatMap((work) => deliveredBy(work) ?? []);
@@ -71,16 +76,16 @@ export class Rollouts {
       return { ...release, updatedAt: started.updatedAt, isHeld: false };
     }
     const [before] = found;
-    // Nobody knows what it has, or it gets something else altogether: that is no new version of the same.
+    // Its version is not known, or has other parts: that is not an update of the same.
     if (before === undefined || !isComparable(before.version, release.version)) {
       return { ...release, updatedAt: undefined, isHeld: false };
     }
-    const fleet = this.#fleetOf(foundation);
-    const member = this.#update(fleet, foundation, cluster).member;
-    if (member.startedAt === undefined && this.#plan(fleet, foundation).start.includes(cluster)) {
+    const state = this.#stateOf(foundation);
+    const member = this.#update(state, foundation, cluster).member;
+    if (member.startedAt === undefined && this.#plan(state, foundation).start.includes(cluster)) {
       member.startedAt = rfc3339(this.#now());
       member.phase = 'Progressing';
-      delete fleet.plan;
+      delete state.plan;
       this.#changed(foundation.key);
     }
     if (member.startedAt !== undefined) {
@@ -91,16 +96,16 @@ export class Rollouts {
   }
 
   /**
-   * Takes note of how a cluster fares now, and wakes those whose turn that makes it.
-   * @param isWritten whether its works were just changed: what came back is of those before
+   * Records the state of a cluster, and wakes the clusters that the rollout reaches by it.
+   * @param isWritten whether its works were just changed: their status is of the former ones then
    * @returns the phase, and when to look again although nothing changed (milliseconds since the epoch)
    */
   report(foundation: Foundation, cluster: string, isWritten: boolean): { phase: Phase; until?: number } {
-    const fleet = this.#fleetOf(foundation);
-    const { member, until, isChanged } = this.#update(fleet, foundation, cluster, isWritten);
+    const state = this.#stateOf(foundation);
+    const { member, until, isChanged } = this.#update(state, foundation, cluster, isWritten);
     if (isChanged) {
       this.#changed(foundation.key);
-      for (const name of this.#plan(fleet, foundation).start) {
+      for (const name of this.#plan(state, foundation).start) {
         if (name !== cluster) {
           this.#wakeCluster(name);
         }
@@ -109,62 +114,62 @@ export class Rollouts {
     return { phase: member.phase, ...(until === undefined ? {} : { until }) };
   }
 
-  /** Forgets a cluster that leaves, or is left alone. */
+  /** Forgets a cluster that is detached or skipped. */
   forget(cluster: string): void {
     this.#forget(cluster, () => true);
   }
 
-  #forget(cluster: string, isMeant: (fleet: Fleet) => boolean): void {
-    for (const [key, fleet] of this.#fleets) {
-      if (!isMeant(fleet) || !fleet.members.delete(cluster)) {
+  #forget(cluster: string, matches: (state: RolloutState) => boolean): void {
+    for (const [key, state] of this.#states) {
+      if (!matches(state) || !state.members.delete(cluster)) {
         continue;
       }
-      delete fleet.plan;
+      delete state.plan;
       this.#changed(key);
-      // Who is next is found out by whoever asks: one is enough, it wakes the others.
-      const waiting = [...fleet.members].find(([, { phase }]) => phase === 'Waiting');
+      // The next ones are planned when a cluster asks. One is enough, it wakes the others.
+      const waiting = [...state.members].find(([, { phase }]) => phase === 'Waiting');
       if (waiting) {
         this.#wakeCluster(waiting[0]);
       }
     }
   }
 
-  /** How the rollout of a GitOpsCluster stands. */
+  /** The plan of a GitOpsCluster's rollout. */
   planOf(foundation: Foundation): RolloutPlan {
-    return this.#plan(this.#fleetOf(foundation), foundation);
+    return this.#plan(this.#stateOf(foundation), foundation);
   }
 
-  /** The state for the version that is wanted now; for another version it is worked out anew from the works. */
-  #fleetOf(foundation: Foundation): Fleet {
+  /** The state for the desired version. For another version it is computed anew from the works. */
+  #stateOf(foundation: Foundation): RolloutState {
     const { key, release, rolloutStrategy } = foundation;
     const digest = JSON.stringify([versionText(release.version), rolloutStrategy]);
-    const known = this.#fleets.get(key);
+    const known = this.#states.get(key);
     if (known?.digest === digest) {
       return known;
     }
-    const fleet: Fleet = { digest, members: new Map() };
-    this.#fleets.set(key, fleet);
+    const state: RolloutState = { digest, members: new Map() };
+    this.#states.set(key, state);
     const works = this.#caches.works.byIndex('owner', key).filter(isPart);
     for (const [cluster, own] of Map.groupBy(works, ({ metadata }) => metadata.namespace ?? '')) {
       const addOn = this.#caches.addOns.get({ namespace: cluster, name: addOnName });
       if (addOn && isDetaching(addOn)) {
         continue;
       }
-      fleet.members.set(cluster, this.#memberOf(foundation, cluster, own).member);
+      state.members.set(cluster, this.#memberOf(foundation, cluster, own).member);
     }
-    return fleet;
+    return state;
   }
 
-  #plan(fleet: Fleet, { key, rolloutStrategy, placement }: Foundation): RolloutPlan {
-    if (fleet.plan) {
-      return fleet.plan;
+  #plan(state: RolloutState, { key, rolloutStrategy, placement }: Foundation): RolloutPlan {
+    if (state.plan) {
+      return state.plan;
     }
     const groups = this.#groupsOf(`${key.split('/')[0]}/${placement}`);
-    const clusters = [...fleet.members].map(([name, { phase, isHealthy }]): RolloutCluster => {
+    const clusters = [...state.members].map(([name, { phase, isHealthy }]): RolloutCluster => {
       return { name, phase, isHealthy, group: groups.get(name) };
     });
-    fleet.plan = planRollout(rolloutStrategy, clusters);
-    return fleet.plan;
+    state.plan = planRollout(rolloutStrategy, clusters);
+    return state.plan;
   }
 
   #groupsOf(placement: string): Map<string, { index: number; name: string }> {
@@ -179,16 +184,16 @@ export class Rollouts {
     return groups;
   }
 
-  #update(fleet: Fleet, foundation: Foundation, cluster: string, isWritten = false) {
-    const before = fleet.members.get(cluster);
+  #update(state: RolloutState, foundation: Foundation, cluster: string, isWritten = false) {
+    const before = state.members.get(cluster);
     const works = this.#caches.works.list(cluster).filter((work) => isPart(work) && isOf(work, foundation));
     const { member, until } = this.#memberOf(foundation, cluster, works, before?.startedAt, isWritten);
     const isChanged = before?.phase !== member.phase || before.isHealthy !== member.isHealthy;
-    fleet.members.set(cluster, member);
+    state.members.set(cluster, member);
     if (isChanged) {
-      delete fleet.plan;
+      delete state.plan;
     }
-    this.#forget(cluster, (other) => other !== fleet);
+    this.#forget(cluster, (other) => other !== state);
     return { member, until, isChanged };
   }
 
@@ -204,7 +209,7 @@ export class Rollouts {
     const updatedAt = current.find((one) => one?.updatedAt)?.updatedAt ?? startedAt;
     const [lease] = this.#caches.connections.byIndex('agent', `${namespace}/${cluster}`);
     const { conditions } = this.#caches.managedClusters.get({ name: cluster })?.status ?? {};
-    const isConnected = connection(lease).reason !== 'Disconnected';
+    const isConnected = agentConnected(lease).reason !== 'Disconnected';
     const isComplete = current.length === works.length && !isWritten;
     const { phase, until } = phaseOf(
       {
@@ -223,7 +228,7 @@ export class Rollouts {
     return until === undefined ? { member } : { member, until };
   }
 
-  /** The works as they were written last, even before the cache has seen that. */
+  /** The works as they were written last, even if the cache does not show that yet. */
   #worksOf(foundation: Foundation, cluster: string, signal: AbortSignal): Promise<ManifestWork[]> {
     const cached = this.#caches.works.list(cluster).filter((work) => isPart(work) && isOf(work, foundation));
     const newest = cached.map((work) => this.#applier.current(manifestWorks, work.metadata, work, signal));

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { ManifestWork } from '../hub/resources.ts';
-import { deliveredBy, describeVersion, isComparable, versionKeys, versionText } from './release.ts';
+import type { ManifestWork } from '../hub/index.ts';
+import { deliveredBy, versionKeys } from '../rollout/index.ts';
+import { describeVersion, isComparable, versionText } from './release.ts';
 
 const work = (annotations: Record<string, string>): ManifestWork => {
   return { metadata: { name: 'w', annotations }, spec: { workload: { manifests: [] } } };

@@ -1,9 +1,6 @@
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
-import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
-import type { Caches } from '../hub/caches.ts';
-import { kindsOf, operatorKinds } from '../hub/crds.ts';
-import type { ManifestWork } from '../hub/resources.ts';
+import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
+import { type Caches, kindsOf, operatorKinds } from '../hub/index.ts';
 import { type DeliverySettings, defaultImages } from './delivery-settings.ts';
 import type { AddOnSettings } from './spec.ts';
 
@@ -21,12 +18,6 @@ export interface Release {
   readonly version: Version;
   readonly crds: ReadonlyMap<string, CustomResourceDefinition>;
 }
-
-/** Annotations of works: what they were made with, and when it took the place of another version (RFC 3339). */
-export const versionKeys = {
-  version: 'apps.open-cluster-management.io/delivered-version',
-  updatedAt: 'apps.open-cluster-management.io/updated-at',
-} as const;
 
 /** What of the hub decides about versions. */
 export type HubState = Pick<Caches, 'crd' | 'hubImage' | 'principalImage'>;
@@ -70,33 +61,6 @@ function hashOf(crd: CustomResourceDefinition): string {
   return known;
 }
 
-const schema = z.object({
-  agent: z.string(),
-  argoCD: z.string().optional(),
-  redis: z.string().optional(),
-  operator: z.string().optional(),
-  crds: z.string().optional(),
-});
-
-/** What a work says that it was made with; undefined when it does not say. */
-export function deliveredBy({
-  metadata,
-}: ManifestWork): { version: Version; updatedAt: string | undefined } | undefined {
-  const text = metadata.annotations?.[versionKeys.version];
-  if (text === undefined) {
-    return undefined;
-  }
-  let content: unknown;
-  try {
-    content = JSON.parse(text);
-  } catch {
-    return undefined; // somebody wrote into it: as if it was not there
-  }
-  const { data } = schema.safeParse(content);
-  const updatedAt = metadata.annotations?.[versionKeys.updatedAt];
-  return data && { version: data, updatedAt: Number.isNaN(Date.parse(updatedAt ?? '')) ? undefined : updatedAt };
-}
-
 /** A version as text: equal for equal versions. */
 export function versionText(version: Version): string {
   return JSON.stringify(Object.fromEntries(Object.entries(version).sort(([a], [b]) => (a < b ? -1 : 1))));
@@ -112,11 +76,4 @@ export function isComparable(a: Version, b: Version): boolean {
 export function describeVersion({ argoCD, operator, agent }: Version): string {
   const first = argoCD ? `Argo CD ${argoCD}, ` : operator ? `argocd-operator ${operator}, ` : '';
   return `${first}agent ${agent}`;
-}
-
-/** The CRDs that a cluster has by its works, by name: those of its version. */
-export function crdsOf(works: readonly ManifestWork[]): Map<string, CustomResourceDefinition> {
-  const isCrd = ({ kind }: KubeObject) => kind === 'CustomResourceDefinition';
-  const found = works.flatMap(({ spec }) => spec.workload.manifests.filter(isCrd)) as CustomResourceDefinition[];
-  return new Map(found.filter(({ spec }) => spec !== undefined).map((crd) => [crd.metadata.name, crd]));
 }

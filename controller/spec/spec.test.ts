@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { GitOpsCluster } from '../hub/resources.ts';
+import type { GitOpsCluster } from '../hub/index.ts';
 import { defaultRolloutStrategy } from './delivery-settings.ts';
 import { parseGitOpsCluster } from './spec.ts';
 

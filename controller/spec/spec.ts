@@ -1,9 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { KubeObject } from '../../lib/kube/index.ts';
-import type { Parsed } from '../hub/parsed.ts';
-import type { GitOpsCluster } from '../hub/resources.ts';
-import { isArgoCd } from '../render/operator.ts';
+import { type GitOpsCluster, isArgoCd, type Parsed } from '../hub/index.ts';
 import { type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
 
 /** What the agents run with. */

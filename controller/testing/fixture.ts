@@ -12,8 +12,9 @@ import {
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { Controller, type ControllerOptions } from '../controller.ts';
-import { cleanUpWork, connectionLeaseName } from '../hub/names.ts';
 import {
+  cleanUpWork,
+  connectionLeaseName,
   type GitOpsCluster,
   gitOpsClusters,
   type ManifestWork,
@@ -21,7 +22,7 @@ import {
   manifestWorks,
   placementDecisions,
   placements,
-} from '../hub/resources.ts';
+} from '../hub/index.ts';
 
 /** A hub's objects as a user and OCM's controllers would write them. */
 export class HubFixture {

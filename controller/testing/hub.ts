@@ -3,13 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { type ConfigMap, configMaps, Informer, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
-import {
-  gitOpsClusters,
-  managedClusterAddOns,
-  manifestWorks,
-  placementDecisions,
-  placements,
-} from '../hub/resources.ts';
+import { gitOpsClusters, managedClusterAddOns, manifestWorks, placementDecisions, placements } from '../hub/index.ts';
 import { HubFixture, type RunningController, startController } from './fixture.ts';
 
 const root = join(import.meta.dirname, '..', '..');

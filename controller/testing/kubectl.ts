@@ -1,7 +1,7 @@
 import type { Logger } from '../../lib/base/index.ts';
 import { events, type KubeClient } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
-import { gitOpsClusters } from '../hub/resources.ts';
+import { gitOpsClusters } from '../hub/index.ts';
 
 /** A row of `kubectl get gitopsclusters`, by column, as the API server prints it. */
 export async function printed(client: KubeClient, namespace: string, name: string): Promise<Record<string, unknown>> {

@@ -1,8 +1,6 @@
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
-import { deliverableCrd } from '../hub/crds.ts';
-import { noConfig } from '../render/addon-config.ts';
-import type { OperatorInput } from '../render/operator.ts';
-import type { RenderInput } from '../render/works.ts';
+import { deliverableCrd } from '../hub/index.ts';
+import { noConfig, type OperatorInput, type RenderInput } from '../render/index.ts';
 
 /** A small CRD as the hub has it. */
 export const hubCrd = (name: string): CustomResourceDefinition => ({

@@ -17,7 +17,7 @@ import {
   manifestWorks,
   placementDecisions,
   placements,
-} from '../hub/resources.ts';
+} from '../hub/index.ts';
 import { useHub } from '../testing/hub.ts';
 import { capturedLog, described, printed } from '../testing/kubectl.ts';
 
@@ -25,7 +25,7 @@ const hub = useHub(startCluster);
 const goc = () => [hub.ns, 'fleet'] as const;
 const key = () => ({ namespace: hub.ns, name: 'fleet' });
 /** What is wrong is told at once here. */
-const patience = { refusedMs: 0, slowMs: 600_000 };
+const troubleDelays = { refusedMs: 0, slowMs: 600_000 };
 
 async function fleetStatus(): Promise<FleetStatus | undefined> {
   return (await hub.client.get(gitOpsClusters, key()))?.status?.clusters as FleetStatus | undefined;
@@ -63,7 +63,7 @@ async function tells(line: RegExp, name = 'fleet'): Promise<void> {
 }
 
 test('kubectl get shows what matters, in these columns', async () => {
-  await hub.enroll({ patience });
+  await hub.enroll({ troubleDelays });
   await shows({ Placement: 'placement', Mode: 'managed', Selected: 2, Enrolled: 0, Connected: 0, Ready: 'True' });
   expect(Object.keys(await printed(hub.client, hub.ns, 'fleet'))).toEqual([
     'Name',
@@ -88,7 +88,7 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
   const { ns } = hub;
   const log = capturedLog();
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'elsewhere', {}, { namespace: 'default' });
-  hub.start({ patience, logger: log.logger });
+  hub.start({ troubleDelays, logger: log.logger });
   await shows({ Placement: 'elsewhere', Ready: 'False', Selected: 0 });
   await tells(
     /PlacementEvaluated False Failed: .*Placement \S+\/elsewhere does not exist; spec\.placementRef\.namespace \(default\) is not used: a GitOpsCluster uses a Placement of its own namespace/,
@@ -126,7 +126,7 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
 test('two GitOpsClusters that select the same cluster', async () => {
   const { ns, a, b } = hub;
   const log = capturedLog();
-  await hub.enroll({ patience, logger: log.logger });
+  await hub.enroll({ troubleDelays, logger: log.logger });
   await hub.fixture.placement(ns, 'second', [a, b]);
   // Ages count in seconds.
   const older = Date.parse((await hub.client.get(gitOpsClusters, key()))?.metadata.creationTimestamp ?? '');
@@ -149,7 +149,7 @@ test('two GitOpsClusters that select the same cluster', async () => {
   const conflicts = async () => (await described(hub.client, ns, 'younger')).split('ClusterConflict').length;
   const told = await conflicts();
   await hub.stop();
-  hub.start({ patience });
+  hub.start({ troubleDelays });
   await until('caches', async () => hub.controller.missing().length === 0);
   await hub.idle();
   expect(await of()).toEqual(before);
@@ -162,7 +162,7 @@ test('the hub itself and clusters that are not registered', async () => {
   await hub.fixture.managedCluster('hub-too', { 'local-cluster': 'true' });
   await hub.fixture.placement(ns, 'placement', ['hub-too', 'nobody-1', 'nobody-2', 'nobody-3', a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience, logger: log.logger });
+  hub.start({ troubleDelays, logger: log.logger });
   await shows({ Selected: 5, Ready: 'True' });
   await tells(
     /Evaluated 5 managed clusters; hub-too is skipped: it is the hub itself; .*nobody-1 is skipped: there is no ManagedCluster nobody-1; .*; 1 more are skipped/,
@@ -190,7 +190,7 @@ async function refuse(cluster: string, message: string): Promise<void> {
 test('a work that the cluster refuses, and one that its work agent has no right for', async () => {
   const { a } = hub;
   const log = capturedLog();
-  await hub.enroll({ patience, logger: log.logger });
+  await hub.enroll({ troubleDelays, logger: log.logger });
   await refuse(a, 'admission webhook "policy.example.com" denied the request: no');
   await tells(
     /ClusterRefusesWork: cluster \S+: ManifestWork argocd-agent-addon-agent: Deployment argocd\/argocd-agent-agent: admission webhook "policy\.example\.com" denied the request: no/,
@@ -225,14 +225,14 @@ test('since when a cluster fails does not change when the controller is restarte
   await hub.fixture.put(secrets, { metadata: { namespace: ns, name: `cluster-${a}` }, data: { name: 'bWluZQ==' } });
   await hub.fixture.placement(ns, 'placement', [a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience });
+  hub.start({ troubleDelays });
   await shows({ Ready: 'False', Selected: 1 });
   const before = await until('the list', async () => (await fleetStatus())?.failingClusters?.[0]);
   expect(before).toMatchObject({ name: a, step: 'ClustersImported', reason: 'Failed' });
   expect(before.message).toContain(`Secret ${ns}/cluster-${a} exists and was not made by this controller`);
   await until('the next second', async () => Date.now() > Date.parse(before.since) + 1_000);
   await hub.stop();
-  hub.start({ patience });
+  hub.start({ troubleDelays });
   await until('caches', async () => hub.controller.missing().length === 0);
   await until('the cluster to be looked at', async () => hub.controller.stats.clusters.failed > 0);
   expect((await fleetStatus())?.failingClusters).toEqual([before]);
@@ -260,7 +260,7 @@ test.each<[string, (one: KeyCertificate, other: KeyCertificate) => Record<string
   await hub.fixture.put(secrets, { metadata, data: dataOf(one, other) });
   await hub.fixture.placement(ns, 'placement', [a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience, logger: log.logger });
+  hub.start({ troubleDelays, logger: log.logger });
   await shows({ Selected: 1, Enrolled: 0, Ready: 'False' });
   await tells(new RegExp(`CACertificateReady False Failed: .*${why.source}`));
   await tells(new RegExp(`Warning CACertificateReadyFailed: .*${why.source}`));
@@ -315,7 +315,7 @@ test.each([
   const log = capturedLog();
   await hub.fixture.placement(ns, 'placement', [a, b]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience, client, logger: log.logger });
+  hub.start({ troubleDelays, client, logger: log.logger });
   await shows({ Selected: 2, Enrolled: 0, Ready: 'False' });
   await tells(
     new RegExp(`ManifestWorkCreated False Failed: Failed to create ManifestWorks for clusters: \\[.*${message}`),
@@ -345,7 +345,7 @@ test('an API server that answers late holds no other cluster up, and the status 
   });
   await hub.fixture.placement(ns, 'placement', [a, b]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience, client });
+  hub.start({ troubleDelays, client });
   try {
     await until('the write that is not answered', async () => asked > 0);
     await hub.enrolled(b);
@@ -362,7 +362,7 @@ test('an API server that answers late holds no other cluster up, and the status 
 
 test('a status of an earlier version, with a number where the clusters are now, is replaced', async () => {
   const { ns } = hub;
-  await hub.enroll({ patience });
+  await hub.enroll({ troubleDelays });
   await hub.stop();
   const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gitopsclusters.apps.open-cluster-management.io`;
   const pointer = '/spec/versions/0/schema/openAPIV3Schema/properties/status/properties';
@@ -388,7 +388,7 @@ test('a status of an earlier version, with a number where the clusters are now, 
   );
   // A controller that is upgraded before the CRD works on, without the list.
   await hub.client.mergePatch(gitOpsClusters, key(), { spec: { argoCDAgentAddon: { mode: 'autonomous' } } });
-  hub.start({ patience });
+  hub.start({ troubleDelays });
   const { generation } = (await hub.client.get(gitOpsClusters, key()))?.metadata ?? {};
   await until(
     'conditions of the new generation',
@@ -400,7 +400,7 @@ test('a status of an earlier version, with a number where the clusters are now, 
   await until('a write by a user', () =>
     hub.client.mergePatch(gitOpsClusters, key(), { spec: { argoCDAgentAddon: { mode: 'managed' } } }),
   );
-  hub.start({ patience });
+  hub.start({ troubleDelays });
   await shows({ Selected: 2, Enrolled: 0, Connected: 0 });
   const found = await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' });
   expect(found?.status).not.toHaveProperty('connectedClusters');
@@ -432,7 +432,7 @@ test('250 clusters in three decisions of two groups; decisions that are made ane
   const status = { numberOfSelectedClusters: 250 };
   await hub.client.mergePatch(placements, { namespace: ns, name: 'placement' }, { status }, { subresource: 'status' });
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  hub.start({ patience, settleMs: 0 });
+  hub.start({ troubleDelays, settleMs: 0 });
   await shows({ Selected: 250, Ready: 'True' });
   await tells(/Evaluated 250 managed clusters; n000 is skipped: .*; 245 more are skipped/);
   await Promise.all([hub.enrolled(a), hub.enrolled(b)]);

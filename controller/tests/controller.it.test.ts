@@ -11,7 +11,7 @@ import {
   managedClusters,
   manifestWorks,
   placements,
-} from '../hub/resources.ts';
+} from '../hub/index.ts';
 import { chartCrds, hasShared, shared, useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);

@@ -11,7 +11,7 @@ import {
   secrets,
   services,
 } from '../../lib/kube/index.ts';
-import { gitOpsClusters, managedClusterAddOns, managedClusters, manifestWorks, placements } from '../hub/resources.ts';
+import { gitOpsClusters, managedClusterAddOns, managedClusters, manifestWorks, placements } from '../hub/index.ts';
 import { useHub } from '../testing/hub.ts';
 
 let cluster: Cluster | undefined;

@@ -3,8 +3,14 @@ import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, Informer, type KubeObject, type Secret, secrets } from '../../lib/kube/index.ts';
 import { isIssuedBy, textOf } from '../../lib/pki/index.ts';
-import { cleanUpWork, managedBy } from '../hub/names.ts';
-import { gitOpsClusters, type ManifestWork, managedClusterAddOns, manifestWorks } from '../hub/resources.ts';
+import {
+  cleanUpWork,
+  gitOpsClusters,
+  type ManifestWork,
+  managedBy,
+  managedClusterAddOns,
+  manifestWorks,
+} from '../hub/index.ts';
 import { startController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';

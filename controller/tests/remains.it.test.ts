@@ -16,15 +16,8 @@ import {
   WorkQueue,
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
-import { cleanUp } from '../commands/clean-up.ts';
-import {
-  applications,
-  appProjects,
-  gitOpsClusters,
-  managedClusters,
-  manifestWorks,
-  placements,
-} from '../hub/resources.ts';
+import { cleanUp } from '../commands/index.ts';
+import { applications, appProjects, gitOpsClusters, managedClusters, manifestWorks, placements } from '../hub/index.ts';
 import { HubFixture, type RunningController, startController } from '../testing/fixture.ts';
 import { chartCrds, hubCrdPaths } from '../testing/hub.ts';
 import { differences, inventoryOf } from '../testing/inventory.ts';

@@ -5,7 +5,7 @@ import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.
 import { type Cluster, type SupervisedProcess, spawnSupervised, startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { leases } from '../../lib/kube/index.ts';
-import { manifestWorks } from '../hub/resources.ts';
+import { manifestWorks } from '../hub/index.ts';
 import { HubFixture } from '../testing/fixture.ts';
 
 const root = join(import.meta.dirname, '../..');

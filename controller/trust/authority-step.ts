@@ -5,75 +5,83 @@ import {
   fingerprintsOf,
   inspectCertificate,
   joinCertificates,
+  type KeyCertificate,
   renewalTime,
   textOf,
   tlsOfSecret,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
-import { failed, type Step, type StepContext, type StepResult, succeeded } from '../fleet/steps.ts';
-import { namesText } from '../fleet/summary-steps.ts';
-import { isOurs } from '../hub/applier.ts';
-import { hubNames, keys, managedBy } from '../hub/names.ts';
+import { failed, hubNames, isOurs, keys, managedBy, namesText, type StepReport, succeeded } from '../hub/index.ts';
 import { planTrust, type Rotation, type TrustRecord } from './rotation.ts';
-import { currentSecret, nameOf, rotationRequest, writeSecret } from './shared-secrets.ts';
+import { currentSecret, rotationRequest, writeSecret } from './shared-secrets.ts';
+import type { TrustDeps, TrustScope } from './trust-deps.ts';
+
+/** The authority of a namespace, and every authority that is trusted. */
+export interface HubAuthority {
+  /** Certificate and key of the authority that issues. */
+  readonly authority: KeyCertificate;
+  /** Certificates of all trusted authorities, PEM. */
+  readonly authorities: string;
+  /** A change of the authority that is under way. */
+  readonly rotation: Rotation | undefined;
+}
 
 /**
- * The authority that all certificates come from, and everything that is trusted beside it.
+ * Makes the authority that all certificates come from, and records which authorities are trusted.
  *
- * Another authority, made here or put there by the user, is trusted beside the former one before anything comes from it.
- * All that has to be remembered stands in two Secrets that are each written at once: whenever the controller is
- * stopped, the next one goes on from there.
+ * A new authority, made here or supplied by the user, is trusted beside the former one before it issues anything. The state
+ * of a change is kept in two Secrets, each written at once: a controller that is stopped at any point is continued by the
+ * next one.
  */
-export const authorityStep: Step = {
-  condition: 'CACertificateReady',
-  purpose: 'create CA certificate',
-  run: (context) => context.inTurn(context.namespace, () => ensureAuthority(context)),
-};
+export function ensureAuthority(deps: TrustDeps, scope: TrustScope): Promise<StepReport<HubAuthority>> {
+  return deps.mutex.run(scope.namespace, () => makeOrKeep(deps, scope));
+}
 
-async function ensureAuthority(context: StepContext): Promise<StepResult> {
-  const { now } = context;
-  const what = `Secret ${nameOf(context, hubNames.authority)}`;
-  let live = await currentSecret(context, hubNames.authority);
-  let known = trustRecord(await currentSecret(context, hubNames.authorityTrust));
+async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepReport<HubAuthority>> {
+  const { now, namespace } = scope;
+  const what = `Secret ${namespace}/${hubNames.authority}`;
+  let live = await currentSecret(deps, scope, hubNames.authority);
+  let known = trustRecord(await currentSecret(deps, scope, hubNames.authorityTrust));
   const reason = live === undefined || isOurs(live) ? reasonToReplace(live, now) : undefined;
   if (reason !== undefined) {
-    known = await rememberFormer(context, live, known);
-    live = await makeAuthority(context, live, reason);
+    known = await recordFormer(deps, scope, live, known);
+    live = await makeAuthority(deps, scope, live, reason);
   }
   const authority = tlsOfSecret(live?.data, what);
   if (!authority || !live) {
-    return failed(`${what} must hold tls.crt and tls.key`);
+    return { result: failed(`${what} must hold tls.crt and tls.key`) };
   }
   const info = inspectCertificate(authority.certificate, what);
   if (!info.isAuthority) {
-    return failed(`${what}: tls.crt is not the certificate of an authority`);
+    return { result: failed(`${what}: tls.crt is not the certificate of an authority`) };
   }
   if (info.notAfter <= now) {
-    return failed(`${what}: tls.crt expired at ${info.notAfter.toISOString()}`);
+    return { result: failed(`${what}: tls.crt expired at ${info.notAfter.toISOString()}`) };
   }
   const { record, rotation } = planTrust({
     authority: authority.certificate,
     wanted: authoritiesOfSecret(live.data, 'principal', what),
     known,
-    servers: await serverCertificates(context),
-    clusters: context.clusterCertificates,
+    servers: await serverCertificates(deps, scope),
+    clusters: () => deps.clusterCertificates(namespace),
     now,
   });
-  await writeTrust(context, record, known);
-  context.authority = authority;
-  context.authorities = record.authorities;
-  context.rotation = rotation;
-  if (isOurs(live)) {
-    context.renewAt = Math.min(context.renewAt, renewalTime(info).getTime());
+  await writeTrust(deps, scope, record, known);
+  const result = succeeded(`CA certificate created successfully${rotation ? `; ${rotationText(rotation)}` : ''}`);
+  const found: HubAuthority = { authority, authorities: record.authorities, rotation };
+  const renewAt = Math.min(
+    isOurs(live) ? renewalTime(info).getTime() : Number.POSITIVE_INFINITY,
+    rotation?.until.getTime() ?? Number.POSITIVE_INFINITY,
+  );
+  try {
+    await ensureBundle(deps, scope, record.authorities);
+  } catch (error) {
+    return { result, found, renewAt, error };
   }
-  if (rotation) {
-    context.renewAt = Math.min(context.renewAt, rotation.until.getTime());
-  }
-  await ensureBundle(context, record.authorities);
-  return succeeded(`CA certificate created successfully${rotation ? `; ${rotationText(rotation)}` : ''}`);
+  return { result, found, renewAt };
 }
 
-/** Why an authority of ours has to make room for another one. */
+/** Why an authority of ours must be replaced; undefined when it stays. */
 function reasonToReplace(secret: Secret | undefined, now: Date): string | undefined {
   if (secret === undefined) {
     return 'there is none';
@@ -96,9 +104,10 @@ function reasonToReplace(secret: Secret | undefined, now: Date): string | undefi
   return rotationRequest(secret).pending ? 'an operator has asked for it' : undefined;
 }
 
-/** What is about to be replaced must have been written down as trusted before it goes. */
-async function rememberFormer(
-  context: StepContext,
+/** Records the authority that is about to be replaced as trusted, before it is replaced. */
+async function recordFormer(
+  deps: TrustDeps,
+  scope: TrustScope,
   live: Secret | undefined,
   known: TrustRecord | undefined,
 ): Promise<TrustRecord | undefined> {
@@ -112,27 +121,34 @@ async function rememberFormer(
   if (authorities === known?.authorities) {
     return known;
   }
-  const record = { authority: fingerprintsOf(former)[0] ?? '', since: context.now, ...known, authorities };
-  await writeTrust(context, record, known);
+  const record = { authority: fingerprintsOf(former)[0] ?? '', since: scope.now, ...known, authorities };
+  await writeTrust(deps, scope, record, known);
   return record;
 }
 
-async function makeAuthority(context: StepContext, live: Secret | undefined, reason: string): Promise<Secret> {
-  const { now, namespace, logger, events, gitOpsCluster } = context;
+async function makeAuthority(
+  deps: TrustDeps,
+  scope: TrustScope,
+  live: Secret | undefined,
+  reason: string,
+): Promise<Secret> {
+  const { logger, events } = deps;
+  const { now, namespace, gitOpsCluster } = scope;
   const seconds = Math.floor(now.getTime() / 1000);
   const made = await createAuthority({ commonName: `argocd-agent-ca@${seconds}`, now });
   logger.info({ namespace, secret: hubNames.authority, reason }, 'made a certificate authority');
   if (live) {
-    events.normal(gitOpsCluster, 'AuthorityReplaced', `${nameOf(context, hubNames.authority)}: ${reason}`);
+    events.normal(gitOpsCluster, 'AuthorityReplaced', `${namespace}/${hubNames.authority}: ${reason}`);
   }
   const { annotations } = rotationRequest(live);
-  return writeSecret(context, hubNames.authority, 'kubernetes.io/tls', tlsSecretData(made), annotations);
+  const content = { type: 'kubernetes.io/tls', data: tlsSecretData(made) };
+  return writeSecret(deps, scope, hubNames.authority, content, annotations);
 }
 
 /** The certificates of principal and resource proxy, whoever made them. */
-async function serverCertificates(context: StepContext): Promise<string[]> {
+async function serverCertificates(deps: TrustDeps, scope: TrustScope): Promise<string[]> {
   const live = await Promise.all(
-    [hubNames.principalTls, hubNames.resourceProxyTls].map((name) => currentSecret(context, name)),
+    [hubNames.principalTls, hubNames.resourceProxyTls].map((name) => currentSecret(deps, scope, name)),
   );
   return live.flatMap((secret) => textOf(secret?.data, 'tls.crt') ?? []);
 }
@@ -151,12 +167,18 @@ function trustRecord(secret: Secret | undefined): TrustRecord | undefined {
   }
 }
 
-async function writeTrust(context: StepContext, record: TrustRecord, known: TrustRecord | undefined): Promise<void> {
+async function writeTrust(
+  deps: TrustDeps,
+  scope: TrustScope,
+  record: TrustRecord,
+  known: TrustRecord | undefined,
+): Promise<void> {
   const { authorities, authority, since } = record;
   const data = { 'ca.crt': Buffer.from(authorities).toString('base64') };
   const annotations = { [keys.authority]: authority, [keys.since]: rfc3339(since) };
-  await writeSecret(context, hubNames.authorityTrust, 'Opaque', data, annotations);
-  const { logger, namespace, events, gitOpsCluster } = context;
+  await writeSecret(deps, scope, hubNames.authorityTrust, { type: 'Opaque', data }, annotations);
+  const { logger, events } = deps;
+  const { namespace, gitOpsCluster } = scope;
   const [before, after] = [countOf(known?.authorities), countOf(authorities)];
   if (known === undefined || before === after) {
     return;
@@ -179,15 +201,16 @@ function rotationText({ untrusting, unswitched, until }: Rotation): string {
   return `the former authority is trusted until clusters ${namesText(unswitched)} use certificates of the new one, ${limit}`;
 }
 
-async function ensureBundle(context: StepContext, authorities: string): Promise<void> {
-  const key = { namespace: context.namespace, name: hubNames.authorityBundle };
-  // All GitOpsClusters of the namespace share it, so it names none of them: they would write it in turns for ever.
+async function ensureBundle(
+  { applier, caches }: TrustDeps,
+  { namespace, signal }: TrustScope,
+  authorities: string,
+): Promise<void> {
+  const key = { namespace, name: hubNames.authorityBundle };
+  // All GitOpsClusters of the namespace share it. It names none of them, or they would overwrite each other for ever.
   const desired: ConfigMap = {
     metadata: { ...key, labels: { [keys.managedBy]: managedBy, [keys.component]: 'ca-bundle' } },
     data: { 'ca-bundle.crt': authorities },
   };
-  await context.applier.ensure(configMaps, desired, context.caches.bundles.get(key), {
-    exact: ['data'],
-    signal: context.signal,
-  });
+  await applier.ensure(configMaps, desired, caches.bundles.get(key), { exact: ['data'], signal });
 }

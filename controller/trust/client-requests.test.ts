@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { createSigningRequest, type RequestedSubject } from '../../e2e/ocm/signing-request.ts';
 import type { CertificateSigningRequest } from '../../lib/kube/index.ts';
 import { readSigningRequest, type SigningRequest } from '../../lib/pki/index.ts';
-import { agentSubject } from '../hub/names.ts';
+import { agentSubject } from '../hub/index.ts';
 import { isApproved, isDone, reasonToDeny } from './client-requests.ts';
 
 const now = new Date('2030-01-01T12:00:00Z');

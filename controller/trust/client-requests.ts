@@ -1,6 +1,6 @@
 import type { CertificateSigningRequest } from '../../lib/kube/index.ts';
 import type { SigningRequest } from '../../lib/pki/index.ts';
-import { addOnName, agentSubject, keys } from '../hub/names.ts';
+import { addOnName, agentSubject, keys } from '../hub/index.ts';
 
 /** How old a request may be when it is first looked at: whoever made it has given up by then, or asks again. */
 export const requestLifetimeMs = 3_600_000;

@@ -11,87 +11,89 @@ import {
   tlsOfSecret,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
-import { principalHosts, principalServices, resourceProxyHosts } from '../endpoint/discovery.ts';
-import { failed, type Step, type StepContext, type StepResult, succeeded } from '../fleet/steps.ts';
-import { isOurs } from '../hub/applier.ts';
-import { hubNames } from '../hub/names.ts';
-import { parseGitOpsCluster } from '../spec/spec.ts';
+import { principalHosts, principalServices, resourceProxyHosts, type ServiceExposure } from '../endpoint/index.ts';
+import { failed, hubNames, isOurs, type StepReport, succeeded } from '../hub/index.ts';
+import { parseGitOpsCluster } from '../spec/index.ts';
+import type { HubAuthority } from './authority-step.ts';
 import { isFrom, latestSwitch, type Rotation } from './rotation.ts';
-import { currentSecret, nameOf, writeSecret } from './shared-secrets.ts';
+import { currentSecret, writeSecret } from './shared-secrets.ts';
+import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
-/** The certificate that agents see. */
-export const principalStep: Step = {
-  condition: 'PrincipalCertificateReady',
-  purpose: 'generate principal certificate',
-  run: (context) => {
-    const { gitOpsCluster, namespace, endpoint, spec, caches } = context;
-    // All GitOpsClusters of the namespace share the principal, each perhaps under an address of its own.
-    const others = caches.gitOpsClusters
-      .list(namespace)
-      .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)
-      .flatMap((other) => parseGitOpsCluster(other).server.value?.address || []);
-    const addresses = [endpoint?.address ?? spec.server.value?.address ?? '', ...others];
-    const hosts = principalHosts(context.surroundings, namespace, [...new Set(addresses)].sort());
-    return serverCertificate(context, hubNames.principalTls, hosts, 'Principal certificate generated successfully');
-  },
-};
+/**
+ * Makes or renews the certificate that the principal shows to agents.
+ * @param address where agents connect to, by this GitOpsCluster; empty when it is not known
+ */
+export function ensurePrincipalCertificate(
+  deps: TrustDeps,
+  scope: TrustScope,
+  issuer: HubAuthority | undefined,
+  { exposure, address }: { readonly exposure: ServiceExposure; readonly address: string },
+): Promise<StepReport> {
+  const { gitOpsCluster, namespace } = scope;
+  // All GitOpsClusters of the namespace share the principal, each perhaps under an address of its own.
+  const others = deps.caches.gitOpsClusters
+    .list(namespace)
+    .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)
+    .flatMap((other) => parseGitOpsCluster(other).server.value?.address || []);
+  const hosts = principalHosts(exposure, namespace, [...new Set([address, ...others])].sort());
+  const message = 'Principal certificate generated successfully';
+  return ensureServerCertificate(deps, scope, issuer, { name: hubNames.principalTls, hosts, message });
+}
 
-/** The certificate that Argo CD on the hub sees. */
-export const resourceProxyStep: Step = {
-  condition: 'ResourceProxyCertificateReady',
-  purpose: 'generate resource proxy certificate',
-  run: (context) => {
-    const hosts = resourceProxyHosts(
-      context.namespace,
-      context.surroundings.service?.metadata.name ?? principalServices[0],
-    );
-    const message = 'Resource proxy certificate generated successfully';
-    return serverCertificate(context, hubNames.resourceProxyTls, hosts, message);
-  },
-};
+/** Makes or renews the certificate that the resource proxy shows to Argo CD on the hub. */
+export function ensureResourceProxyCertificate(
+  deps: TrustDeps,
+  scope: TrustScope,
+  issuer: HubAuthority | undefined,
+  { service }: ServiceExposure,
+): Promise<StepReport> {
+  const hosts = resourceProxyHosts(scope.namespace, service?.metadata.name ?? principalServices[0]);
+  const message = 'Resource proxy certificate generated successfully';
+  return ensureServerCertificate(deps, scope, issuer, { name: hubNames.resourceProxyTls, hosts, message });
+}
 
-function serverCertificate(
-  context: StepContext,
-  name: string,
-  hosts: readonly string[],
-  message: string,
-): Promise<StepResult> {
-  return context.inTurn(context.namespace, async () => {
-    const { authority, authorities, rotation, now } = context;
-    const what = `Secret ${nameOf(context, name)}`;
-    let live = await currentSecret(context, name);
+function ensureServerCertificate(
+  deps: TrustDeps,
+  scope: TrustScope,
+  issuer: HubAuthority | undefined,
+  { name, hosts, message }: { readonly name: string; readonly hosts: readonly string[]; readonly message: string },
+): Promise<StepReport> {
+  return deps.mutex.run(scope.namespace, async () => {
+    const { namespace, now, gitOpsCluster } = scope;
+    const what = `Secret ${namespace}/${name}`;
+    let live = await currentSecret(deps, scope, name);
     if (live && !isOurs(live)) {
       if (!tlsOfSecret(live.data, what)) {
-        return failed(`${what} must hold tls.crt and tls.key`);
+        return { result: failed(`${what} must hold tls.crt and tls.key`) };
       }
-      return succeeded(`${message} (supplied by the user)`);
+      return { result: succeeded(`${message} (supplied by the user)`) };
     }
-    if (!authority || !authorities) {
-      return failed('the CA certificate is not ready');
+    if (issuer === undefined) {
+      return { result: failed('the CA certificate is not ready') };
     }
+    const { authority, authorities, rotation } = issuer;
     const request: CertificateRequest = { commonName: hosts[0] ?? name, hosts, usages: ['server'] };
     const trust = { authority: authority.certificate, authorities, rotation };
     const { reason, waitUntil } = judgeServer(keyCertificateOf(live), request, trust, now);
     if (reason !== undefined) {
       const made = await issueCertificate({ ...request, authority, now });
       const chain = { certificate: made.certificate + authority.certificate, key: made.key };
-      context.logger.info({ namespace: context.namespace, secret: name, reason }, 'issued a server certificate');
+      deps.logger.info({ namespace, secret: name, reason }, 'issued a server certificate');
       if (live) {
-        context.events.normal(context.gitOpsCluster, 'CertificateRenewed', `${what} is renewed: ${reason}`);
+        deps.events.normal(gitOpsCluster, 'CertificateRenewed', `${what} is renewed: ${reason}`);
       }
-      live = await writeSecret(context, name, 'kubernetes.io/tls', tlsSecretData(chain));
+      live = await writeSecret(deps, scope, name, { type: 'kubernetes.io/tls', data: tlsSecretData(chain) });
     }
     const certificate = textOf(live?.data, 'tls.crt') ?? '';
     const renewal = waitUntil ?? renewalTime(inspectCertificate(certificate, what));
-    context.renewAt = Math.min(context.renewAt, renewal.getTime());
-    return succeeded(message);
+    return { result: succeeded(message), renewAt: renewal.getTime() };
   });
 }
 
 /**
- * Why a server certificate must be issued now, if it must. One of a former authority is kept, even when it is due for
- * renewal, until every cluster trusts the new authority; at the latest until `waitUntil`. Only a change of its names
- * does not wait: who is at the new address needs it.
+ * Decides whether a server certificate must be issued now, and why. A certificate of a former authority is kept, even when
+ * it is due for renewal, until every cluster trusts the new authority, at the latest until `waitUntil`. A change of its
+ * names does not wait: agents at the new address need it.
  */
 export function judgeServer(
   current: Partial<KeyCertificate>,
@@ -105,7 +107,7 @@ export function judgeServer(
   const isAwaited = isFormer && isFrom(current.certificate ?? '', authorities) && rotation !== undefined;
   const waitUntil = isAwaited && rotation.untrusting.length > 0 ? latestSwitch(info) : undefined;
   const mayWait = waitUntil !== undefined && now < waitUntil;
-  // As it was at the beginning of its life: its age is no reason as long as it has to wait.
+  // While it has to wait its age is no reason: it is judged as at the beginning of its life.
   const reason = reasonToReissue(current, request, authorities, mayWait ? info?.notBefore : now);
   if (reason !== undefined) {
     return { reason };
@@ -127,7 +129,7 @@ function infoOf({ certificate }: Partial<KeyCertificate>) {
   }
 }
 
-/** The key pair of a Secret of ours, whatever state it is in. */
+/** The certificate and the key in a Secret of ours, as far as they are there. */
 export function keyCertificateOf(secret: Secret | undefined): Partial<KeyCertificate> {
   const certificate = textOf(secret?.data, 'tls.crt');
   const key = textOf(secret?.data, 'tls.key');

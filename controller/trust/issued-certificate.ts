@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { fingerprintsOf } from '../../lib/pki/index.ts';
-import { keys } from '../hub/names.ts';
-import type { ManagedClusterAddOn } from '../hub/resources.ts';
+import { keys, type ManagedClusterAddOn } from '../hub/index.ts';
 
 /** How long after it was signed a certificate may take to be in use: OCM's agents look at least this often. */
 const pickUpMs = 5 * 60_000;

@@ -1,72 +1,66 @@
 import { createPublicKey } from 'node:crypto';
 import { rfc3339, type Secret } from '../../lib/kube/index.ts';
 import { generateJwtKey, lifetimes, parsePrivateKey, renewalTime, textOf } from '../../lib/pki/index.ts';
-import { failed, type Step, type StepContext, type StepResult, succeeded } from '../fleet/steps.ts';
-import { isOurs } from '../hub/applier.ts';
-import { hubNames, keys } from '../hub/names.ts';
-import { currentSecret, nameOf, rotationRequest, writeSecret } from './shared-secrets.ts';
+import { failed, hubNames, isOurs, keys, type StepReport, succeeded } from '../hub/index.ts';
+import { currentSecret, rotationRequest, writeSecret } from './shared-secrets.ts';
+import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
-/** How long tokens live that the principal has signed. */
+/** Lifetime of the principal's tokens, in milliseconds. */
 const tokenLifeMs = 24 * 3_600_000;
 const formerField = 'jwt.previous.pub';
 
 /**
- * The key that signs the principal's tokens. An existing Secret is used as it is; a key of ours is renewed like an
- * authority, and the former one's public half stays beside the new key until every token of it has expired.
+ * Makes the key that signs the principal's tokens. An existing Secret of the user is used as it is. A key of ours is renewed
+ * like an authority; the public half of the former key stays beside the new one until every token of it has expired.
  */
-export const jwtStep: Step = {
-  condition: 'JWTSecretReady',
-  purpose: 'create JWT secret',
-  run: (context) => context.inTurn(context.namespace, () => ensureKey(context)),
-};
+export function ensureTokenKey(deps: TrustDeps, scope: TrustScope): Promise<StepReport> {
+  return deps.mutex.run(scope.namespace, () => makeOrKeep(deps, scope));
+}
 
-async function ensureKey(context: StepContext): Promise<StepResult> {
-  const { now } = context;
-  const done = succeeded('JWT secret created successfully');
-  const live = await currentSecret(context, hubNames.jwt);
-  const what = `Secret ${nameOf(context, hubNames.jwt)}`;
+async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepReport> {
+  const { now, namespace } = scope;
+  const result = succeeded('JWT secret created successfully');
+  const live = await currentSecret(deps, scope, hubNames.jwt);
+  const what = `Secret ${namespace}/${hubNames.jwt}`;
   const key = textOf(live?.data, 'jwt.key');
   if (live && !isOurs(live)) {
     if (!key) {
-      return failed(`${what} has no key jwt.key`);
+      return { result: failed(`${what} has no key jwt.key`) };
     }
     parsePrivateKey(key, `${what}, key jwt.key`);
-    return done;
+    return { result };
   }
   const since = sinceOf(live, now);
   const renewal = renewalTime({ notBefore: since, notAfter: new Date(since.getTime() + lifetimes.authorityMs) });
   if (!key || renewal <= now || rotationRequest(live).pending) {
     const former = key ? createPublicKey(parsePrivateKey(key, `${what}, key jwt.key`)) : undefined;
     const publicKey = former?.export({ type: 'spki', format: 'pem' }).toString();
-    await write(context, live, now, await generateJwtKey(), publicKey);
-    context.logger.info({ namespace: context.namespace, secret: hubNames.jwt }, 'made a key for tokens');
-    context.renewAt = Math.min(context.renewAt, now.getTime() + tokenLifeMs);
-    return done;
+    await writeKeys(deps, scope, live, { key: await generateJwtKey(), since: now, former: publicKey });
+    deps.logger.info({ namespace, secret: hubNames.jwt }, 'made a key for tokens');
+    return { result, renewAt: now.getTime() + tokenLifeMs };
   }
   parsePrivateKey(key, `${what}, key jwt.key`);
   const expired = since.getTime() + tokenLifeMs;
   const hasFormer = live?.data?.[formerField] !== undefined;
   if (hasFormer && expired <= now.getTime()) {
-    await write(context, live, since, key, undefined);
+    await writeKeys(deps, scope, live, { key, since, former: undefined });
   }
-  context.renewAt = Math.min(context.renewAt, hasFormer ? Math.max(expired, now.getTime()) : renewal.getTime());
-  return done;
+  return { result, renewAt: hasFormer ? Math.max(expired, now.getTime()) : renewal.getTime() };
 }
 
-async function write(
-  context: StepContext,
+async function writeKeys(
+  deps: TrustDeps,
+  scope: TrustScope,
   live: Secret | undefined,
-  since: Date,
-  key: string,
-  former: string | undefined,
+  { key, since, former }: { readonly key: string; readonly since: Date; readonly former: string | undefined },
 ): Promise<void> {
   const encode = (text: string) => Buffer.from(text).toString('base64');
   const data = { 'jwt.key': encode(key), ...(former !== undefined && { [formerField]: encode(former) }) };
   const annotations = { ...rotationRequest(live).annotations, [keys.since]: rfc3339(since) };
-  await writeSecret(context, hubNames.jwt, 'Opaque', data, annotations);
+  await writeSecret(deps, scope, hubNames.jwt, { type: 'Opaque', data }, annotations);
 }
 
-/** Since when a key is in use; one of an earlier version since its Secret was made. */
+/** Since when a key is in use. A Secret of an earlier version does not say; its creation counts. */
 function sinceOf(secret: Secret | undefined, now: Date): Date {
   const { annotations, creationTimestamp } = secret?.metadata ?? {};
   const time = new Date(annotations?.[keys.since] ?? creationTimestamp ?? '');

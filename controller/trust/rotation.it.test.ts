@@ -12,7 +12,7 @@ import {
   splitCertificates,
   textOf,
 } from '../../lib/pki/index.ts';
-import type { ManifestWork } from '../hub/resources.ts';
+import type { ManifestWork } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);

@@ -7,8 +7,9 @@ import {
   joinCertificates,
   type KeyCertificate,
 } from '../../lib/pki/index.ts';
+import type { ClusterCertificates } from '../ownership/index.ts';
 import { judgeServer } from './hub-certificates.ts';
-import { type ClusterCertificates, latestSwitch, planTrust, type TrustInput } from './rotation.ts';
+import { latestSwitch, planTrust, type TrustInput } from './rotation.ts';
 
 const day = 24 * 3600_000;
 const now = new Date('2030-01-20T00:00:00Z');

@@ -7,14 +7,7 @@ import {
   PkiError,
   splitCertificates,
 } from '../../lib/pki/index.ts';
-
-/** What one cluster's certificates rest on. */
-export interface ClusterCertificates {
-  /** Fingerprints of the authorities that it trusts, as far as it has reported them as applied. */
-  readonly trusts: readonly string[];
-  /** Fingerprint of the authority that its own certificates are of; undefined while others may still be in use. */
-  readonly authority: string | undefined;
-}
+import type { ClusterCertificates } from '../ownership/index.ts';
 
 /** Which authorities are trusted, which of them issues, and since when. */
 export interface TrustRecord {

@@ -1,17 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Secret, secrets } from '../../lib/kube/index.ts';
-import type { StepContext } from '../fleet/steps.ts';
-import { hubNames, keys, labelValue, managedBy } from '../hub/names.ts';
+import { hubNames, keys, labelValue, managedBy } from '../hub/index.ts';
+import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
-/** What writing a Secret that all GitOpsClusters of a namespace share needs. */
-export type SharedContext = Pick<
-  StepContext,
-  'namespace' | 'gitOpsCluster' | 'caches' | 'applier' | 'signal' | 'now' | 'logger'
->;
+type SecretDeps = Pick<TrustDeps, 'caches' | 'applier'>;
 
-/** A Secret of the hub by its well-known name, as it is now. */
-export function currentSecret(context: SharedContext, name: string): Promise<Secret | undefined> {
-  const { namespace, caches, applier, signal } = context;
+/** A Secret of the hub by its well-known name, in its newest known state. */
+export function currentSecret(
+  { caches, applier }: SecretDeps,
+  { namespace, signal }: Pick<TrustScope, 'namespace' | 'signal'>,
+  name: string,
+): Promise<Secret | undefined> {
   return applier.current(secrets, { namespace, name }, caches.sharedSecret(namespace, name), signal);
 }
 
@@ -20,16 +19,16 @@ export function currentSecret(context: SharedContext, name: string): Promise<Sec
  * @throws ForeignObjectError when there is one that is not ours
  */
 export async function writeSecret(
-  context: SharedContext,
+  { caches, applier }: SecretDeps,
+  scope: TrustScope,
   name: string,
-  type: string,
-  data: Record<string, string>,
+  content: Required<Pick<Secret, 'type' | 'data'>>,
   annotations: Record<string, string> = {},
 ): Promise<Secret> {
-  const { namespace, caches, applier, signal } = context;
+  const { namespace, signal } = scope;
+  const { type, data } = content;
   const live = caches.sharedSecret(namespace, name);
-  const metadata = { namespace, name, labels: labelsOf(context, name), annotations };
-  const desired: Secret = { metadata, type, data };
+  const desired: Secret = { metadata: { namespace, name, labels: labelsOf(scope, name), annotations }, type, data };
   if (live?.type !== undefined && live.type !== type) {
     await applier.remove(secrets, live, signal);
   }
@@ -40,28 +39,23 @@ export async function writeSecret(
   return isDeepStrictEqual(object.data, data) ? object : { ...object, data };
 }
 
-/** `namespace/name` of a Secret of the hub, for messages. */
-export function nameOf({ namespace }: Pick<StepContext, 'namespace'>, name: string): string {
-  return `${namespace}/${name}`;
-}
-
-/** The request for another authority or key on a Secret that was not carried out yet, or the one carried out last. */
+/** An operator's request on a Secret for another authority or key: whether it is pending, and how to mark it as carried out. */
 export function rotationRequest(secret: Secret | undefined): { pending: boolean; annotations: Record<string, string> } {
-  const { [keys.rotate]: wanted, [keys.rotated]: done } = secret?.metadata.annotations ?? {};
-  const pending = wanted !== undefined && wanted !== '' && wanted !== done;
-  const carriedOut = wanted || done;
+  const { [keys.rotate]: requested, [keys.rotated]: done } = secret?.metadata.annotations ?? {};
+  const pending = requested !== undefined && requested !== '' && requested !== done;
+  const carriedOut = requested || done;
   return { pending, annotations: carriedOut === undefined ? {} : { [keys.rotated]: carriedOut } };
 }
 
-function labelsOf(context: SharedContext, name: string): Record<string, string> {
+function labelsOf({ gitOpsCluster, namespace }: TrustScope, name: string): Record<string, string> {
   const labels = { [keys.managedBy]: managedBy, [keys.component]: name.replace(/^argocd-agent-/, '') };
-  // Written again and again as clusters come along: it must not matter whose turn it is.
+  // This Secret is rewritten as clusters are enrolled. It names no GitOpsCluster, so that all of them write the same.
   if (name === hubNames.authorityTrust) {
     return labels;
   }
   return {
     ...labels,
-    [keys.ownerName]: labelValue(context.gitOpsCluster.metadata.name),
-    [keys.ownerNamespace]: labelValue(context.namespace),
+    [keys.ownerName]: labelValue(gitOpsCluster.metadata.name),
+    [keys.ownerNamespace]: labelValue(namespace),
   };
 }

@@ -12,8 +12,7 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, splitCertificates, textOf } from '../../lib/pki/index.ts';
-import { agentSubject } from '../hub/names.ts';
-import type { ManifestWork } from '../hub/resources.ts';
+import { agentSubject, type ManifestWork } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);

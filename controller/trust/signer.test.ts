@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createSigningRequest } from '../../e2e/ocm/signing-request.ts';
 import type { CertificateSigningRequest } from '../../lib/kube/index.ts';
 import { createAuthority, type KeyCertificate } from '../../lib/pki/index.ts';
-import { agentSubject } from '../hub/names.ts';
+import { agentSubject } from '../hub/index.ts';
 import { Signer } from './signer.ts';
 
 const cluster = 'edge';
@@ -37,14 +37,14 @@ async function requestOf(of: string): Promise<CertificateSigningRequest> {
   } as CertificateSigningRequest;
 }
 
-/** What the controller has heard of, one kind after the other. */
+/** What the controller's caches show, one kind after the other. */
 function start(csr: CertificateSigningRequest, authority: KeyCertificate) {
-  const heard = { owner: undefined as string | undefined, addOn: undefined as object | undefined };
+  const known = { owner: undefined as string | undefined, addOn: undefined as object | undefined };
   const written: object[] = [];
   const signer = new Signer({
-    caches: { requests: { get: () => csr }, addOns: { get: () => heard.addOn } },
-    fleets: { ownershipOf: () => ({ owner: heard.owner }) },
-    foundations: new Map([['argocd/fleet', { foundation: { authority, addOn: { clientCertificate: 'CSR' } } }]]),
+    caches: { requests: { get: () => csr }, addOns: { get: () => known.addOn } },
+    ownership: { ownerOf: () => ({ owner: known.owner }) },
+    foundations: new Map([['argocd/fleet', { authority, addOn: { clientCertificate: 'CSR' } }]]),
     client: {
       mergePatch: async (_type: unknown, _key: unknown, patch: { status?: object }) => {
         if (patch.status) {
@@ -57,24 +57,24 @@ function start(csr: CertificateSigningRequest, authority: KeyCertificate) {
     logger: { info: () => undefined, warn: () => undefined },
     now: () => new Date(),
   } as never);
-  return { heard, written, reconcile: () => signer.reconcile('csr', signal) };
+  return { known, written, reconcile: () => signer.reconcile('csr', signal) };
 }
 
-test('a request that is heard of before its cluster is not denied', async () => {
+test('a request that is known of before its cluster is not denied', async () => {
   const authority = await createAuthority({ commonName: 'authority' });
-  const { heard, written, reconcile } = start(await requestOf(cluster), authority);
+  const { known, written, reconcile } = start(await requestOf(cluster), authority);
   expect(await reconcile()).toEqual({ requeueAfterMs: 1_000 });
   vi.advanceTimersByTime(1_000);
-  heard.owner = 'argocd/fleet';
+  known.owner = 'argocd/fleet';
   expect(await reconcile()).toEqual({ requeueAfterMs: 1_000 });
   expect(written).toEqual([]);
   vi.advanceTimersByTime(1_000);
-  heard.addOn = { metadata: {} };
+  known.addOn = { metadata: {} };
   expect(await reconcile()).toBeUndefined();
   expect(written).toMatchObject([{ conditions: [{ type: 'Approved' }] }, { certificate: expect.any(String) }]);
 });
 
-test('one whose cluster nobody has heard of after a while is denied; what is wrong with it is said at once', async () => {
+test('one whose cluster nobody has known of after a while is denied; what is wrong with it is said at once', async () => {
   const authority = await createAuthority({ commonName: 'authority' });
   const late = start(await requestOf(cluster), authority);
   expect(await late.reconcile()).toEqual({ requeueAfterMs: 1_000 });

@@ -1,4 +1,11 @@
-import { type CertificateSigningRequest, certificateSigningRequests, rfc3339 } from '../../lib/kube/index.ts';
+import type { Logger } from '../../lib/base/index.ts';
+import {
+  type CertificateSigningRequest,
+  certificateSigningRequests,
+  type EventRecorder,
+  type KubeClient,
+  rfc3339,
+} from '../../lib/kube/index.ts';
 import {
   certifyClient,
   fingerprintsOf,
@@ -8,40 +15,58 @@ import {
   readSigningRequest,
   type SigningRequest,
 } from '../../lib/pki/index.ts';
-import { isDetaching } from '../cluster/cluster-health.ts';
-import { addOnName, agentSubject, fieldManager, keys } from '../hub/names.ts';
-import { managedClusterAddOns } from '../hub/resources.ts';
-import type { Foundation } from '../spec/foundation.ts';
-import type { World } from '../world.ts';
+import {
+  addOnName,
+  agentSubject,
+  type Caches,
+  fieldManager,
+  isDetaching,
+  keys,
+  managedClusterAddOns,
+} from '../hub/index.ts';
+import type { Ownership } from '../ownership/index.ts';
+import type { Foundation } from '../spec/index.ts';
 import { isApproved, isDone, reasonToDeny } from './client-requests.ts';
 import { issuedAnnotation } from './issued-certificate.ts';
 
-/** How soon a request is looked at again that came before what is known of its GitOpsCluster. */
+/** How soon a request is looked at again for which the controller does not have everything yet, in milliseconds. */
 const notYetMs = 1_000;
 /**
- * For so long a request is not denied because of what its cluster lacks: news of different kinds come in any order, and the
- * cluster may have been told to ask before the controller has heard of what it wrote itself.
+ * A request is not denied for so many milliseconds because its cluster lacks something: informers of different kinds are not
+ * in step, and the cluster may ask before the controller's caches show what the controller itself wrote.
  */
-const hearsayMs = 3_000;
-const mostRemembered = 10_000;
+const cacheLagMs = 3_000;
+const maxRemembered = 10_000;
 const minLifetimeMs = 600_000;
+
+/** What the signer works with. */
+export interface SignerDeps {
+  readonly client: KubeClient;
+  readonly logger: Logger;
+  readonly events: Pick<EventRecorder, 'warning'>;
+  readonly caches: Caches;
+  readonly ownership: Pick<Ownership, 'ownerOf'>;
+  /** By GitOpsCluster. */
+  readonly foundations: ReadonlyMap<string, Foundation>;
+  readonly now: () => Date;
+}
 
 /**
  * Signs the certificates that clusters ask for (client certificate mode CSR): approves what a cluster's registration agent
- * may have, denies everything else that is addressed to our signer, and says why.
+ * may have, denies everything else that is addressed to our signer, and gives the reason.
  */
 export class Signer {
-  readonly #world: World;
-  /** When requests were first looked at whose cluster lacked something, by name. */
+  readonly #deps: SignerDeps;
+  /** When a request was first looked at whose cluster lacked something, by the request's name. */
   readonly #lackingSince = new Map<string, number>();
 
-  constructor(world: World) {
-    this.#world = world;
+  constructor(deps: SignerDeps) {
+    this.#deps = deps;
   }
 
   /** Decides about one request, by its name. */
   async reconcile(name: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
-    const csr = this.#world.caches.requests.get({ name });
+    const csr = this.#deps.caches.requests.get({ name });
     if (csr === undefined || isDone(csr)) {
       this.#lackingSince.delete(name);
       return undefined;
@@ -52,7 +77,7 @@ export class Signer {
       return { requeueAfterMs: notYetMs };
     }
     const request = await read(csr);
-    const fault = request instanceof PkiError ? request.message : reasonToDeny(csr, request, this.#world.now());
+    const fault = request instanceof PkiError ? request.message : reasonToDeny(csr, request, this.#deps.now());
     if (fault !== undefined) {
       return this.#refuse(csr, fault, signal);
     }
@@ -70,16 +95,16 @@ export class Signer {
     const since = this.#lackingSince.get(name) ?? performance.now();
     this.#lackingSince.set(name, since);
     const [oldest = name] = this.#lackingSince.keys();
-    if (this.#lackingSince.size > mostRemembered) {
+    if (this.#lackingSince.size > maxRemembered) {
       this.#lackingSince.delete(oldest);
     }
-    return performance.now() - since < hearsayMs;
+    return performance.now() - since < cacheLagMs;
   }
 
-  /** What the certificates of a cluster are made from, or why it gets none. */
+  /** The foundation that a cluster's certificates are made from; a text says why the cluster gets none. */
   #foundationFor(cluster: string): Foundation | string {
-    const { fleets, foundations, caches } = this.#world;
-    const { owner } = fleets.ownershipOf(cluster);
+    const { ownership, foundations, caches } = this.#deps;
+    const { owner } = ownership.ownerOf(cluster);
     const addOn = caches.addOns.get({ namespace: cluster, name: addOnName });
     if (owner === undefined) {
       return `no GitOpsCluster selects cluster ${cluster}`;
@@ -87,7 +112,7 @@ export class Signer {
     if (!addOn || isDetaching(addOn)) {
       return `cluster ${cluster} has no add-on ${addOnName}, or leaves`;
     }
-    const foundation = foundations.get(owner)?.foundation;
+    const foundation = foundations.get(owner);
     if (foundation === undefined) {
       return 'not yet';
     }
@@ -98,8 +123,8 @@ export class Signer {
   }
 
   async #refuse(csr: CertificateSigningRequest, why: string, signal: AbortSignal): Promise<undefined> {
-    const { logger, events } = this.#world;
-    // What somebody else has approved can no longer be denied: it fails.
+    const { logger, events } = this.#deps;
+    // A request that somebody else has approved can no longer be denied: it fails.
     const [type, subresource] = isApproved(csr) ? (['Failed', 'status'] as const) : (['Denied', 'approval'] as const);
     await this.#patch(
       csr,
@@ -120,8 +145,8 @@ export class Signer {
     { authority }: Foundation,
     signal: AbortSignal,
   ): Promise<void> {
-    const { client, logger } = this.#world;
-    const now = this.#world.now();
+    const { client, logger } = this.#deps;
+    const now = this.#deps.now();
     const asked = (csr.spec?.expirationSeconds ?? Number.POSITIVE_INFINITY) * 1_000;
     const lifetimeMs = Math.max(minLifetimeMs, Math.min(asked, lifetimes.requestedMs));
     const certificate = await certifyClient(request, agentSubject(cluster), { authority, lifetimeMs, now });
@@ -133,7 +158,7 @@ export class Signer {
           { conditions: this.#with(csr, 'Approved', 'ArgoCDAgentRequestApproved', `agent of cluster ${cluster}`) },
           signal,
         );
-    // Remembered before it can be in use: what it is of stays trusted.
+    // Recorded before the certificate can be in use, so that its authority stays trusted.
     const until = inspectCertificate(certificate).notAfter;
     const annotations = issuedAnnotation({
       authority: fingerprintsOf(authority.certificate)[0] ?? '',
@@ -147,7 +172,7 @@ export class Signer {
   }
 
   #with(csr: CertificateSigningRequest, type: string, reason: string, message: string) {
-    const lastUpdateTime = rfc3339(this.#world.now());
+    const lastUpdateTime = rfc3339(this.#deps.now());
     return [...(csr.status?.conditions ?? []), { type, status: 'True', reason, message, lastUpdateTime }];
   }
 
@@ -158,7 +183,7 @@ export class Signer {
     signal: AbortSignal,
   ): Promise<CertificateSigningRequest> {
     const patch = { metadata: { resourceVersion }, status };
-    return this.#world.client.mergePatch(certificateSigningRequests, { name }, patch, {
+    return this.#deps.client.mergePatch(certificateSigningRequests, { name }, patch, {
       subresource,
       fieldManager,
       signal,

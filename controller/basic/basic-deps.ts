@@ -1,10 +1,10 @@
 import type { Logger } from '../../lib/base/index.ts';
 import type { EventRecorder, KubeClient } from '../../lib/kube/index.ts';
-import type { Applier } from '../hub/applier.ts';
+import type { Applier } from '../hub/index.ts';
 import type { BasicCaches } from './caches.ts';
 
 /** What the reconciles of the basic pull model share. */
-export interface BasicWorld {
+export interface BasicDeps {
   readonly client: KubeClient;
   readonly logger: Logger;
   readonly events: EventRecorder;

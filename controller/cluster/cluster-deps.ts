@@ -1,0 +1,42 @@
+import type { Logger } from '../../lib/base/index.ts';
+import type { EventRecorder, KubeClient } from '../../lib/kube/index.ts';
+import type { Applier, Caches } from '../hub/index.ts';
+import type { ClusterReports, Ownership } from '../ownership/index.ts';
+import type { Renderings, Templates } from '../render/index.ts';
+import type { Rollouts } from '../rollout/index.ts';
+import type { DeliverySettings, Foundation } from '../spec/index.ts';
+import type { TroubleDelays } from './cluster-trouble.ts';
+
+/** What the reconcile of clusters works with. */
+export interface ClusterDeps {
+  readonly client: KubeClient;
+  readonly logger: Logger;
+  readonly events: Pick<EventRecorder, 'normal' | 'warning'>;
+  readonly caches: Caches;
+  readonly applier: Applier;
+  readonly ownership: Ownership;
+  readonly reports: ClusterReports;
+  readonly templates: Templates;
+  readonly renderings: Renderings;
+  readonly rollouts: Rollouts;
+  readonly delivery: DeliverySettings;
+  /** By GitOpsCluster. */
+  readonly foundations: ReadonlyMap<string, Foundation>;
+  readonly now: () => Date;
+  /** How long the agent of a cluster that is detached may take to carry out deletions, in milliseconds. */
+  readonly drainMs: number;
+  readonly troubleDelays: TroubleDelays;
+  /** When this controller began to work. */
+  readonly startedAt: Date;
+  /** Asks for a GitOpsCluster's status to be summed up soon. */
+  readonly statusChanged: (gitOpsCluster: string) => void;
+}
+
+/** A cluster that is enrolled, in one reconcile. */
+export interface Enrolment {
+  readonly cluster: string;
+  /** What its GitOpsCluster asks for. */
+  readonly foundation: Foundation;
+  readonly now: Date;
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,44 @@
+import { stringFlag, UsageError } from '../../lib/ops/index.ts';
+import type { DeliverySettings } from '../spec/index.ts';
+
+/** Images that managed clusters get, and how they pull them. */
+export const imageFlags = {
+  'agent-image': stringFlag({ usage: 'image of the agent on managed clusters', env: 'CONTROLLER_IMAGE' }),
+  'argocd-image': stringFlag({
+    usage: "image of Argo CD on managed clusters; default: the hub's",
+    env: 'ARGOCD_IMAGE',
+  }),
+  'redis-image': stringFlag({ usage: "image of Redis on managed clusters; default: the hub's", env: 'REDIS_IMAGE' }),
+  'operator-image': stringFlag({
+    usage:
+      'image of argocd-operator on managed clusters, with argoCD: Operator; default: the version that it is made for',
+    env: 'OPERATOR_IMAGE',
+  }),
+  'image-pull-policy': stringFlag({
+    usage: 'pull policy of the images on managed clusters',
+    default: 'IfNotPresent',
+    env: 'IMAGE_PULL_POLICY',
+    check: (value) =>
+      ['Always', 'IfNotPresent', 'Never'].includes(value) ? undefined : 'must be Always, IfNotPresent or Never',
+  }),
+};
+
+/** What is delivered, from the flags. */
+export function deliveryOf(flags: {
+  'agent-image': string;
+  'argocd-image': string;
+  'redis-image': string;
+  'operator-image': string;
+  'image-pull-policy': string;
+}): DeliverySettings {
+  if (!flags['agent-image']) {
+    throw new UsageError('--agent-image (or CONTROLLER_IMAGE) must say which image the agents on managed clusters run');
+  }
+  return {
+    agentImage: flags['agent-image'],
+    pullPolicy: flags['image-pull-policy'],
+    argoCdImage: flags['argocd-image'] || undefined,
+    redisImage: flags['redis-image'] || undefined,
+    operatorImage: flags['operator-image'] || undefined,
+  };
+}

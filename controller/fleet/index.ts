@@ -1,0 +1,1 @@
+export { FleetReconciler } from './fleet-reconciler.ts';

@@ -1,0 +1,13 @@
+export { type DeliverySettings, defaultImages, defaultRolloutStrategy } from './delivery-settings.ts';
+export type { Foundation } from './foundation.ts';
+export {
+  describeVersion,
+  type HubState,
+  isComparable,
+  type Release,
+  releaseOf,
+  type Version,
+  versionText,
+} from './release.ts';
+export { amountOf, type DecisionGroup, type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
+export { type AddOnSettings, type FleetSpec, parseGitOpsCluster } from './spec.ts';

@@ -1,0 +1,6 @@
+export { ensureAuthority, type HubAuthority } from './authority-step.ts';
+export { ensurePrincipalCertificate, ensureResourceProxyCertificate, keyCertificateOf } from './hub-certificates.ts';
+export { authorityInUse } from './issued-certificate.ts';
+export { ensureTokenKey } from './jwt-step.ts';
+export { Signer } from './signer.ts';
+export type { TrustDeps, TrustScope } from './trust-deps.ts';
