@@ -1,0 +1,70 @@
+import type { ImportGraph } from './imports.ts';
+
+/**
+ * The rooms of a program, from the ground up, each with the rooms that its code may import. A room stands after everything
+ * that it imports, so that there are no cycles between rooms. `''` is the program's own folder.
+ */
+export type Rooms = Readonly<Record<string, readonly string[]>>;
+
+/** The rooms of the controller. */
+export const controllerRooms: Rooms = {
+  // Leader election, health and metrics servers, queues over caches: what every long-running command needs.
+  daemon: [],
+  // Where agents reach the principal, from what the hub has.
+  endpoint: [],
+  // The hub's API server: kinds, names, caches, writes.
+  hub: ['endpoint'],
+  // What is desired: the GitOpsCluster's specification and what follows from it.
+  spec: ['endpoint', 'hub'],
+  // The ManifestWorks of a cluster.
+  render: ['hub'],
+  // Which GitOpsCluster has which cluster, and what the clusters reported.
+  ownership: ['hub', 'spec'],
+  // How clusters follow a new version.
+  rollout: ['hub', 'render', 'spec'],
+  // Authorities, certificates and keys.
+  trust: ['endpoint', 'hub', 'ownership', 'spec'],
+  // The reconcile of one cluster: enrolment and detachment.
+  cluster: ['hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
+  // The reconcile of one GitOpsCluster.
+  fleet: ['endpoint', 'hub', 'ownership', 'rollout', 'spec', 'trust'],
+  // The controller: queues, and what wakes which.
+  '': ['cluster', 'daemon', 'fleet', 'hub', 'ownership', 'render', 'rollout', 'spec', 'trust'],
+  // The basic pull model.
+  basic: ['daemon', 'hub'],
+  commands: ['', 'cluster', 'daemon', 'endpoint', 'hub', 'render', 'spec'],
+};
+
+const isTest = (file: string) => file.endsWith('.test.ts') || file.includes('/testing/');
+
+/** The imports inside a program that break the rules of its rooms, in words. */
+export function brokenRooms(graph: ImportGraph, program: string, rooms: Rooms): string[] {
+  const broken: string[] = [];
+  const names = Object.keys(rooms);
+  for (const [name, allowed] of Object.entries(rooms)) {
+    for (const upper of allowed.filter((one) => names.indexOf(one) >= names.indexOf(name))) {
+      broken.push(`room ${name} may import ${upper}, which does not stand before it`);
+    }
+  }
+  const roomOf = (file: string) => file.split('/').slice(1, -1)[0] ?? '';
+  for (const [file, imports] of graph) {
+    if (!file.startsWith(`${program}/`)) {
+      continue;
+    }
+    const from = roomOf(file);
+    for (const target of imports.filter((one) => one.startsWith(`${program}/`))) {
+      const to = roomOf(target);
+      if (from === to || (isTest(file) && target.includes('/testing/'))) {
+        continue;
+      }
+      if (to !== '' && target !== `${program}/${to}/index.ts`) {
+        broken.push(`${file} imports ${target}: import ${program}/${to}/index.ts, its public face`);
+      }
+      const isFace = file === `${program}/index.ts`;
+      if (!isTest(file) && !isFace && !(rooms[from] ?? []).includes(to)) {
+        broken.push(`${file} imports ${target}: room ${from || program} does not import room ${to || program}`);
+      }
+    }
+  }
+  return broken;
+}
