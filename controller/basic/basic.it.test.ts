@@ -1,12 +1,10 @@
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
+import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
 import { managedClusters } from '../hub/index.ts';
-import { hasShared, shared } from '../testing/hub.ts';
 import { keys } from './names.ts';
 import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
 import { ArgoCdStandIn } from './testing/argo-cd.ts';
@@ -24,10 +22,8 @@ beforeAll(async () => {
   if (!cluster) {
     throw new Error('no managed cluster');
   }
-  // The real schemas where they are to be had.
-  const hubCrds = hasShared ? await readCrds(join(shared, 'ocm')) : await ocmCrds('hub');
-  const all = hasShared ? await readCrds(join(shared, 'argocd')) : await argoCdCrds();
-  const kinds = all.filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
+  const hubCrds = await publishedCrds('ocm-hub');
+  const kinds = (await publishedCrds('argocd')).filter(({ metadata }) => metadata.name === 'applications.argoproj.io');
   await installCrds(testbed.hub.client, [...hubCrds, ...kinds]);
   await installCrds(cluster.client, kinds);
   ocm = await startOcm(testbed.hub, { statusSyncIntervalMs: 500 });

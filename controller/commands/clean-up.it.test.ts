@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, namespaces, pods, type ResourceType, services } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { applications, appProjects } from '../hub/index.ts';
-import { argoCdCrds } from '../testing/hub.ts';
 import { cleanUp } from './clean-up.ts';
 
 let cluster: Cluster;
@@ -57,7 +57,7 @@ test('a cluster that never had Argo CD is clean', async () => {
 });
 
 test('ocm defect M15: copies go without what they deployed, everywhere, and then the namespace', async () => {
-  await cluster.applyCrds(argoCdCrds);
+  await installCrds(cluster.client, await publishedCrds('argocd'));
   const elsewhere = `${ns}-team`;
   await namespace();
   await namespace({}, elsewhere);
@@ -90,7 +90,7 @@ test('other namespaces that the add-on made go too, those that were there before
 });
 
 test('of namespaces that the agent has moved away from goes what it kept there, and nothing else of the cluster', async () => {
-  await cluster.applyCrds(argoCdCrds);
+  await installCrds(cluster.client, await publishedCrds('argocd'));
   // The hub has a namespace that is called like one of those that the agent had, and Applications in it.
   const [now, sameName] = [`${ns}-now`, `${ns}-same`];
   await namespace();
@@ -138,7 +138,7 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
 });
 
 test('ocm defect M15: a namespace that was there before stays', async () => {
-  await cluster.applyCrds(argoCdCrds);
+  await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace({ 'app.kubernetes.io/managed-by': 'argocd-agent-addon' });
   await create(applications, { name: 'one', annotations: copyOf, finalizers }, { spec });
   expect(await run()).toMatchObject({ removed: 1, namespace: 'kept' });
@@ -164,7 +164,7 @@ test.each([
     'Deployment foreign',
   ],
 ])('a namespace with %s of somebody else stays', async (_, object, text) => {
-  await cluster.applyCrds(argoCdCrds);
+  await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace();
   const [type, rest] = object();
   await create(type, { name: 'foreign' }, rest);
@@ -174,7 +174,7 @@ test.each([
 });
 
 test('a namespace that an Application deployed into stays, also when the clean-up runs again', async () => {
-  await cluster.applyCrds(argoCdCrds);
+  await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace();
   await create(applications, { name: 'one', annotations: copyOf, finalizers }, { spec });
   const resources = [{ version: 'v1', kind: 'ConfigMap', namespace: ns, name: 'deployed' }];
@@ -186,7 +186,7 @@ test('a namespace that an Application deployed into stays, also when the clean-u
 });
 
 test('nothing is touched while the agent runs', async () => {
-  await cluster.applyCrds(argoCdCrds);
+  await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace();
   const labels = { 'app.kubernetes.io/name': 'argocd-agent-agent' };
   await create(pods, { name: 'agent', labels }, { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } });

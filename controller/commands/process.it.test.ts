@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,12 +13,9 @@ import { until } from '../../lib/base/testing.ts';
 import { leases, type Secret } from '../../lib/kube/index.ts';
 import { type GitOpsCluster, gitOpsClusters, type ManifestWork, manifestWorks } from '../hub/index.ts';
 import { HubFixture } from '../testing/fixture.ts';
+import { installHubCrds } from '../testing/hub.ts';
 
 const root = join(import.meta.dirname, '../..');
-const shared = join(root, '..', 'shared', 'crds');
-const crdPaths = existsSync(shared)
-  ? [join(shared, 'ocm'), ...['application', 'appproject'].map((n) => join(shared, 'argocd', `${n}-crd.yaml`))]
-  : [join(root, 'e2e/hub/crds/hub'), join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
 const leaseName = '7310a56a.open-cluster-management.io';
 const image = 'quay.io/open-cluster-management/argocd-fleet:test';
 /** A leader that cannot renew for a while ends, and nobody starts it again here: a busy machine is not to make it one. */
@@ -35,7 +31,7 @@ const processes: SupervisedProcess[] = [];
 
 beforeAll(async () => {
   hub = await startCluster({ name: 'hub' });
-  await hub.applyCrds([...crdPaths, join(root, 'charts/argocd-agent-addon/crds')]);
+  await installHubCrds(hub);
   fixture = new HubFixture(hub.client);
   for (const namespace of ['argocd', 'release']) {
     await fixture.namespace(namespace);

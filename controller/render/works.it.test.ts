@@ -1,33 +1,19 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
-import {
-  type CustomResourceDefinition,
-  type KubeObject,
-  namespaces,
-  type PodTemplate,
-  pods,
-} from '../../lib/kube/index.ts';
+import { type KubeObject, namespaces, type PodTemplate, pods } from '../../lib/kube/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
 import { argoCD, input, operator } from '../testing/render-input.ts';
 import { noConfig, parseAddOnConfig } from './addon-config.ts';
 import { renderCleanUp } from './cleanup.ts';
-import { describe } from './pack.ts';
+import { describe, workLimit } from './pack.ts';
 import { Templates } from './templates.ts';
 import { manifestsOf, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
-const shared = join(import.meta.dirname, '../../../shared/crds/argocd');
-const ownCrds = join(import.meta.dirname, '../../charts/argocd-agent-addon/charts/argocd-hub/files/crds');
-const hasShared = existsSync(shared);
-const read = (path: string) => parse(readFileSync(path, 'utf8')) as CustomResourceDefinition;
-/** Argo CD's own where they are to be had. */
-const crds = ['application', 'appproject', 'applicationset'].map((name) =>
-  deliverableCrd(hasShared ? read(join(shared, `${name}-crd.yaml`)) : read(join(ownCrds, `${name}s.yaml`))),
-);
-const operatorCrds = hasShared ? [...crds, deliverableCrd(read(join(shared, 'argocds.yaml')))] : [];
+/** As Argo CD and argocd-operator publish them. */
+const crds = (await publishedCrds('argocd')).map(deliverableCrd);
+const operatorCrds = [...crds, ...(await publishedCrds('argocd-operator')).map(deliverableCrd)];
 
 const everything = parseAddOnConfig({
   metadata: { namespace: 'c1', name: 'everything' },
@@ -50,7 +36,7 @@ const everything = parseAddOnConfig({
 const flavours: Record<string, Partial<RenderInput>> = {
   Install: { argoCD: { ...argoCD, crds } },
   Existing: { argoCD: undefined },
-  ...(hasShared ? { Operator: { argoCD: undefined, operator: { ...operator, crds: operatorCrds } } } : {}),
+  Operator: { argoCD: undefined, operator: { ...operator, crds: operatorCrds } },
 };
 const cases = Object.keys(flavours).flatMap((flavour) =>
   (['managed', 'autonomous'] as const).flatMap((mode) =>
@@ -64,7 +50,7 @@ const cases = Object.keys(flavours).flatMap((flavour) =>
 let cluster: Cluster;
 beforeAll(async () => {
   cluster = await startCluster({ name: 'managed' });
-  await cluster.applyCrds(hasShared ? [shared] : [ownCrds]);
+  await installCrds(cluster.client, operatorCrds);
   for (const name of ['argocd', 'argocd-operator-system', 'argocd-agent-addon-cleanup']) {
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await cluster.client.apply(namespaces, { metadata: { name, labels } }, { fieldManager: 'test', force: true });
@@ -117,6 +103,15 @@ async function podRefusal(object: KubeObject): Promise<string | undefined> {
     return `the pod of ${describe(object)}: ${(error as Error).message}`;
   }
 }
+
+test("Argo CD's own CRDs fit into one work", () => {
+  const delivered = crds.filter(({ spec }) => spec?.names.kind !== 'ApplicationSet');
+  const works = renderWorks(templates, { ...input, argoCD: { ...argoCD, crds: delivered } });
+  expect(works.map(({ part }) => part)).toEqual(['crds', 'argocd', 'agent']);
+  for (const { spec } of works) {
+    expect(JSON.stringify(spec.workload).length).toBeLessThan(workLimit);
+  }
+});
 
 test.each(cases)('a real API server takes every manifest of $name', async ({ from }) => {
   const works = renderWorks(templates, from);

@@ -1,11 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, describe as suite, test } from 'vitest';
-import { parse } from 'yaml';
-import type { CustomResourceDefinition, KubeObject, PodSpec } from '../../lib/kube/index.ts';
+import type { KubeObject, PodSpec } from '../../lib/kube/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
-import { argoCD, hubCrd, input } from '../testing/render-input.ts';
-import { describe, workLimit } from './pack.ts';
+import { hubCrd, input } from '../testing/render-input.ts';
+import { describe } from './pack.ts';
 import { Templates } from './templates.ts';
 import { type RenderInput, renderWorks } from './works.ts';
 
@@ -267,17 +264,5 @@ suite('CRDs', () => {
     expect(made.spec?.versions[0]?.schema).toEqual({
       openAPIV3Schema: { properties: { description: { type: 'string' } } },
     });
-  });
-
-  const shared = join(import.meta.dirname, '../../../shared/crds/argocd');
-  test.runIf(existsSync(shared))("Argo CD's own fit into one work", () => {
-    const read = (name: string) =>
-      parse(readFileSync(join(shared, `${name}-crd.yaml`), 'utf8')) as CustomResourceDefinition;
-    const crds = [read('application'), read('appproject')].map(deliverableCrd);
-    const works = renderWorks(templates, { ...input, argoCD: { ...argoCD, crds } });
-    expect(works.map(({ part }) => part)).toEqual(['crds', 'argocd', 'agent']);
-    for (const { spec } of works) {
-      expect(JSON.stringify(spec.workload).length).toBeLessThan(workLimit);
-    }
   });
 });

@@ -1,6 +1,6 @@
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { type ConfigMap, configMaps, Informer, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
 import { gitOpsClusters, managedClusterAddOns, manifestWorks, placementDecisions, placements } from '../hub/index.ts';
@@ -8,16 +8,13 @@ import { HubFixture, type RunningController, startController } from './fixture.t
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** CRDs of the real projects, where they are to be had. */
-export const shared = join(root, '..', 'shared', 'crds');
-export const hasShared = existsSync(shared);
+/** The folder of this project's own CRDs. */
 export const chartCrds = join(root, 'charts/argocd-agent-addon/crds');
-/** CRDs of Argo CD. */
-export const argoCdCrds: readonly string[] = hasShared
-  ? ['application', 'appproject', 'applicationset'].map((name) => join(shared, 'argocd', `${name}-crd.yaml`))
-  : [join(root, 'charts/argocd-agent-addon/charts/argocd-hub/files/crds')];
-/** CRDs of OCM and Argo CD on a hub. */
-export const hubCrdPaths = [hasShared ? join(shared, 'ocm') : join(root, 'e2e/hub/crds/hub'), ...argoCdCrds];
+/** Installs the CRDs of OCM and Argo CD, as they are published, and this project's own. */
+export async function installHubCrds(hub: HubCluster): Promise<void> {
+  await installCrds(hub.client, [...(await publishedCrds('ocm-hub')), ...(await publishedCrds('argocd'))]);
+  await hub.applyCrds(chartCrds);
+}
 
 /** Names of the works of a cluster. */
 export const workNames = ['agent', 'argocd', 'crds'].map((part) => `argocd-agent-addon-${part}`);
@@ -212,7 +209,7 @@ export function useHub(startCluster: (options: { name: string }) => Promise<HubC
   const hub = new TestHub();
   beforeAll(async () => {
     hub.cluster = await startCluster({ name: 'hub' });
-    await hub.cluster.applyCrds([...hubCrdPaths, chartCrds]);
+    await installHubCrds(hub.cluster);
     hub.fixture = new HubFixture(hub.client);
   });
   afterAll(() => {

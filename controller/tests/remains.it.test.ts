@@ -19,7 +19,7 @@ import { createLogger } from '../../lib/ops/index.ts';
 import { cleanUp } from '../commands/index.ts';
 import { applications, appProjects, gitOpsClusters, managedClusters, manifestWorks, placements } from '../hub/index.ts';
 import { HubFixture, type RunningController, startController } from '../testing/fixture.ts';
-import { chartCrds, hubCrdPaths } from '../testing/hub.ts';
+import { installHubCrds } from '../testing/hub.ts';
 import { differences, inventoryOf } from '../testing/inventory.ts';
 
 const ns = 'argocd';
@@ -34,7 +34,7 @@ let controller: RunningController;
 let kubelet: Promise<void>;
 beforeAll(async () => {
   [hub, managed] = await Promise.all([startCluster({ name: 'hub' }), startCluster({ name })]);
-  await hub.applyCrds([...hubCrdPaths, chartCrds]);
+  await installHubCrds(hub);
   ocm = await startOcm(hub, { statusSyncIntervalMs: 500 });
   fixture = new HubFixture(hub.client);
   controller = startController(hub.client);

@@ -7,6 +7,7 @@ const folders = {
   argocd: new URL('../../charts/argocd-agent-addon/charts/argocd-hub/files/crds', import.meta.url).pathname,
   hub: new URL('./crds/hub', import.meta.url).pathname,
   managed: new URL('./crds/managed', import.meta.url).pathname,
+  original: new URL('./crds/original', import.meta.url).pathname,
 };
 
 /** Argo CD's kinds as the hub chart has them: Application, ApplicationSet, AppProject. */
@@ -17,6 +18,11 @@ export async function argoCdCrds(): Promise<CustomResourceDefinition[]> {
 /** OCM's kinds on a hub, or on a managed cluster: compact, what this project does not touch is preserved. */
 export async function ocmCrds(where: 'hub' | 'managed'): Promise<CustomResourceDefinition[]> {
   return await readCrds(folders[where]);
+}
+
+/** argocd-pull-integration's GitOpsCluster, compact: it refuses less than this project's own. */
+export async function originalCrds(): Promise<CustomResourceDefinition[]> {
+  return await readCrds(folders.original);
 }
 
 /** Reads every CRD in the YAML files of a folder, leaving out other kinds. */

@@ -1,10 +1,11 @@
 import type { Cluster } from '../testbed/index.ts';
 import { helm, hubArgoCdChart } from './helm.ts';
 
-export { argoCdCrds, installCrds, ocmCrds, readCrds } from './crds.ts';
+export { argoCdCrds, installCrds, ocmCrds, originalCrds, readCrds } from './crds.ts';
 export { addonChart, agentChart, HelmError, type HelmOptions, helm, hubArgoCdChart, pullChart } from './helm.ts';
 export { kustomize, manifestsOf } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';
+export { type CrdPublisher, publishedCrds } from './published-crds.ts';
 
 /**
  * Installs Argo CD on a hub the way an operator has it before the add-on comes: API server, repo server,

@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { catalogue, type Recipe, type ToolName } from './catalogue.ts';
-import { ToolError } from './error.ts';
+import { goMissing, howToGetGo, ToolError } from './error.ts';
 import { withFileLock } from './lock.ts';
 
 /** Where to say what is going on, and when to give up. */
@@ -154,7 +154,9 @@ async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: s
   const progress = setInterval(say, 5000);
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
-      go.once('error', (error: NodeJS.ErrnoException) => reject(error.code === 'ENOENT' ? goMissing(name) : error));
+      go.once('error', (error: NodeJS.ErrnoException) =>
+        reject(error.code === 'ENOENT' ? goMissing(`build ${name}`) : error),
+      );
       go.once('close', resolve);
     });
     if (code !== 0) {
@@ -165,14 +167,9 @@ async function goBuild(name: ToolName, recipe: Recipe, folder: string, output: s
   }
 }
 
-const howToGet = 'See https://go.dev/doc/install; `go version` must show 1.26 or newer.';
-
-const goMissing = (name: ToolName) =>
-  new ToolError('GoMissing', `Go is needed to build ${name}, and there is no \`go\` on the PATH. ${howToGet}`);
-
 function buildFailed(name: ToolName, complaints: string): ToolError {
   if (/requires go >= |unknown directive: tool|invalid go version/.test(complaints)) {
-    return new ToolError('GoTooOld', `The installed Go is too old to build ${name}: ${complaints}\n${howToGet}`);
+    return new ToolError('GoTooOld', `The installed Go is too old to build ${name}: ${complaints}\n${howToGetGo}`);
   }
   return new ToolError('BuildFailed', `go build of ${name} failed:\n${complaints}`);
 }
