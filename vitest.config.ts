@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-const everywhere = ['bin', 'controller', 'principal', 'agent', 'cli', 'lib', 'proto', 'e2e', 'bench', 'charts'];
+const everywhere = ['bin', 'controller', 'principal', 'agent', 'lib', 'proto', 'e2e', 'bench', 'charts'];
 const files = (suffix: string) => everywhere.map((folder) => `${folder}/**/*.${suffix}.ts`);
 
 /**

@@ -1,5 +1,6 @@
 import { benchController } from './controller/main.ts';
 import { benchLive } from './live/main.ts';
+import { runLoad } from './load/run.ts';
 import { benchPropagation } from './propagation.ts';
 import { benchRotation } from './rotation.ts';
 import { benchConnect } from './scale/connect.ts';
@@ -39,6 +40,10 @@ const benchmarks: Record<string, { summary: string; run: (args: string[]) => Pro
   status: {
     summary: '1,000 status changes a second from 100 agents: delay, writes to the hub',
     run: benchStatus,
+  },
+  load: {
+    summary: 'the load generator alone: agents by the public protocol, for any principal',
+    run: runLoad,
   },
 };
 

@@ -20,7 +20,7 @@ export interface LoadOptions {
 }
 
 /** What `--help` prints. */
-export const help = `Usage: node bench/load/main.ts --server HOST:PORT --pki FOLDER [options]
+export const help = `Usage: npm run bench -- load --server HOST:PORT --pki FOLDER [options]
 
 Managed agents by the hundred in one process, against any principal that speaks argocd-agent's protocol and takes
 client certificates whose common name is the agent's name (--auth 'mtls:subject:CN=([^,]+)').

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { platform } from 'node:os';
 import { promisify } from 'node:util';
+import { gitNeeded, hasGit } from '../git/index.ts';
 
 const run = promisify(execFile);
 
@@ -17,7 +18,9 @@ export async function checkRequirements(signal: AbortSignal): Promise<void> {
   if (platform() !== 'linux') {
     throw new RequirementError(`The demo runs pods as Linux processes, and this is ${platform()}: use a Linux VM.`);
   }
-  await works('git', ['--version'], signal, 'Git is needed (Debian, Ubuntu: apt-get install git).');
+  if (!(await hasGit())) {
+    throw new RequirementError(gitNeeded);
+  }
   const asRoot = process.getuid?.() === 0;
   await works(
     '/usr/bin/unshare',

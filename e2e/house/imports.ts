@@ -28,7 +28,7 @@ function* sources(root: string, folder = ''): Generator<string> {
   }
 }
 
-const programs = ['controller', 'principal', 'agent', 'cli'];
+const programs = ['controller', 'principal', 'agent'];
 const isTest = (file: string) => file.endsWith('.test.ts');
 const isForTests = (file: string) => isTest(file) || /\/testing\/|^(e2e|bench)\//.test(file);
 const roomOf = (file: string) =>

@@ -1,8 +1,9 @@
-/* Builds the testbed's tools into the cache: `node e2e/tools/prepare.ts [--only NAME,NAME]`. */
+/* Builds the testbed's tools into the cache, before the tests that need them. */
 import { parseArgs } from 'node:util';
+import { gitNeeded, hasGit } from '../git/index.ts';
 import { buildTool, type ToolName, toolNames } from './index.ts';
 
-const usage = `Usage: node e2e/tools/prepare.ts [--only NAME,NAME]
+const usage = `Usage: node setup.mjs e2e/tools/prepare.ts [--only NAME,NAME]
 
 Builds the programs that the testbed runs, each once, into a cache folder (TOOLS_CACHE, by default
 argocd-fleet/tools in the user's cache folder). With empty caches it takes about 10 minutes on 2 cores and 10 GB
@@ -22,6 +23,9 @@ if (!values) {
 } else if (unknown.length > 0) {
   process.stderr.write(`There is no tool ${unknown.join(', ')}.\n\n${usage}`);
   process.exitCode = 2;
+} else if (!(await hasGit())) {
+  process.stderr.write(`${gitNeeded}\n`);
+  process.exitCode = 1;
 } else {
   process.exitCode = await prepare(names as ToolName[]);
 }
