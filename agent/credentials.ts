@@ -1,7 +1,7 @@
 import type { Logger } from '../lib/base/index.ts';
 import type { Informer, Secret } from '../lib/kube/index.ts';
 import { followFiles, followSecret, type KeyPair, Live, parseKeyPair, parseTrust } from '../lib/ops/index.ts';
-import type { AgentOptions } from './options.ts';
+import type { AgentOptions } from './settings.ts';
 
 /** The agent's TLS material, reloaded while it runs. A part that is not needed is undefined. */
 export interface AgentCredentials {

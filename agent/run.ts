@@ -22,7 +22,7 @@ import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
 import { serveLive } from './live/live-access.ts';
 import { agentMetrics } from './metrics.ts';
-import { agentOptions } from './options.ts';
+import { agentOptions } from './settings.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;

@@ -13,7 +13,7 @@ import {
 } from '../lib/ops/index.ts';
 import { type ProxyIdentity, parseProxyIdentity } from './clusters/cluster-secret.ts';
 import { generatedCertificate } from './generated-certificate.ts';
-import type { PrincipalOptions } from './options.ts';
+import type { PrincipalOptions } from './settings.ts';
 
 /** The key of tokens, PKCS#8 PEM, and the public halves of keys whose tokens still count. */
 export interface SigningKey {

@@ -33,13 +33,13 @@ import { liveMetrics } from './live/metrics.ts';
 import { proxyRedis } from './live/redis/start.ts';
 import { proxyResources } from './live/resources/start.ts';
 import { principalMetrics } from './metrics.ts';
-import { type PrincipalOptions, principalOptions } from './options.ts';
 import { ensurePrincipalUid } from './principal-uid.ts';
 import { serveAgents } from './sessions/agent-server.ts';
 import { Blocklist } from './sessions/blocklist.ts';
 import { ConnectionRecords } from './sessions/connection-records.ts';
 import { pinnedMode } from './sessions/pinned-mode.ts';
 import { Sessions } from './sessions/sessions.ts';
+import { type PrincipalOptions, principalOptions } from './settings.ts';
 
 /**
  * Runs the principal until aborted.

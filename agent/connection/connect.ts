@@ -18,7 +18,7 @@ import {
 import type { AgentCredentials } from '../credentials.ts';
 import type { LiveRequests } from '../live/requests.ts';
 import type { AgentMetrics } from '../metrics.ts';
-import type { AgentOptions } from '../options.ts';
+import type { AgentOptions } from '../settings.ts';
 import type { ClusterStatistics } from './cluster-statistics.ts';
 import { ReportPace } from './report-pace.ts';
 

@@ -1,13 +1,13 @@
 export { applications, appProjects, syncSelector } from './argo-kinds.ts';
 export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';
 export { EventTracer } from './event-tracer.ts';
-export { type IntakeLimits, intakeLimits } from './intake.ts';
+export { SendTurns, type TurnLimits } from './fair-sender.ts';
 export { kubeClient, kubeRate, startInformer } from './kube-access.ts';
+export { kubeStore } from './kube-store.ts';
 export { loggedStore, type StoreDetail } from './logged-store.ts';
 export { eventOf, messageOf } from './messages.ts';
-export { type Peer, type PeerListener, peerOnStream } from './peer.ts';
-export { persistently } from './persist.ts';
-export { SendTurns, type TurnLimits } from './send-turns.ts';
-export { kubeStore } from './store.ts';
+export { type IntakeLimits, intakeLimits } from './receive-window.ts';
+export { persistently } from './retry.ts';
+export { type Peer, type PeerListener, peerOnStream } from './stream-adapter.ts';
 export { allSynced } from './synced.ts';
 export { refusalOf, Unserved } from './unserved.ts';

@@ -3,10 +3,10 @@ import { ConnectionPool, type HttpRequest, type HttpResponse } from './connectio
 import { Credentials } from './credentials.ts';
 import { Discovery } from './discovery.ts';
 import { isNotFound } from './errors.ts';
-import { type Exchange, exchange, type Send } from './exchange.ts';
 import { contextFromEnvironment, contextFromFile, contextInCluster } from './kubeconfig.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { Pacer, type RateLimit } from './rate.ts';
+import { type Exchange, exchange, type Send } from './retries.ts';
 import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
 import { WatchConnections } from './watch-connections.ts';

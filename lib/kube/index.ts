@@ -34,12 +34,12 @@ export {
   type StatusDetails,
 } from './errors.ts';
 export { EventRecorder, type EventRecorderOptions } from './event-recorder.ts';
+export type { Indexer } from './indexed-store.ts';
 export { Informer, type InformerHandler, type InformerOptions } from './informer.ts';
 export { LeadershipLostError, type LeaseOptions, runWithLease } from './lease.ts';
 export type { RateLimit } from './rate.ts';
 export type { ReflectorStats } from './reflector.ts';
 export * from './resources.ts';
-export type { Indexer } from './store.ts';
 export { TextPool } from './text-pool.ts';
 export {
   apiVersionOf,

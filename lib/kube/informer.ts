@@ -1,8 +1,8 @@
 import type { BackoffOptions } from '../base/index.ts';
 import { abortable, type Logger } from '../base/index.ts';
 import type { KubeClient, Selection } from './client.ts';
+import { type Indexer, Store } from './indexed-store.ts';
 import { type ReflectorStats, reflect } from './reflector.ts';
-import { type Indexer, Store } from './store.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from './types.ts';
 
 /**

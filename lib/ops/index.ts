@@ -29,7 +29,6 @@ export {
 } from './flags.ts';
 export { grpcMetrics } from './grpc-metrics.ts';
 export { type Endpoint, type Health, serveHealth, serveMetrics } from './http.ts';
-export { decodeSecret, followFiles, followSecret, followSecretWith, Live, type TextFields } from './live.ts';
 export {
   createLogger,
   createLoggers,
@@ -43,4 +42,5 @@ export { createRegistry, kubeRequestMetrics } from './metrics.ts';
 export { type KeyPair, parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
 export { serveProfiles } from './profiling.ts';
 export { queueMetrics } from './queue-metrics.ts';
+export { decodeSecret, followFiles, followSecret, followSecretWith, Live, type TextFields } from './reloadable.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';

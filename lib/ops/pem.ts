@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto';
-import type { TextFields } from './live.ts';
+import type { TextFields } from './reloadable.ts';
 
 /** A certificate chain and its key, PEM. */
 export interface KeyPair {

@@ -18,7 +18,7 @@ import {
   type WireServer,
 } from '../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
-import type { PrincipalOptions } from '../options.ts';
+import type { PrincipalOptions } from '../settings.ts';
 import type { Blocklist } from './blocklist.ts';
 import { checkMode, type ModeSources } from './pinned-mode.ts';
 import type { Sessions } from './sessions.ts';

@@ -5,7 +5,7 @@ import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../../caches.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import { parseListen } from '../../flags.ts';
-import type { PrincipalOptions } from '../../options.ts';
+import type { PrincipalOptions } from '../../settings.ts';
 import { firstMaterial } from '../key-material.ts';
 import type { LiveAccess } from '../live-access.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';

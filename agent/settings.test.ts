@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseFlags } from '../lib/ops/index.ts';
 import { agentFlags } from './flags.ts';
-import { agentOptions } from './options.ts';
+import { agentOptions } from './settings.ts';
 
 const options = (...args: string[]) =>
   agentOptions(

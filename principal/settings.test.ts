@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { GoExpression } from '../lib/auth/index.ts';
 import { parseFlags } from '../lib/ops/index.ts';
 import { principalFlags } from './flags.ts';
-import { principalOptions } from './options.ts';
+import { principalOptions } from './settings.ts';
 
 const options = (...args: string[]) =>
   principalOptions(parseFlags(principalFlags, { args: ['--namespace=argocd', ...args], env: {} }).values);

@@ -1,9 +1,9 @@
 import { type Message, type PeerConnection, Warnings } from '../argocd/index.ts';
 import type { Logger } from '../base/index.ts';
 import { acknowledgement, type EventStream, isAcknowledgement, WireError, type WireEvent } from '../wire/index.ts';
-import { Intake, type IntakeLimits } from './intake.ts';
+import { SendTurns } from './fair-sender.ts';
 import { eventOf, messageOf } from './messages.ts';
-import { SendTurns } from './send-turns.ts';
+import { Intake, type IntakeLimits } from './receive-window.ts';
 
 /** The engine's side of a connection: what it is told. */
 export interface PeerListener {
