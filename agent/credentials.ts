@@ -1,12 +1,12 @@
 import type { Logger } from '../lib/base/index.ts';
 import type { Informer, Secret } from '../lib/kube/index.ts';
-import { followFiles, followSecret, type KeyPair, Live, parseKeyPair, parseTrust } from '../lib/ops/index.ts';
-import type { AgentOptions } from './settings.ts';
+import { followFiles, followSecret, parseKeyPair, parseTrust, Reloadable, type TlsKeyPair } from '../lib/ops/index.ts';
+import type { AgentSettings } from './settings.ts';
 
 /** The agent's TLS material, reloaded while it runs. A part that is not needed is undefined. */
 export interface AgentCredentials {
-  readonly clientCertificate: Live<KeyPair> | undefined;
-  readonly trust: Live<string> | undefined;
+  readonly clientCertificate: Reloadable<TlsKeyPair> | undefined;
+  readonly trust: Reloadable<string> | undefined;
 }
 
 /**
@@ -14,7 +14,7 @@ export interface AgentCredentials {
  * @throws FatalError when a named file cannot be read
  */
 export function agentCredentials(
-  { flags, tls }: AgentOptions,
+  { flags, tls }: AgentSettings,
   context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
 ): AgentCredentials {
   if (tls === 'plaintext') {
@@ -23,7 +23,7 @@ export function agentCredentials(
   const { secrets, logger, signal } = context;
   const secretOrigin = (name: string) => `Secret ${flags.namespace}/${name}`;
 
-  const clientCertificate = new Live({
+  const clientCertificate = new Reloadable({
     origin: tls.files
       ? `Files ${flags['tls-client-cert']}, ${flags['tls-client-key']}`
       : secretOrigin(flags['tls-secret-name']),
@@ -41,7 +41,7 @@ export function agentCredentials(
   }
 
   const caFile = flags['root-ca-path'];
-  const trust = new Live({
+  const trust = new Reloadable({
     origin: caFile === '' ? secretOrigin(flags['root-ca-secret-name']) : `File ${caFile}`,
     // The original wants every field to be a certificate; a private key beside it is no reason to refuse.
     parse: (fields) =>

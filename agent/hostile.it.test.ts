@@ -30,10 +30,10 @@ import {
   type ObjectTarget,
   objectEvent,
   serveWire,
-  type Target,
   targets,
   type WireEvent,
   type WireServer,
+  type WireTarget,
 } from '../lib/wire/index.ts';
 import { Event } from '../proto/gen/eventstreamapi/eventstream.ts';
 
@@ -201,7 +201,7 @@ async function others(): Promise<Map<string, string>> {
 }
 
 function said(target: string, type: string, payload: unknown): WireEvent {
-  return messageEvent(target as Target, type, payload, { source: '' });
+  return messageEvent(target as WireTarget, type, payload, { source: '' });
 }
 
 const types = [

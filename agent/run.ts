@@ -4,7 +4,7 @@ import {
   type CommandContext,
   commandLoggers,
   createRegistry,
-  type Endpoint,
+  type HttpEndpoint,
   kubeRequestMetrics,
   serveHealth,
   serveMetrics,
@@ -22,7 +22,7 @@ import { type AgentCredentials, agentCredentials } from './credentials.ts';
 import type { AgentFlags, agentFlags } from './flags.ts';
 import { serveLive } from './live/live-access.ts';
 import { agentMetrics } from './metrics.ts';
-import { agentOptions } from './settings.ts';
+import { agentSettings } from './settings.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;
@@ -37,7 +37,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   if (asksForCipherSuites(flags['tls-ciphersuites'])) {
     return context.stdout(cipherSuiteCatalogue());
   }
-  const settings = agentOptions(flags, context.parsed.given);
+  const settings = agentSettings(flags, context.parsed.given);
   const loggers = commandLoggers('agent', flags, context);
   const logger = loggers.root;
   const { namespace } = flags;
@@ -60,7 +60,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const waiting = (what: string) => {
     unwell = `waiting for ${what}`;
   };
-  const endpoints: Endpoint[] = [
+  const endpoints: HttpEndpoint[] = [
     await serveHealth({
       port: flags['healthz-port'],
       healthz: () => ({ ok: unwell === undefined, text: unwell ?? '' }),

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseFlags } from '../lib/ops/index.ts';
 import { agentFlags } from './flags.ts';
-import { agentOptions } from './settings.ts';
+import { agentSettings } from './settings.ts';
 
 const options = (...args: string[]) =>
-  agentOptions(
+  agentSettings(
     parseFlags(agentFlags, { args: ['--server-address=hub', '--agent-mode=managed', ...args], env: {} }).values,
   );
 

@@ -6,16 +6,16 @@ import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import type { AgentFlags } from './flags.ts';
 
 /** How the agent proves who it is: the method's name on the wire, and what goes with it. */
-export interface Credentials {
+export interface LoginCredentials {
   readonly method: string;
   readonly credentials: Readonly<Record<string, string>>;
 }
 
 /** What the flags mean together. */
-export interface AgentOptions {
+export interface AgentSettings {
   readonly flags: AgentFlags;
   readonly mode: AgentMode;
-  readonly credentials: Credentials;
+  readonly credentials: LoginCredentials;
   readonly redis: RedisSettings;
   readonly tls: 'plaintext' | { readonly verify: boolean; readonly files: boolean; readonly settings: TlsSettings };
 }
@@ -24,7 +24,7 @@ export interface AgentOptions {
  * Checks the flags against each other; `given` are those of the command line.
  * @throws FatalError that names the flag and what to do
  */
-export function agentOptions(flags: AgentFlags, given: ReadonlySet<string> = new Set()): AgentOptions {
+export function agentSettings(flags: AgentFlags, given: ReadonlySet<string> = new Set()): AgentSettings {
   if (flags['server-address'] === '') {
     throw new FatalError(
       'No remote specified: set --server-address (ARGOCD_AGENT_REMOTE_SERVER) to the host name or address of the principal',
@@ -92,7 +92,7 @@ function tlsSettings(flags: AgentFlags): TlsSettings {
 }
 
 /** `userpass:<file>`, `mtls:<anything>`, `header:<anything>`, or nothing for no method, as the original reads `--creds`. */
-function readCredentials(creds: string): Credentials {
+function readCredentials(creds: string): LoginCredentials {
   if (creds === '') {
     return { method: '', credentials: {} };
   }

@@ -21,7 +21,7 @@ import {
   pods,
   secrets,
 } from '../lib/kube/index.ts';
-import { fingerprintsOf, inspectCertificate, isIssuedBy, textOf } from '../lib/pki/index.ts';
+import { fingerprintsOf, inspectCertificate, isIssuedBy, secretText } from '../lib/pki/index.ts';
 import { latencies, latencyHeading } from './figures.ts';
 import { Flow, type Way } from './rotation-flow.ts';
 
@@ -125,7 +125,7 @@ interface Rotation {
 async function rotate(fleet: Fleet, isAsked: boolean): Promise<Omit<Rotation, 'reconnects'>> {
   const { client } = fleet.hub;
   const key = { namespace, name: 'argocd-agent-ca' };
-  const former = textOf((await client.get(secrets, key))?.data, 'tls.crt') ?? '';
+  const former = secretText((await client.get(secrets, key))?.data, 'tls.crt') ?? '';
   const begin = performance.now();
   const annotations = { 'apps.open-cluster-management.io/rotate': new Date().toISOString() };
   await client.mergePatch(secrets, key, { metadata: { annotations } });
@@ -133,7 +133,7 @@ async function rotate(fleet: Fleet, isAsked: boolean): Promise<Omit<Rotation, 'r
     client,
     secrets,
     { namespace, name: 'argocd-agent-principal-tls' },
-    (found) => !isIssuedBy(textOf(found?.data, 'tls.crt') ?? '', former),
+    (found) => !isIssuedBy(secretText(found?.data, 'tls.crt') ?? '', former),
     generous,
   );
   const switchedMs = performance.now() - begin;
@@ -145,7 +145,7 @@ async function rotate(fleet: Fleet, isAsked: boolean): Promise<Omit<Rotation, 'r
     client,
     secrets,
     { namespace, name: 'argocd-agent-ca-trust' },
-    (found) => fingerprintsOf(textOf(found?.data, 'ca.crt') ?? '').length === 1,
+    (found) => fingerprintsOf(secretText(found?.data, 'ca.crt') ?? '').length === 1,
     generous,
   );
   return { switchedMs, doneMs: performance.now() - begin };
@@ -248,7 +248,10 @@ async function startAnew(fleet: Fleet, flow: Flow<Application>): Promise<void> {
   }
   await Promise.all([...fleet.members.keys()].map((cluster) => flow.change(cluster, 0, 'agents anew')));
   process.stdout.write(` agents started anew: a change arrives on every cluster after ${since(again)}\n`);
-  const issuer = textOf((await fleet.hub.client.get(secrets, { namespace, name: 'argocd-agent-ca' }))?.data, 'tls.crt');
+  const issuer = secretText(
+    (await fleet.hub.client.get(secrets, { namespace, name: 'argocd-agent-ca' }))?.data,
+    'tls.crt',
+  );
   process.stdout.write(` authority: ${inspectCertificate(issuer ?? '').commonName}\n`);
 }
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
 import { until } from '../lib/base/testing.ts';
-import { createLogger, type KeyPair, Live, parseKeyPair, parseTrust } from '../lib/ops/index.ts';
+import { createLogger, parseKeyPair, parseTrust, Reloadable, type TlsKeyPair } from '../lib/ops/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate } from '../lib/pki/index.ts';
 import type { ServerTls } from '../lib/wire/index.ts';
 import type { SigningKey } from './credentials.ts';
@@ -26,8 +26,11 @@ async function pairs() {
   return { authority, before, after };
 }
 
-function live<T>(parse: ConstructorParameters<typeof Live<T>>[0]['parse'], fields: Record<string, string>): Live<T> {
-  const value = new Live<T>({ origin: 'Secret argocd/x', parse, logger });
+function live<T>(
+  parse: ConstructorParameters<typeof Reloadable<T>>[0]['parse'],
+  fields: Record<string, string>,
+): Reloadable<T> {
+  const value = new Reloadable<T>({ origin: 'Secret argocd/x', parse, logger });
   value.offer(fields);
   return value;
 }
@@ -58,7 +61,7 @@ async function servesWith(
 
 test('the resource proxy serves with the newest certificate', async () => {
   const { authority, before, after } = await pairs();
-  const resourceProxy = live<KeyPair>(parseKeyPair, before);
+  const resourceProxy = live<TlsKeyPair>(parseKeyPair, before);
   const resourceProxyTrust = live<string>((fields) => parseTrust(fields), { 'ca.crt': authority.certificate });
   const { served, start } = slowProxy(() => resourceProxy.offer(after));
   const settings = { flags: { 'resource-proxy-listen': ':0', 'terminal-idle-timeout': 0 }, tls: { settings: {} } };
@@ -70,7 +73,7 @@ test('the resource proxy serves with the newest certificate', async () => {
 
 test('the Redis proxy serves with the newest certificate', async () => {
   const { before, after } = await pairs();
-  const redisProxy = live<KeyPair>(parseKeyPair, before);
+  const redisProxy = live<TlsKeyPair>(parseKeyPair, before);
   const { served, start } = slowProxy(() => redisProxy.offer(after));
   const settings = {
     flags: { 'redis-proxy-listen': ':0', namespace: 'argocd' },
@@ -85,7 +88,7 @@ test('the Redis proxy serves with the newest certificate', async () => {
 test('agents are served with the newest certificate, and tokens are signed with the newest key', async () => {
   const { authority, before, after } = await pairs();
   const [first, second] = await Promise.all([generateJwtKey(2048), generateJwtKey(2048)]);
-  const server = live<KeyPair>(parseKeyPair, before);
+  const server = live<TlsKeyPair>(parseKeyPair, before);
   const signingKey = live<SigningKey>((fields) => ({ key: fields['jwt.key'] ?? '', former: [] }), { 'jwt.key': first });
   const served = await serveAgents({
     settings: {

@@ -4,16 +4,16 @@ import {
   followFiles,
   followSecret,
   followSecretWith,
-  type KeyPair,
-  Live,
   parseFormerKeys,
   parseKeyPair,
   parseSigningKey,
   parseTrust,
+  Reloadable,
+  type TlsKeyPair,
 } from '../lib/ops/index.ts';
 import { type ProxyIdentity, parseProxyIdentity } from './clusters/cluster-secret.ts';
 import { generatedCertificate } from './generated-certificate.ts';
-import type { PrincipalOptions } from './settings.ts';
+import type { PrincipalSettings } from './settings.ts';
 
 /** The key of tokens, PKCS#8 PEM, and the public halves of keys whose tokens still count. */
 export interface SigningKey {
@@ -23,22 +23,22 @@ export interface SigningKey {
 
 /** The principal's key material, reloaded while it runs. A part that is not needed is undefined. */
 export interface PrincipalCredentials {
-  readonly server: Live<KeyPair> | undefined;
+  readonly server: Reloadable<TlsKeyPair> | undefined;
   /**
    * Certificates that agents' certificates must come from: those of the Secret that the flag names, and those of a second
    * one of that name with `-trust` behind it, where the controller keeps former authorities during a change.
    */
-  readonly clientTrust: Live<string> | undefined;
+  readonly clientTrust: Reloadable<string> | undefined;
   /** Certificate of the resource proxy; undefined when there is none. */
-  readonly resourceProxy: Live<KeyPair> | undefined;
+  readonly resourceProxy: Reloadable<TlsKeyPair> | undefined;
   /** Certificates that those of the resource proxy's clients must come from. */
-  readonly resourceProxyTrust: Live<string> | undefined;
+  readonly resourceProxyTrust: Reloadable<string> | undefined;
   /** What Argo CD reaches the clusters with that registered themselves; undefined when none may. */
-  readonly proxyIdentity: Live<ProxyIdentity> | undefined;
+  readonly proxyIdentity: Reloadable<ProxyIdentity> | undefined;
   /** Certificate of the Redis proxy; undefined when it needs none. */
-  readonly redisProxy: Live<KeyPair> | undefined;
+  readonly redisProxy: Reloadable<TlsKeyPair> | undefined;
   /** Undefined when a key is made at every start. */
-  readonly signingKey: Live<SigningKey> | undefined;
+  readonly signingKey: Reloadable<SigningKey> | undefined;
 }
 
 /**
@@ -47,18 +47,18 @@ export interface PrincipalCredentials {
  * @throws FatalError when a named file cannot be read
  */
 export function principalCredentials(
-  { flags, tls, selfRegistration }: PrincipalOptions,
+  { flags, tls, selfRegistration }: PrincipalSettings,
   context: { secrets: Informer<Secret>; logger: Logger; signal: AbortSignal },
 ): PrincipalCredentials {
   const { secrets, logger, signal } = context;
   const live = <T>(
     files: Readonly<Record<string, string>> | undefined,
     secretName: string,
-    parse: ConstructorParameters<typeof Live<T>>[0]['parse'],
+    parse: ConstructorParameters<typeof Reloadable<T>>[0]['parse'],
     besides?: string,
-  ): Live<T> => {
+  ): Reloadable<T> => {
     const origin = files ? `File ${Object.values(files).join(', ')}` : `Secret ${flags.namespace}/${secretName}`;
-    const value = new Live<T>({ origin, parse, logger });
+    const value = new Reloadable<T>({ origin, parse, logger });
     if (files) {
       followFiles(files, value, signal);
     } else if (besides !== undefined) {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../lib/base/index.ts';
-import { type KeyPair, Live, parseKeyPair } from '../lib/ops/index.ts';
+import { parseKeyPair, Reloadable, type TlsKeyPair } from '../lib/ops/index.ts';
 import { createAuthority, issueCertificate } from '../lib/pki/index.ts';
 
 const name = 'argocd-agent-principal--generated';
@@ -10,8 +10,8 @@ const lifetimeMs = 2 * 3_600_000;
  * A server certificate that nobody can verify, made at the start and renewed while the principal runs (argocd-agent's
  * expires after an hour and is not): for `--insecure-tls-generate`.
  */
-export function generatedCertificate(logger: Logger, signal: AbortSignal): Live<KeyPair> {
-  const live = new Live({ origin: 'the generated certificate', parse: parseKeyPair, logger });
+export function generatedCertificate(logger: Logger, signal: AbortSignal): Reloadable<TlsKeyPair> {
+  const live = new Reloadable({ origin: 'the generated certificate', parse: parseKeyPair, logger });
   const renew = async () => {
     while (!signal.aborted) {
       const authority = await createAuthority({ commonName: name, lifetimeMs });

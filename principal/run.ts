@@ -1,14 +1,14 @@
 import { hostname } from 'node:os';
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
 import type { Logger } from '../lib/base/index.ts';
-import { intakeLimits, kubeClient, kubeRate, persistently } from '../lib/bridge/index.ts';
+import { kubeClient, kubeRate, receiveWindowLimits, retryForever } from '../lib/bridge/index.ts';
 import { EventRecorder, type KubeClient } from '../lib/kube/index.ts';
 import {
   type CommandContext,
   commandLoggers,
   createRegistry,
-  type Endpoint,
   FatalError,
+  type HttpEndpoint,
   kubeRequestMetrics,
   queueMetrics,
   serveHealth,
@@ -39,7 +39,7 @@ import { Blocklist } from './sessions/blocklist.ts';
 import { ConnectionRecords } from './sessions/connection-records.ts';
 import { pinnedMode } from './sessions/pinned-mode.ts';
 import { Sessions } from './sessions/sessions.ts';
-import { type PrincipalOptions, principalOptions } from './settings.ts';
+import { type PrincipalSettings, principalSettings } from './settings.ts';
 
 /**
  * Runs the principal until aborted.
@@ -52,7 +52,7 @@ export async function runPrincipal(
   if (asksForCipherSuites(flags['tls-ciphersuites'])) {
     return context.stdout(cipherSuiteCatalogue());
   }
-  const settings = principalOptions(flags, context.parsed.given);
+  const settings = principalSettings(flags, context.parsed.given);
   const loggers = commandLoggers('principal', flags, context);
   const logger = loggers.root;
   const { namespace } = flags;
@@ -69,7 +69,7 @@ export async function runPrincipal(
 
   const tracing = startTracing(flags, 'principal', logger);
   let waitingFor: string | undefined = 'the API server';
-  const endpoints: Endpoint[] = [
+  const endpoints: HttpEndpoint[] = [
     await serveHealth({
       port: flags['healthz-port'],
       healthz: () => ({
@@ -89,7 +89,7 @@ export async function runPrincipal(
   agents.follow(caches.Secrets);
   const blocklist = new Blocklist(logger);
   const method = await authMethod(settings, blocklist, logger);
-  const principalUid = await persistently(
+  const principalUid = await retryForever(
     'establish the identity',
     () => ensurePrincipalUid(client, namespace, signal),
     {
@@ -163,7 +163,7 @@ export async function runPrincipal(
     records,
     clusterInfos,
     live,
-    intake: intakeLimits(context.env, (message) => logger.warn(message)),
+    receiveWindow: receiveWindowLimits(context.env, (message) => logger.warn(message)),
     metrics,
     tracer: tracing?.tracer,
     detail: loggers.detail,
@@ -271,7 +271,7 @@ export async function runPrincipal(
   }
 }
 
-async function authMethod(settings: PrincipalOptions, blocklist: Blocklist, logger: Logger): Promise<AuthMethod> {
+async function authMethod(settings: PrincipalSettings, blocklist: Blocklist, logger: Logger): Promise<AuthMethod> {
   try {
     return await createAuthMethod(settings.auth, {
       isRevoked: (fingerprint) => blocklist.has(fingerprint),

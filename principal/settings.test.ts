@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { GoExpression } from '../lib/auth/index.ts';
 import { parseFlags } from '../lib/ops/index.ts';
 import { principalFlags } from './flags.ts';
-import { principalOptions } from './settings.ts';
+import { principalSettings } from './settings.ts';
 
 const options = (...args: string[]) =>
-  principalOptions(parseFlags(principalFlags, { args: ['--namespace=argocd', ...args], env: {} }).values);
+  principalSettings(parseFlags(principalFlags, { args: ['--namespace=argocd', ...args], env: {} }).values);
 
 test('the usual set-up', () => {
   const { auth, tls } = options('--auth=mtls:subject:^CN=([^,]+)');

@@ -6,7 +6,7 @@ import { type PrincipalFlags, principalFlags } from './flags.ts';
 import { type NamespaceCreation, namespaceCreation } from './namespaces.ts';
 
 /** What the flags mean together. */
-export interface PrincipalOptions {
+export interface PrincipalSettings {
   readonly flags: PrincipalFlags;
   readonly auth: AuthChoice;
   readonly tls:
@@ -27,7 +27,7 @@ export interface PrincipalOptions {
  * Checks the flags against each other; `given` are those of the command line.
  * @throws FatalError that names the flag and what to do
  */
-export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<string> = new Set()): PrincipalOptions {
+export function principalSettings(flags: PrincipalFlags, given: ReadonlySet<string> = new Set()): PrincipalSettings {
   if (flags.namespace === '') {
     throw new FatalError(
       "namespace is required for principal identity: set --namespace (ARGOCD_PRINCIPAL_NAMESPACE) to Argo CD's namespace",
@@ -75,7 +75,7 @@ export function principalOptions(flags: PrincipalFlags, given: ReadonlySet<strin
   };
 }
 
-function selfRegistration(flags: PrincipalFlags): PrincipalOptions['selfRegistration'] {
+function selfRegistration(flags: PrincipalFlags): PrincipalSettings['selfRegistration'] {
   if (!flags['enable-self-cluster-registration']) {
     return undefined;
   }

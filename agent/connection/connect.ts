@@ -1,6 +1,13 @@
 import type { AgentSync, Message } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
-import { EventTimer, EventTracer, peerOnStream, refusalOf, resourceTypeOf, Unserved } from '../../lib/bridge/index.ts';
+import {
+  adaptStream,
+  EventTimer,
+  EventTracer,
+  refusalOf,
+  resourceTypeOf,
+  UnservedEvents,
+} from '../../lib/bridge/index.ts';
 import { type Detail, detailOf, FatalError, versionInfo } from '../../lib/ops/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import {
@@ -18,13 +25,13 @@ import {
 import type { AgentCredentials } from '../credentials.ts';
 import type { LiveRequests } from '../live/requests.ts';
 import type { AgentMetrics } from '../metrics.ts';
-import type { AgentOptions } from '../settings.ts';
+import type { AgentSettings } from '../settings.ts';
 import type { ClusterStatistics } from './cluster-statistics.ts';
 import { ReportPace } from './report-pace.ts';
 
 /** What the agent's connection works with. */
 export interface ConnectionContext {
-  readonly settings: AgentOptions;
+  readonly settings: AgentSettings;
   readonly credentials: AgentCredentials;
   readonly parts: AgentSync;
   readonly statistics: ClusterStatistics;
@@ -85,12 +92,12 @@ function onConnected(
   const traces = context.tracer && new EventTracer(context.tracer, { 'argocd.agent.mode': context.settings.mode });
   const logDetail = detailLog(context);
   const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval'], context.bufferLogger);
-  const unserved = new Unserved(context.eventLogger);
-  const useless = (event: WireEvent) => {
+  const unserved = new UnservedEvents(context.eventLogger);
+  const unusable = (event: WireEvent) => {
     timer.failed(event);
     traces?.failed(event, 'it cannot be made use of');
   };
-  const peer = peerOnStream({
+  const peer = adaptStream({
     stream,
     source: agentSource,
     logger: context.eventLogger,
@@ -121,14 +128,14 @@ function onConnected(
       if (live.take(event)) {
         return;
       }
-      unserved.met(event);
+      unserved.report(event);
       const answer = refusalOf(event, agentSource);
       if (answer !== undefined) {
         stream.send(answer);
       }
-      useless(event);
+      unusable(event);
     },
-    unreadable: (event) => useless(event),
+    unreadable: (event) => unusable(event),
     unsendable: (event) => metrics.unsendable(event.type, resourceTypeOf(event)),
   });
   metrics.connected();
@@ -187,7 +194,7 @@ function detailLog({ detail, logger }: ConnectionContext) {
   };
 }
 
-function clientTls({ tls }: AgentOptions, credentials: AgentCredentials): ClientTls | 'plaintext' {
+function clientTls({ tls }: AgentSettings, credentials: AgentCredentials): ClientTls | 'plaintext' {
   if (tls === 'plaintext') {
     return 'plaintext';
   }

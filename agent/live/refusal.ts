@@ -3,7 +3,7 @@ import { statusText } from '../../lib/live/index.ts';
 import { WireError } from '../../lib/wire/index.ts';
 
 /** A request that is not carried out, and the HTTP status that says so. */
-export class Refusal extends Error {
+export class RequestRefusedError extends Error {
   readonly code: number;
 
   constructor(code: number, message: string) {
@@ -14,7 +14,7 @@ export class Refusal extends Error {
 
 /** What a failed request is answered with: HTTP status and the JSON of a `Status`. */
 export function statusOf(error: unknown): [code: number, text: string] {
-  if (error instanceof Refusal) {
+  if (error instanceof RequestRefusedError) {
     return [error.code, statusText(error.code, error.message)];
   }
   if (error instanceof ApiError) {

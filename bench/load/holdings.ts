@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Application, annotations, managedCopyDigest, specChecksum } from '../../lib/argocd/index.ts';
-import { type Target, targets, type WireEvent } from '../../lib/wire/index.ts';
+import { targets, type WireEvent, type WireTarget } from '../../lib/wire/index.ts';
 
 /** Kinds as resync messages call them, by the target of the events about them. */
 const kinds: Readonly<Record<string, string>> = {
@@ -12,7 +12,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 /** An object that an agent has from its principal: kept as it came, and looked into when something is to be said of it. */
 export interface Holding {
-  readonly target: Target;
+  readonly target: WireTarget;
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
@@ -53,7 +53,7 @@ export class Holdings {
   }
 
   /** The object of a name. */
-  at(target: Target, namespace: string, name: string): Holding | undefined {
+  at(target: WireTarget, namespace: string, name: string): Holding | undefined {
     return this.#held.get(`${target}/${namespace}/${name}`);
   }
 
@@ -71,7 +71,7 @@ export class Holdings {
       return before;
     }
     const made: Holding = {
-      target: event.target as Target,
+      target: event.target as WireTarget,
       kind: kinds[event.target] ?? event.target,
       namespace,
       name,

@@ -8,7 +8,7 @@ import {
   type KeyCertificate,
   reasonToReissue,
   renewalTime,
-  textOf,
+  secretText,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
 import {
@@ -48,8 +48,8 @@ export async function ensureDelivered(
   const key = { namespace: foundation.namespace, name: deliveredSecretName(cluster) };
   const live = await deps.applier.current(secrets, key, deps.caches.ownSecrets.get(key), signal);
   const { clientCertificate, authority, renewAt } = await agentCertificate(deps, enrolment, live);
-  const redisPassword = textOf(live?.data, 'redis-password') ?? randomBytes(24).toString('base64url');
-  const serverSecretKey = textOf(live?.data, 'server.secretkey') ?? randomBytes(32).toString('base64');
+  const redisPassword = secretText(live?.data, 'redis-password') ?? randomBytes(24).toString('base64url');
+  const serverSecretKey = secretText(live?.data, 'server.secretkey') ?? randomBytes(32).toString('base64');
   const desired: Secret = {
     metadata: { ...key, ...ownerMetadata(foundation.key, cluster, 'agent-credentials') },
     type: 'Opaque',

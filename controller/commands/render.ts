@@ -1,7 +1,7 @@
 import { stringify } from 'yaml';
 import { KubeClient, type KubeObject, keyOf } from '../../lib/kube/index.ts';
 import { command, createLogger, FatalError, type FlagValues, UsageError } from '../../lib/ops/index.ts';
-import { textOf } from '../../lib/pki/index.ts';
+import { secretText } from '../../lib/pki/index.ts';
 import { configOf, type DeliveredSecrets, type RenderTarget, renderCluster } from '../cluster/index.ts';
 import { connectionOf } from '../daemon/index.ts';
 import { discoverEndpoint } from '../endpoint/index.ts';
@@ -137,7 +137,7 @@ function asDelivered({ clientCertificate }: AddOnSettings, delivered: DeliveredS
 /** What was generated for a cluster that is enrolled. */
 function deliveredTo(caches: Caches, namespace: string, cluster: string): DeliveredSecrets {
   const data = caches.ownSecrets.get({ namespace, name: deliveredSecretName(cluster) })?.data;
-  const text = (key: string, otherwise: string) => textOf(data, key) ?? otherwise;
+  const text = (key: string, otherwise: string) => secretText(data, key) ?? otherwise;
   const { clientCertificate, redisPassword, serverSecretKey } = placeholder;
   return {
     ...placeholder,

@@ -5,8 +5,8 @@ import type { Logger } from '../../lib/base/index.ts';
 import { KubeClient, runWithLease, type WorkQueueStats } from '../../lib/kube/index.ts';
 import {
   createRegistry,
-  type Endpoint,
   FatalError,
+  type HttpEndpoint,
   serveHealth,
   serveMetrics,
   UsageError,
@@ -51,7 +51,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const client = KubeClient.load(connectionOf(flags));
   const instance = env.POD_NAME || `${hostname()}-${randomBytes(3).toString('hex')}`;
   let daemon: Daemon | undefined;
-  const endpoints: Endpoint[] = [];
+  const endpoints: HttpEndpoint[] = [];
   const run = async (working: KubeClient, until: AbortSignal) => {
     daemon = options.make(working, instance);
     await daemon.run(until);

@@ -9,7 +9,7 @@ import {
   type Service,
   services,
 } from '../../lib/kube/index.ts';
-import { inspectCertificate, textOf } from '../../lib/pki/index.ts';
+import { inspectCertificate, secretText } from '../../lib/pki/index.ts';
 import { useHub } from '../testing/hub.ts';
 import { gateways, ingresses, routes, tlsRoutes } from './ingress-kinds.ts';
 
@@ -44,7 +44,7 @@ test('the address follows what leads to the principal, and the certificate names
   const at = (address: string) =>
     hub.fixture.conditionIs([ns, 'fleet'], 'ServerDiscovered', 'True', new RegExp(`^Server at ${address}$`));
   const hosts = async () => {
-    const certificate = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
+    const certificate = secretText((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
     const { dnsNames, ipAddresses } = inspectCertificate(certificate);
     return [...dnsNames, ...ipAddresses];
   };

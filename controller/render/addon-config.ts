@@ -122,7 +122,7 @@ export function parseAddOnConfig(
 ): Parsed<AddOnConfig> {
   const result = schema.safeParse(config?.spec ?? {});
   if (!result.success) {
-    return { problem: `${nameOf(config)}: ${textOf(result.error, 'spec')}` };
+    return { problem: `${nameOf(config)}: ${secretText(result.error, 'spec')}` };
   }
   const { customizedVariables, nodePlacement, proxyConfig, resourceRequirements, ...spec } = result.data;
   const variable = (name: string) => customizedVariables.findLast((one) => one.name === name)?.value ?? '';
@@ -179,14 +179,14 @@ function registriesOf(cluster: ManagedCluster | undefined): Parsed<readonly Regi
     return { problem: `${where} is no JSON: ${(error as Error).message}` };
   }
   const result = z.object({ registries: registries.default([]) }).safeParse(content);
-  return result.success ? { value: result.data.registries } : { problem: `${where}: ${textOf(result.error)}` };
+  return result.success ? { value: result.data.registries } : { problem: `${where}: ${secretText(result.error)}` };
 }
 
 function nameOf(config: AddOnDeploymentConfig | undefined): string {
   return `AddOnDeploymentConfig ${config?.metadata.namespace ?? ''}/${config?.metadata.name ?? ''}`;
 }
 
-function textOf(error: z.ZodError, path?: string): string {
+function secretText(error: z.ZodError, path?: string): string {
   return error.issues
     .map((issue) => `${[...(path ? [path] : []), ...issue.path].join('.')} ${issue.message}`)
     .join('; ');

@@ -3,7 +3,7 @@ import { installCrds, originalCrds } from '../../e2e/hub/index.ts';
 import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, crds, events, findCondition, leases, type Secret, secrets } from '../../lib/kube/index.ts';
-import { inspectCertificate, isIssuedBy, textOf } from '../../lib/pki/index.ts';
+import { inspectCertificate, isIssuedBy, secretText } from '../../lib/pki/index.ts';
 import {
   addOnDeploymentConfigs,
   gitOpsClusters,
@@ -55,7 +55,7 @@ test('ocm defect H3: two GitOpsClusters of a namespace share authority and princ
   await hub.fixture.conditionIs([ns, 'one'], 'Ready', 'True');
   await hub.fixture.conditionIs([ns, 'two'], 'Ready', 'True');
   await hub.idle();
-  const certificate = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
+  const certificate = secretText((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt') ?? '';
   expect(inspectCertificate(certificate).dnsNames).toEqual(
     expect.arrayContaining(['one.example.com', 'two.example.com']),
   );
@@ -64,7 +64,7 @@ test('ocm defect H3: two GitOpsClusters of a namespace share authority and princ
 test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all decision pages', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
-  const authority = textOf((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '';
+  const authority = secretText((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '';
   expect(inspectCertificate(authority)).toMatchObject({
     isAuthority: true,
     commonName: expect.stringMatching(/^argocd-agent-ca@\d+$/),
@@ -75,11 +75,11 @@ test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all 
   ] as const) {
     const found = await hub.secret(name);
     expect(found).toMatchObject({ type: 'kubernetes.io/tls' });
-    const certificate = textOf(found?.data, 'tls.crt') ?? '';
+    const certificate = secretText(found?.data, 'tls.crt') ?? '';
     expect(inspectCertificate(certificate).dnsNames).toContain(host);
     expect(isIssuedBy(certificate, authority)).toBe(true);
   }
-  expect(textOf((await hub.secret('argocd-agent-jwt'))?.data, 'jwt.key')).toContain('BEGIN PRIVATE KEY');
+  expect(secretText((await hub.secret('argocd-agent-jwt'))?.data, 'jwt.key')).toContain('BEGIN PRIVATE KEY');
   const bundle = await hub.client.get(configMaps, { namespace: ns, name: 'argocd-agent-ca-bundle' });
   expect(bundle?.data?.['ca-bundle.crt']?.trim()).toBe(authority.trim());
   for (const cluster of [a, b]) {
@@ -90,9 +90,9 @@ test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all 
       'argocd-agent.argoproj-labs.io/agent-name': cluster,
       'placement-name': 'placement',
     });
-    expect(textOf(found?.data, 'name')).toBe(cluster);
-    expect(textOf(found?.data, 'server')).toBe(`https://argocd-agent-resource-proxy:9090?agentName=${cluster}`);
-    const { tlsClientConfig } = JSON.parse(textOf(found?.data, 'config') ?? '{}');
+    expect(secretText(found?.data, 'name')).toBe(cluster);
+    expect(secretText(found?.data, 'server')).toBe(`https://argocd-agent-resource-proxy:9090?agentName=${cluster}`);
+    const { tlsClientConfig } = JSON.parse(secretText(found?.data, 'config') ?? '{}');
     const certificate = Buffer.from(tlsClientConfig.certData, 'base64').toString();
     expect(inspectCertificate(certificate)).toMatchObject({ commonName: cluster, usages: ['client'] });
     expect((await hub.addOn(cluster))?.status?.healthCheck?.mode).toBe('Customized');
@@ -100,7 +100,7 @@ test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all 
     const client = agent?.spec.workload.manifests.find(({ metadata }) =>
       metadata.name.endsWith('client-cert'),
     ) as Secret;
-    expect(inspectCertificate(textOf(client.data, 'tls.crt') ?? '').commonName).toBe(
+    expect(inspectCertificate(secretText(client.data, 'tls.crt') ?? '').commonName).toBe(
       `system:open-cluster-management:cluster:${cluster}:addon:argocd-agent-addon:agent:argocd-agent-addon-agent`,
     );
     const kinds = (await hub.work(cluster, 'crds'))?.spec.workload.manifests.map(({ metadata }) => metadata.name);
@@ -167,12 +167,12 @@ test('ocm defect M2: what someone deletes or changes is repaired', async () => {
   );
   await hub.client.mergePatch(secrets, { namespace: ns, name: `cluster-${a}` }, { data: { server: 'eA==' } });
   await until('the server', async () =>
-    textOf((await hub.secret(`cluster-${a}`))?.data, 'server')?.includes('agentName'),
+    secretText((await hub.secret(`cluster-${a}`))?.data, 'server')?.includes('agentName'),
   );
-  const before = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
+  const before = secretText((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
   await hub.client.delete(secrets, { namespace: ns, name: 'argocd-agent-principal-tls' });
   await until('a new certificate', async () => {
-    const now = textOf((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
+    const now = secretText((await hub.secret('argocd-agent-principal-tls'))?.data, 'tls.crt');
     return now !== undefined && now !== before;
   });
   await hub.client.delete(managedClusterAddOns, { namespace: b, name: 'argocd-agent-addon' });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, Informer, type KubeObject, type Secret, secrets } from '../../lib/kube/index.ts';
-import { isIssuedBy, textOf } from '../../lib/pki/index.ts';
+import { isIssuedBy, secretText } from '../../lib/pki/index.ts';
 import {
   cleanUpWork,
   gitOpsClusters,
@@ -159,14 +159,14 @@ test('killed after every single write, it enrolls and leaves a fleet from nothin
     (write) => write,
   );
   expect([...times].filter(([, all]) => all.length > 1)).toEqual([]);
-  const authority = textOf((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '';
+  const authority = secretText((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '';
   for (const cluster of [a, b]) {
     const agent = await hub.work(cluster, 'agent');
     const delivered = agent?.spec.workload.manifests.find(({ metadata }) =>
       metadata.name.endsWith('client-cert'),
     ) as Secret;
-    const certificate = textOf(delivered.data, 'tls.crt') ?? '';
-    expect(certificate).toBe(textOf((await hub.secret(`argocd-agent-addon-${cluster}`))?.data, 'tls.crt'));
+    const certificate = secretText(delivered.data, 'tls.crt') ?? '';
+    expect(certificate).toBe(secretText((await hub.secret(`argocd-agent-addon-${cluster}`))?.data, 'tls.crt'));
     expect(isIssuedBy(certificate, authority)).toBe(true);
   }
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });

@@ -7,7 +7,7 @@ import {
   joinCertificates,
   type KeyCertificate,
   renewalTime,
-  textOf,
+  secretText,
   tlsOfSecret,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
@@ -150,11 +150,11 @@ async function serverCertificates(deps: TrustDeps, scope: TrustScope): Promise<s
   const live = await Promise.all(
     [hubNames.principalTls, hubNames.resourceProxyTls].map((name) => currentSecret(deps, scope, name)),
   );
-  return live.flatMap((secret) => textOf(secret?.data, 'tls.crt') ?? []);
+  return live.flatMap((secret) => secretText(secret?.data, 'tls.crt') ?? []);
 }
 
 function trustRecord(secret: Secret | undefined): TrustRecord | undefined {
-  const authorities = textOf(secret?.data, 'ca.crt');
+  const authorities = secretText(secret?.data, 'ca.crt');
   const { [keys.authority]: authority = '', [keys.since]: since = '' } = secret?.metadata.annotations ?? {};
   const time = new Date(since);
   if (!secret || !isOurs(secret) || authorities === undefined || Number.isNaN(time.getTime())) {

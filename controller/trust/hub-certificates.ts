@@ -7,7 +7,7 @@ import {
   PkiError,
   reasonToReissue,
   renewalTime,
-  textOf,
+  secretText,
   tlsOfSecret,
   tlsSecretData,
 } from '../../lib/pki/index.ts';
@@ -84,7 +84,7 @@ function ensureServerCertificate(
       }
       live = await writeSecret(deps, scope, name, { type: 'kubernetes.io/tls', data: tlsSecretData(chain) });
     }
-    const certificate = textOf(live?.data, 'tls.crt') ?? '';
+    const certificate = secretText(live?.data, 'tls.crt') ?? '';
     const renewal = waitUntil ?? renewalTime(inspectCertificate(certificate, what));
     return { result: succeeded(message), renewAt: renewal.getTime() };
   });
@@ -131,7 +131,7 @@ function infoOf({ certificate }: Partial<KeyCertificate>) {
 
 /** The certificate and the key in a Secret of ours, as far as they are there. */
 export function keyCertificateOf(secret: Secret | undefined): Partial<KeyCertificate> {
-  const certificate = textOf(secret?.data, 'tls.crt');
-  const key = textOf(secret?.data, 'tls.key');
+  const certificate = secretText(secret?.data, 'tls.crt');
+  const key = secretText(secret?.data, 'tls.key');
   return { ...(certificate ? { certificate } : {}), ...(key ? { key } : {}) };
 }

@@ -1,6 +1,6 @@
 import { createPublicKey } from 'node:crypto';
 import { rfc3339, type Secret } from '../../lib/kube/index.ts';
-import { generateJwtKey, lifetimes, parsePrivateKey, renewalTime, textOf } from '../../lib/pki/index.ts';
+import { generateJwtKey, lifetimes, parsePrivateKey, renewalTime, secretText } from '../../lib/pki/index.ts';
 import { failed, hubNames, isOurs, keys, type StepReport, succeeded } from '../hub/index.ts';
 import { currentSecret, rotationRequest, writeSecret } from './shared-secrets.ts';
 import type { TrustDeps, TrustScope } from './trust-deps.ts';
@@ -22,7 +22,7 @@ async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepRepor
   const result = succeeded('JWT secret created successfully');
   const live = await currentSecret(deps, scope, hubNames.jwt);
   const what = `Secret ${namespace}/${hubNames.jwt}`;
-  const key = textOf(live?.data, 'jwt.key');
+  const key = secretText(live?.data, 'jwt.key');
   if (live && !isOurs(live)) {
     if (!key) {
       return { result: failed(`${what} has no key jwt.key`) };

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { type Secret, secrets } from '../../lib/kube/index.ts';
-import { fingerprintsOf, isIssuedBy, textOf } from '../../lib/pki/index.ts';
+import { fingerprintsOf, isIssuedBy, secretText } from '../../lib/pki/index.ts';
 import { startController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
@@ -11,7 +11,7 @@ import { mortalClient } from '../testing/mortal.ts';
 const hub = useHub(startCluster);
 /** A machine may be slow, and every life of a controller begins with reading everything. */
 
-const textIn = async (secret: string, key: string) => textOf((await hub.secret(secret))?.data, key) ?? '';
+const textIn = async (secret: string, key: string) => secretText((await hub.secret(secret))?.data, key) ?? '';
 const rotate = (name: string, text: string) =>
   hub.client.mergePatch(
     secrets,
@@ -32,8 +32,8 @@ async function delivered(cluster: string): Promise<Held> {
       | Secret
       | undefined;
   return {
-    authorities: textOf(found(/^argocd-agent-ca$/)?.data, 'ca.crt') ?? '',
-    certificate: textOf(found(/client-cert$/)?.data, 'tls.crt') ?? '',
+    authorities: secretText(found(/^argocd-agent-ca$/)?.data, 'ca.crt') ?? '',
+    certificate: secretText(found(/client-cert$/)?.data, 'tls.crt') ?? '',
   };
 }
 

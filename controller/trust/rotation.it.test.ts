@@ -9,8 +9,8 @@ import {
   isIssuedBy,
   type KeyCertificate,
   renewalTime,
+  secretText,
   splitCertificates,
-  textOf,
 } from '../../lib/pki/index.ts';
 import type { ManifestWork } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
@@ -19,7 +19,7 @@ const hub = useHub(startCluster);
 const servers = ['argocd-agent-principal-tls', 'argocd-agent-resource-proxy-tls'];
 const rotate = 'apps.open-cluster-management.io/rotate';
 
-const textIn = async (secret: string, key: string) => textOf((await hub.secret(secret))?.data, key) ?? '';
+const textIn = async (secret: string, key: string) => secretText((await hub.secret(secret))?.data, key) ?? '';
 const authority = () => textIn('argocd-agent-ca', 'tls.crt');
 const trusted = async () => splitCertificates(await textIn('argocd-agent-ca-trust', 'ca.crt'));
 
@@ -31,8 +31,8 @@ async function delivered(cluster: string): Promise<{ authorities: string[]; cert
       data?: Record<string, string>;
     };
   return {
-    authorities: splitCertificates(textOf(data(/^argocd-agent-ca$/).data, 'ca.crt') ?? ''),
-    certificate: textOf(data(/client-cert$/).data, 'tls.crt') ?? '',
+    authorities: splitCertificates(secretText(data(/^argocd-agent-ca$/).data, 'ca.crt') ?? ''),
+    certificate: secretText(data(/client-cert$/).data, 'tls.crt') ?? '',
   };
 }
 

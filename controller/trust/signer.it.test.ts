@@ -11,7 +11,7 @@ import {
   type Secret,
   secrets,
 } from '../../lib/kube/index.ts';
-import { inspectCertificate, isIssuedBy, splitCertificates, textOf } from '../../lib/pki/index.ts';
+import { inspectCertificate, isIssuedBy, secretText, splitCertificates } from '../../lib/pki/index.ts';
 import { agentSubject, type ManifestWork } from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
@@ -95,7 +95,7 @@ test('a cluster that asks for its certificate gets it; the add-on says what to a
   expect(info).toMatchObject({ commonName: user, organizations: groups, dnsNames: [], isAuthority: false });
   expect([...info.usages]).toEqual(['client']);
   expect(info.notAfter.getTime() - Date.now()).toBeLessThanOrEqual(day);
-  expect(isIssuedBy(certificate, textOf((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '')).toBe(true);
+  expect(isIssuedBy(certificate, secretText((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '')).toBe(true);
   expect(new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))).toBe(true);
   // A shorter life than usual is granted.
   const short = await certificateFor((await ask(a, { spec: { expirationSeconds: 3600 } })).name);
@@ -162,14 +162,14 @@ test('a former authority stays trusted as long as a certificate that a cluster a
   const annotations = { 'apps.open-cluster-management.io/rotate': 'once' };
   await hub.client.mergePatch(secrets, key, { metadata: { annotations } });
   const trusted = async () =>
-    splitCertificates(textOf((await hub.secret('argocd-agent-ca-trust'))?.data, 'ca.crt') ?? '').length;
+    splitCertificates(secretText((await hub.secret('argocd-agent-ca-trust'))?.data, 'ca.crt') ?? '').length;
   await until('both authorities', async () => (await trusted()) === 2);
   // Only what is delivered with both of them is worth a report.
   for (const cluster of [a, b]) {
     await until(`both authorities for ${cluster}`, async () => {
       const work = (await hub.work(cluster, 'agent')) as ManifestWork;
       const found = work.spec.workload.manifests.find(({ kind }) => kind === 'Secret') as Secret;
-      return splitCertificates(textOf(found.data, 'ca.crt') ?? '').length === 2;
+      return splitCertificates(secretText(found.data, 'ca.crt') ?? '').length === 2;
     });
   }
   await Promise.all([report(a), report(b)]);

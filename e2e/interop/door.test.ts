@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Message } from '../../lib/argocd/index.ts';
-import { eventOf, peerOnStream } from '../../lib/bridge/index.ts';
+import { adaptStream, eventOf } from '../../lib/bridge/index.ts';
 import { decodeEvent, type EventStream, encodeEvent, type WireEvent } from '../../lib/wire/index.ts';
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import { messageBytes, recordingNames } from '../recordings/index.ts';
@@ -32,7 +32,7 @@ function throughTheDoor({ line }: RecordedEvent) {
     ended: false,
   };
   const complain = (_: object, message: string) => complaints.push(message);
-  const peer = peerOnStream({
+  const peer = adaptStream({
     stream,
     source,
     listener: {

@@ -12,7 +12,7 @@ import {
   secrets,
   statefulSets,
 } from '../../lib/kube/index.ts';
-import { inspectCertificate, isIssuedBy, textOf } from '../../lib/pki/index.ts';
+import { inspectCertificate, isIssuedBy, secretText } from '../../lib/pki/index.ts';
 import {
   type Application,
   applicationSets,
@@ -147,21 +147,21 @@ describe('after helm install, without anyone doing more', () => {
   });
 
   test("an agent's certificate is the one that the hub issued to its cluster, and its key went nowhere else", async () => {
-    const authority = textOf(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
+    const authority = secretText(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
     const certificates = new Set<string>();
     await each(async (name, { cluster }) => {
       const delivered = await cluster.client.get(secrets, { namespace: argocd, name: clientSecret });
       const issued = await hubSecret(`${addOn}-${name}`);
       expect(delivered?.data?.['tls.crt']).toBe(issued?.['tls.crt']);
       expect(delivered?.data?.['tls.key']).toBe(issued?.['tls.key']);
-      const certificate = textOf(delivered?.data, 'tls.crt') ?? '';
+      const certificate = secretText(delivered?.data, 'tls.crt') ?? '';
       certificates.add(certificate);
       expect(isIssuedBy(certificate, authority)).toBe(true);
       expect(inspectCertificate(certificate).commonName).toBe(
         `system:open-cluster-management:cluster:${name}:addon:${addOn}:agent:${addOn}-agent`,
       );
       const trusted = await cluster.client.get(secrets, { namespace: argocd, name: 'argocd-agent-ca' });
-      expect(textOf(trusted?.data, 'ca.crt')?.trim()).toBe(authority.trim());
+      expect(secretText(trusted?.data, 'ca.crt')?.trim()).toBe(authority.trim());
       const everything = JSON.stringify(await cluster.client.list(secrets));
       const authorityKey = (await hubSecret('argocd-agent-ca'))?.['tls.key'] ?? 'missing';
       expect(everything).not.toContain(authorityKey);
@@ -176,10 +176,10 @@ describe('after helm install, without anyone doing more', () => {
         'argocd.argoproj.io/secret-type': 'cluster',
         'argocd-agent.argoproj-labs.io/agent-name': name,
       });
-      expect(textOf(found?.data, 'name')).toBe(name);
-      expect(textOf(found?.data, 'server')).toBe(`https://argocd-agent-resource-proxy:9090?agentName=${name}`);
-      const { tlsClientConfig } = JSON.parse(textOf(found?.data, 'config') ?? '');
-      const authority = textOf(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
+      expect(secretText(found?.data, 'name')).toBe(name);
+      expect(secretText(found?.data, 'server')).toBe(`https://argocd-agent-resource-proxy:9090?agentName=${name}`);
+      const { tlsClientConfig } = JSON.parse(secretText(found?.data, 'config') ?? '');
+      const authority = secretText(await hubSecret('argocd-agent-ca'), 'tls.crt') ?? '';
       const certificate = Buffer.from(tlsClientConfig.certData, 'base64').toString();
       expect(tlsClientConfig.insecure).toBe(false);
       expect(isIssuedBy(certificate, authority)).toBe(true);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AuthError, checkPairing, createAuthMethod, GoExpression, isDnsLabel, parseAuth } from './index.ts';
-import { peer, refusal, request } from './testing/peers.ts';
+import { authError, peer, request } from './testing/peers.ts';
 
 describe('--auth', () => {
   test.each([
@@ -58,7 +58,7 @@ describe('--auth', () => {
     const method = await createAuthMethod(parseAuth('header:x-agent:^(([a-z]+)+)$'));
     for (const value of [`${'a'.repeat(4_000)}!`, 'a'.repeat(100_000)]) {
       await expect(method.authenticate(request, peer({ headers: { 'x-agent': value } }))).rejects.toEqual(
-        refusal('bad-credentials'),
+        authError('bad-credentials'),
       );
     }
   });
@@ -73,12 +73,12 @@ describe('--auth', () => {
 test('a header that a proxy sets', async () => {
   const method = await createAuthMethod(parseAuth('header:X-Client:^agent-(.+)$'));
   expect(await method.authenticate(request, peer({ headers: { 'x-client': 'agent-c1' } }))).toBe('c1');
-  await expect(method.authenticate(request, peer())).rejects.toEqual(refusal('no-credentials'));
+  await expect(method.authenticate(request, peer())).rejects.toEqual(authError('no-credentials'));
   await expect(method.authenticate(request, peer({ headers: { 'x-client': 'c1' } }))).rejects.toEqual(
-    refusal('bad-credentials'),
+    authError('bad-credentials'),
   );
   await expect(method.authenticate(request, peer({ headers: { 'x-client': 'agent-C1' } }))).rejects.toEqual(
-    refusal('bad-name'),
+    authError('bad-name'),
   );
 });
 

@@ -1,12 +1,12 @@
 import { AuthError } from './errors.ts';
-import { isDnsLabel, type PeerInfo } from './identity.ts';
+import { type ClientInfo, isDnsLabel } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import type { GoExpression } from './pattern.ts';
 
 /** The agent is who a request header says that a trusted proxy has set. */
 export function headerMethod(options: { readonly header: string; readonly pattern: GoExpression }): AuthMethod {
   const { header, pattern } = options;
-  const identify = (peer: PeerInfo): string | undefined => {
+  const identify = (peer: ClientInfo): string | undefined => {
     const value = peer.header(header);
     if (value === undefined) {
       return undefined;

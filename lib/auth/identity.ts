@@ -15,7 +15,7 @@ export interface AgentIdentity {
 }
 
 /** The other end of a connection, as far as the transport knows it. */
-export interface PeerInfo {
+export interface ClientInfo {
   /** `address:port`. */
   readonly address: string;
   /** Whether the connection is encrypted. */

@@ -5,9 +5,9 @@ export {
   type AgentIdentity,
   type AgentMode,
   type AuthRequest,
+  type ClientInfo,
   isAgentMode,
   isDnsLabel,
-  type PeerInfo,
 } from './identity.ts';
 export type { AuthMethod } from './method.ts';
 export { mtlsMethod } from './mtls.ts';

@@ -1,4 +1,4 @@
-import type { AuthRequest, PeerInfo } from './identity.ts';
+import type { AuthRequest, ClientInfo } from './identity.ts';
 
 /** One way for agents to prove who they are. */
 export interface AuthMethod {
@@ -9,12 +9,12 @@ export interface AuthMethod {
    *
    * @throws AuthError when the credentials do not prove one
    */
-  authenticate(request: AuthRequest, peer: PeerInfo): Promise<string>;
+  authenticate(request: AuthRequest, peer: ClientInfo): Promise<string>;
   /**
    * Who the connection itself says that the peer is; undefined when it does not say. A token counts only on a connection
    * that does not say somebody else: with a stolen token alone nobody gets in. Absent where only requests name agents.
    *
    * @throws AuthError when what the connection shows names no agent
    */
-  identify?(peer: PeerInfo): string | undefined;
+  identify?(peer: ClientInfo): string | undefined;
 }

@@ -13,7 +13,7 @@ import {
   subjectOf,
   userpassMethod,
 } from './index.ts';
-import { certificateOf, peer, refusal, request } from './testing/peers.ts';
+import { authError, certificateOf, peer, request } from './testing/peers.ts';
 
 describe('client certificates', () => {
   test('the subject reads as Go prints it', async () => {
@@ -49,11 +49,11 @@ describe('client certificates', () => {
     expect(await bySubject.authenticate(request, peer({ certificate }))).toBe('cluster1');
     const byUri = mtlsMethod({ source: 'uri', pattern: new GoExpression('^spiffe://td/(.+)$') });
     expect(await byUri.authenticate(request, peer({ certificate }))).toBe('c2');
-    await expect(bySubject.authenticate(request, peer())).rejects.toEqual(refusal('no-credentials'));
+    await expect(bySubject.authenticate(request, peer())).rejects.toEqual(authError('no-credentials'));
     const elsewhere = mtlsMethod({ source: 'subject', pattern: new GoExpression('CN=([^,]+),O=other') });
-    await expect(elsewhere.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('bad-credentials'));
+    await expect(elsewhere.authenticate(request, peer({ certificate }))).rejects.toEqual(authError('bad-credentials'));
     const whole = mtlsMethod({ source: 'subject', pattern: new GoExpression('(.*)') });
-    await expect(whole.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('bad-name'));
+    await expect(whole.authenticate(request, peer({ certificate }))).rejects.toEqual(authError('bad-name'));
   });
 
   test('a blocked certificate is refused', async () => {
@@ -65,7 +65,7 @@ describe('client certificates', () => {
       pattern: new GoExpression('CN=([^,]+)'),
       isRevoked: (fingerprint) => blocked.has(fingerprint),
     });
-    await expect(method.authenticate(request, peer({ certificate }))).rejects.toEqual(refusal('revoked'));
+    await expect(method.authenticate(request, peer({ certificate }))).rejects.toEqual(authError('revoked'));
     blocked.clear();
     expect(await method.authenticate(request, peer({ certificate }))).toBe('cluster1');
   });
@@ -73,7 +73,7 @@ describe('client certificates', () => {
   test('another method than the configured one is refused', async () => {
     const method = await createAuthMethod(parseAuth('mtls:CN=(.*)'));
     await expect(authenticateWith(method, { ...request, method: 'userpass' }, peer())).rejects.toEqual(
-      refusal('unknown-method'),
+      authError('unknown-method'),
     );
   });
 });
@@ -84,17 +84,17 @@ test('a token counts only on a connection that is not somebody else', async () =
   const holder = (name: string) => certificateOf([{ CN: [name] }]);
   checkTokenHolder(mtls, token, peer({ certificate: await holder('one') }));
   const other = peer({ certificate: await holder('two') });
-  expect(() => checkTokenHolder(mtls, token, other)).toThrow(refusal('wrong-certificate'));
+  expect(() => checkTokenHolder(mtls, token, other)).toThrow(authError('wrong-certificate'));
   expect(() => checkTokenHolder(mtls, token, other)).toThrow(
     'The token is of agent one, the client certificate of agent two',
   );
-  expect(() => checkTokenHolder(mtls, token, peer())).toThrow(refusal('no-credentials'));
+  expect(() => checkTokenHolder(mtls, token, peer())).toThrow(authError('no-credentials'));
 
   const header = headerMethod({ header: 'x-agent', pattern: new GoExpression('^(.+)$') });
   checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'one' } }));
   checkTokenHolder(header, token, peer());
   expect(() => checkTokenHolder(header, token, peer({ headers: { 'x-agent': 'two' } }))).toThrow(
-    refusal('wrong-certificate'),
+    authError('wrong-certificate'),
   );
   checkTokenHolder(userpassMethod(parseUserDatabase('')), token, peer());
 });

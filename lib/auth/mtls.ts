@@ -1,5 +1,5 @@
 import { AuthError } from './errors.ts';
-import { isDnsLabel, type PeerInfo } from './identity.ts';
+import { type ClientInfo, isDnsLabel } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import type { GoExpression } from './pattern.ts';
 import { fingerprintOf, subjectOf, urisOf } from './subject.ts';
@@ -16,7 +16,7 @@ export function mtlsMethod(options: {
   isRevoked?(fingerprint: string): boolean;
 }): AuthMethod {
   const { source, pattern } = options;
-  const identify = ({ certificate }: PeerInfo): string => {
+  const identify = ({ certificate }: ClientInfo): string => {
     if (certificate === undefined) {
       throw new AuthError('no-credentials', 'The agent showed no client certificate that holds');
     }

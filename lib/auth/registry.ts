@@ -1,7 +1,7 @@
 import type { AuthChoice } from './choice.ts';
 import { AuthError } from './errors.ts';
 import { headerMethod } from './header.ts';
-import type { AgentIdentity, AuthRequest, PeerInfo } from './identity.ts';
+import type { AgentIdentity, AuthRequest, ClientInfo } from './identity.ts';
 import type { AuthMethod } from './method.ts';
 import { mtlsMethod } from './mtls.ts';
 import { userFile } from './user-file.ts';
@@ -36,7 +36,7 @@ export async function createAuthMethod(
  *
  * @throws AuthError `unknown-method` when the agent uses another one
  */
-export async function authenticateWith(method: AuthMethod, request: AuthRequest, peer: PeerInfo): Promise<string> {
+export async function authenticateWith(method: AuthMethod, request: AuthRequest, peer: ClientInfo): Promise<string> {
   if (request.method !== method.name) {
     const used = request.method === '' ? 'no method' : `the method "${request.method.slice(0, 32)}"`;
     throw new AuthError('unknown-method', `The agent uses ${used}; this principal takes ${method.name} only`);
@@ -49,7 +49,7 @@ export async function authenticateWith(method: AuthMethod, request: AuthRequest,
  *
  * @throws AuthError `wrong-certificate` when the connection is somebody else's, and what the method throws
  */
-export function checkTokenHolder(method: AuthMethod, { agent }: AgentIdentity, peer: PeerInfo): void {
+export function checkTokenHolder(method: AuthMethod, { agent }: AgentIdentity, peer: ClientInfo): void {
   const holder = method.identify?.(peer);
   if (holder === undefined || holder === agent) {
     return;

@@ -2,7 +2,7 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { describe, expect, test } from 'vitest';
 import { AuthError, TokenAuthority } from './index.ts';
-import { refusal } from './testing/peers.ts';
+import { authError } from './testing/peers.ts';
 
 describe('tokens', () => {
   const pem = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -44,13 +44,13 @@ describe('tokens', () => {
     const { accessToken, refreshToken } = await authority.issue(identity);
     at('2026-08-21T00:04:59Z');
     await authority.verifyAccess(accessToken);
-    await expect(authority.verifyAccess(refreshToken)).rejects.toEqual(refusal('bad-token'));
-    await expect(authority.refresh(accessToken)).rejects.toEqual(refusal('bad-token'));
-    await expect(authority.verifyResourceProxy(accessToken)).rejects.toEqual(refusal('bad-token'));
+    await expect(authority.verifyAccess(refreshToken)).rejects.toEqual(authError('bad-token'));
+    await expect(authority.refresh(accessToken)).rejects.toEqual(authError('bad-token'));
+    await expect(authority.verifyResourceProxy(accessToken)).rejects.toEqual(authError('bad-token'));
     at('2026-08-21T00:05:00Z');
     await expect(authority.verifyAccess(accessToken)).rejects.toThrow('it has expired');
     at('2026-08-20T23:59:59Z');
-    await expect(authority.verifyAccess(accessToken)).rejects.toEqual(refusal('bad-token'));
+    await expect(authority.verifyAccess(accessToken)).rejects.toEqual(authError('bad-token'));
   });
 
   test('a refresh token is replaced near its end only', async () => {
@@ -79,7 +79,7 @@ describe('tokens', () => {
     const [header, payload] = (await authority.issue(identity)).accessToken.split('.');
     const none = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${payload}.`;
     for (const token of ['', 'x', `${header}.${payload}.`, none]) {
-      await expect(authority.verifyAccess(token), token).rejects.toEqual(refusal('bad-token'));
+      await expect(authority.verifyAccess(token), token).rejects.toEqual(authError('bad-token'));
     }
     const sign = (subject: string) =>
       new SignJWT()
@@ -91,7 +91,7 @@ describe('tokens', () => {
         .sign(createPrivateKey(pem));
     await expect(authority.verifyAccess(await sign('cluster1'))).rejects.toThrow('is not an agent and its mode');
     await expect(authority.verifyAccess(await sign('{"clientID":"a","mode":"x"}'))).rejects.toEqual(
-      refusal('bad-token'),
+      authError('bad-token'),
     );
     expect(await authority.verifyAccess(await sign('{"clientID":"a","mode":"managed"}'))).toMatchObject({ agent: 'a' });
   });
@@ -107,7 +107,7 @@ describe('tokens', () => {
     const own = TokenAuthority.fromPem(first, { now: () => now });
     const before = await own.issue(identity);
     expect(own.rotate(first)).toBe(false);
-    expect(() => own.rotate('nonsense')).toThrow(refusal('configuration'));
+    expect(() => own.rotate('nonsense')).toThrow(authError('configuration'));
     expect(await own.verifyAccess(before.accessToken)).toEqual(identity);
     expect(own.rotate(second)).toBe(true);
     const after = await own.issue(identity);
@@ -117,7 +117,7 @@ describe('tokens', () => {
     }
     const others = TokenAuthority.fromPem(second, { now: () => now });
     expect(await others.verifyAccess(after.accessToken)).toEqual(identity);
-    await expect(others.verifyAccess(before.accessToken)).rejects.toEqual(refusal('bad-token'));
+    await expect(others.verifyAccess(before.accessToken)).rejects.toEqual(authError('bad-token'));
     at('2026-08-21T00:04:59Z');
     await own.refresh(before.refreshToken);
     at('2026-08-21T00:05:00Z');
@@ -159,7 +159,7 @@ describe('tokens', () => {
     });
     const curve = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' });
     for (const key of [small.toString(), curve.toString(), 'secret nonsense']) {
-      expect(() => TokenAuthority.fromPem(key)).toThrow(refusal('configuration'));
+      expect(() => TokenAuthority.fromPem(key)).toThrow(authError('configuration'));
     }
     expect(() => TokenAuthority.fromPem('secret nonsense')).toThrow(expect.not.stringContaining('secret nonsense'));
   });

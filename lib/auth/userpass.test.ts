@@ -5,7 +5,7 @@ import { hash } from 'bcryptjs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { type AuthError, createAuthMethod, parseUserDatabase, userpassMethod } from './index.ts';
 import { PasswordChecker } from './password-checker.ts';
-import { peer, refusal, request } from './testing/peers.ts';
+import { authError, peer, request } from './testing/peers.ts';
 import { userFile } from './user-file.ts';
 
 describe('names and passwords', () => {
@@ -34,11 +34,13 @@ describe('names and passwords', () => {
       const method = await createAuthMethod({ method: 'userpass', file: join(folder, 'users') });
       const login = (credentials: Record<string, string>) => method.authenticate({ ...request, credentials }, peer());
       expect(await login({ clientid: 'cluster1', clientsecret: 'secret' })).toBe('cluster1');
-      await expect(login({ clientid: 'cluster1', clientsecret: 'wrong' })).rejects.toEqual(refusal('bad-credentials'));
-      await expect(login({ clientid: 'nobody', clientsecret: 'secret' })).rejects.toEqual(refusal('bad-credentials'));
-      await expect(login({})).rejects.toEqual(refusal('no-credentials'));
+      await expect(login({ clientid: 'cluster1', clientsecret: 'wrong' })).rejects.toEqual(
+        authError('bad-credentials'),
+      );
+      await expect(login({ clientid: 'nobody', clientsecret: 'secret' })).rejects.toEqual(authError('bad-credentials'));
+      await expect(login({})).rejects.toEqual(authError('no-credentials'));
       await expect(createAuthMethod({ method: 'userpass', file: join(folder, 'none') })).rejects.toEqual(
-        refusal('configuration'),
+        authError('configuration'),
       );
     } finally {
       await rm(folder, { recursive: true });
@@ -64,10 +66,10 @@ describe('names and passwords', () => {
       const other = await hash('other', 4);
       await writeFile(file, `cluster1:${other}\ncluster2:${good}\nnonsense\n`);
       expect(await login('cluster1')).toBe('cluster1');
-      await expect(login('cluster2')).rejects.toEqual(refusal('bad-credentials'));
+      await expect(login('cluster2')).rejects.toEqual(authError('bad-credentials'));
       time = 5000;
       expect(await login('cluster2')).toBe('cluster2');
-      await expect(login('cluster1')).rejects.toEqual(refusal('bad-credentials'));
+      await expect(login('cluster1')).rejects.toEqual(authError('bad-credentials'));
       expect(await login('cluster1', 'other')).toBe('cluster1');
       expect(warnings).toEqual([expect.stringContaining('line 3 has no colon')]);
       await rm(file);
@@ -101,7 +103,7 @@ describe('names and passwords', () => {
     const { checker, asked } = recordingChecker();
     const method = userpassMethod({ hashes, warnings: [] }, checker);
     for (const name of ['x', 'x', 'y', 'z', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7']) {
-      await expect(method.authenticate(withPassword(name, 'p'), peer())).rejects.toEqual(refusal('bad-credentials'));
+      await expect(method.authenticate(withPassword(name, 'p'), peer())).rejects.toEqual(authError('bad-credentials'));
     }
     expect(asked[0]).toBe(asked[1]);
     for (const used of asked) {
@@ -109,7 +111,7 @@ describe('names and passwords', () => {
     }
     expect(new Set(asked).size).toBeGreaterThan(2);
     const empty = userpassMethod({ hashes: new Map(), warnings: [] }, checker);
-    await expect(empty.authenticate(withPassword('x', 'p'), peer())).rejects.toEqual(refusal('bad-credentials'));
+    await expect(empty.authenticate(withPassword('x', 'p'), peer())).rejects.toEqual(authError('bad-credentials'));
     expect(asked).toHaveLength(11);
   });
 
@@ -126,7 +128,7 @@ describe('names and passwords', () => {
     };
     for (let login = 0; login < 2; login++) {
       await expect(method.authenticate(withPassword('c1', 'wrong'), peer())).rejects.toEqual(
-        refusal('bad-credentials'),
+        authError('bad-credentials'),
       );
     }
     expect(asked).toEqual([good, 'wrong', 'wrong']);
@@ -148,7 +150,7 @@ describe('names and passwords', () => {
     const ask = (from: string, isWanted?: () => boolean) =>
       checker.compare({ password: 'x', hash: slow }, from, isWanted).then(() => order.push(from));
     const guesses = Array.from({ length: 21 }, (_, port) => ask(`10.0.0.1:${port}`));
-    expect(() => ask('10.0.0.1:99')).toThrow(refusal('too-many-logins'));
+    expect(() => ask('10.0.0.1:99')).toThrow(authError('too-many-logins'));
     const left = ask('10.0.0.3:1', () => false).catch((error: AuthError) => error.code);
     const agent = ask('10.0.0.2:1');
     let turns = 0;

@@ -1,8 +1,8 @@
 import { isAcknowledgement, targets, type WireEvent } from '../wire/index.ts';
 
-/** Events that are remembered while they are worked on; older ones are not measured. */
+/** Events in progress that are remembered; older ones are not measured. */
 const remembered = 10_000;
-/** Clocks differ; a longer way than this says nothing. */
+/** Clocks differ: a longer latency than this is no measurement. */
 const longestMs = 24 * 3_600_000;
 
 const known: ReadonlySet<string> = new Set(Object.values(targets));
@@ -12,12 +12,12 @@ export function resourceTypeOf({ target }: Pick<WireEvent, 'target'>): string {
   return known.has(target) ? target : 'unknown';
 }
 
-/** What becomes of an event. */
+/** How the processing of an event ended. */
 export type EventOutcome = 'success' | 'failure';
 
-/** Hears of measured events; times in seconds. */
+/** Receives the measurements; times in seconds. */
 export interface EventObserver {
-  /** The event was on its way for so long, by the clocks of both sides. */
+  /** Time from sending to receiving an event, by the clocks of both sides. */
   arrived(resourceType: string, seconds: number): void;
   /** The event was acknowledged. */
   done(resourceType: string, seconds: number, outcome: EventOutcome): void;
@@ -58,7 +58,7 @@ export class EventTimer {
     }
   }
 
-  /** The event could not be processed; it is acknowledged all the same, so that it does not come again. */
+  /** The event could not be processed. It is acknowledged all the same, so that it is not repeated. */
   failed(event: WireEvent): void {
     const work = this.#working.get(keyOf(event));
     if (work !== undefined) {

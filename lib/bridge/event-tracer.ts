@@ -5,7 +5,7 @@ import { resourceTypeOf } from './event-timer.ts';
 /** Spans that are open at the same time; older ones end as they are. */
 const maxOpen = 10_000;
 
-/** What argocd-agent calls the kinds in the names of its spans. */
+/** The names of the kinds in argocd-agent's spans. */
 const kinds: Readonly<Record<string, string>> = {
   application: 'Application',
   appproject: 'AppProject',
@@ -72,7 +72,7 @@ export class EventTracer {
     this.#end(this.#received, keyOf(event), error);
   }
 
-  /** Hears of everything that is sent: an acknowledgement ends the work on an event. */
+  /** Call it for every event that is sent: an acknowledgement ends the span of the event it answers. */
   sent(event: WireEvent): void {
     if (isAcknowledgement(event)) {
       this.#end(this.#received, keyOf(event));

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { SendTurns, type TurnLimits } from './index.ts';
+import { FairSender, type FairSenderLimits } from './index.ts';
 
 /** Turns that come when they are told to, and peers with much to send. */
-function start(limits: TurnLimits) {
+function start(limits: FairSenderLimits) {
   let next: (() => void) | undefined;
-  const turns = new SendTurns(limits, (run) => {
+  const sender = new FairSender(limits, (run) => {
     if (next !== undefined) {
       throw new Error('one turn is due at a time');
     }
@@ -13,13 +13,13 @@ function start(limits: TurnLimits) {
   const sent: string[] = [];
   const peer = (name: string, messages: number, bytes = 1) => {
     let left = messages;
-    const goOn = () => {
-      for (; left > 0 && turns.mayI(goOn); left--) {
-        turns.sent(goOn, bytes);
+    const resume = () => {
+      for (; left > 0 && sender.tryAcquire(resume); left--) {
+        sender.sent(resume, bytes);
         sent.push(name);
       }
     };
-    goOn();
+    resume();
   };
   const turn = () => {
     const run = next;
@@ -31,7 +31,7 @@ function start(limits: TurnLimits) {
 }
 
 test('in one turn so much is sent, and the rest in later ones', () => {
-  const { peer, turn, begun, isIdle } = start({ messages: 4, bytes: 100, messagesOfOne: 3 });
+  const { peer, turn, begun, isIdle } = start({ messages: 4, bytes: 100, messagesPerPeer: 3 });
   peer('a', 8);
   expect(begun()).toBe('aaa');
   expect([turn(), turn(), turn()]).toEqual(['aaa', 'aa', '']);
@@ -39,7 +39,7 @@ test('in one turn so much is sent, and the rest in later ones', () => {
 });
 
 test('the peers take turns', () => {
-  const { peer, turn, begun } = start({ messages: 4, bytes: 100, messagesOfOne: 2 });
+  const { peer, turn, begun } = start({ messages: 4, bytes: 100, messagesPerPeer: 2 });
   for (const name of ['a', 'b', 'c']) {
     peer(name, 5);
   }
@@ -48,13 +48,13 @@ test('the peers take turns', () => {
 });
 
 test('large messages count by their bytes', () => {
-  const { peer, turn, begun } = start({ messages: 100, bytes: 10, messagesOfOne: 100 });
+  const { peer, turn, begun } = start({ messages: 100, bytes: 10, messagesPerPeer: 100 });
   peer('a', 5, 6);
   expect([begun(), turn(), turn()]).toEqual(['aa', 'aa', 'a']);
 });
 
 test('who begins in a turn of others waits for the next like them', () => {
-  const { peer, turn, begun } = start({ messages: 2, bytes: 100, messagesOfOne: 2 });
+  const { peer, turn, begun } = start({ messages: 2, bytes: 100, messagesPerPeer: 2 });
   peer('a', 4);
   peer('b', 1);
   expect([begun(), turn(), turn()]).toEqual(['aa', 'aa', 'b']);

@@ -1,53 +1,56 @@
 /** How much is sent in one turn of the event loop: some milliseconds of work. */
-export interface TurnLimits {
+export interface FairSenderLimits {
   /** By all peers together. */
   readonly messages: number;
   readonly bytes: number;
-  /** By one of them. */
-  readonly messagesOfOne: number;
+  /** By one peer. */
+  readonly messagesPerPeer: number;
 }
 
-const defaultLimits: TurnLimits = { messages: 32, bytes: 512 * 1024, messagesOfOne: 8 };
+const defaultLimits: FairSenderLimits = { messages: 32, bytes: 512 * 1024, messagesPerPeer: 8 };
 
 /**
- * Lets the peers of a process send in turns. To send what thousands of objects have become is work for seconds, during which
- * nobody would be heard: acknowledgements, signs of life, requests. So in one turn of the event loop only so much is sent,
- * and who has more to send goes on in a later turn, after the others that wait.
+ * Shares the sending of a process among its peers. To send the state of thousands of objects is work for seconds; without
+ * a limit no acknowledgement, heartbeat or request would be read meanwhile. Therefore each turn of the event loop sends a
+ * limited amount, and a peer with more to send continues in a later turn, behind the peers that wait already.
  */
-export class SendTurns {
-  readonly #limits: TurnLimits;
+export class FairSender {
+  readonly #limits: FairSenderLimits;
   readonly #later: (run: () => void) => void;
   #messages = 0;
   #bytes = 0;
-  readonly #messagesOf = new Map<() => void, number>();
+  readonly #messagesByPeer = new Map<() => void, number>();
   #isNextDue = false;
-  /** Who wants to go on, in the order of asking. */
+  /** The peers that wait, in the order in which they asked. */
   readonly #waiting = new Set<() => void>();
 
-  /** @param later calls back in the next turn, when it has been looked for what came in */
-  constructor(limits: TurnLimits = defaultLimits, later: (run: () => void) => void = (run) => void setImmediate(run)) {
+  /** @param later calls back in the next turn of the event loop, after input has been read */
+  constructor(
+    limits: FairSenderLimits = defaultLimits,
+    later: (run: () => void) => void = (run) => void setImmediate(run),
+  ) {
     this.#limits = limits;
     this.#later = later;
   }
 
-  /** Whether a peer, known by what lets it go on, may send a message now. If not, it is let go on in a later turn. */
-  mayI(goOn: () => void): boolean {
-    if (!this.#isOver && (this.#messagesOf.get(goOn) ?? 0) < this.#limits.messagesOfOne) {
+  /** Whether a peer may send a message now; if not, `resume` is called in a later turn. `resume` identifies the peer. */
+  tryAcquire(resume: () => void): boolean {
+    if (!this.#isUsedUp && (this.#messagesByPeer.get(resume) ?? 0) < this.#limits.messagesPerPeer) {
       return true;
     }
-    this.#waiting.add(goOn);
+    this.#waiting.add(resume);
     return false;
   }
 
   /** The peer has sent a message of so many bytes. */
-  sent(goOn: () => void, bytes: number): void {
+  sent(resume: () => void, bytes: number): void {
     this.#messages++;
     this.#bytes += bytes;
-    this.#messagesOf.set(goOn, (this.#messagesOf.get(goOn) ?? 0) + 1);
+    this.#messagesByPeer.set(resume, (this.#messagesByPeer.get(resume) ?? 0) + 1);
     this.#expectNext();
   }
 
-  get #isOver(): boolean {
+  get #isUsedUp(): boolean {
     return this.#messages >= this.#limits.messages || this.#bytes >= this.#limits.bytes;
   }
 
@@ -63,14 +66,14 @@ export class SendTurns {
     this.#isNextDue = false;
     this.#messages = 0;
     this.#bytes = 0;
-    this.#messagesOf.clear();
-    // Who has still more to send asks again, and then stands behind all that wait now.
-    for (const goOn of [...this.#waiting]) {
-      if (this.#isOver) {
+    this.#messagesByPeer.clear();
+    // A peer with still more to send asks again, and then stands behind all that wait now.
+    for (const resume of [...this.#waiting]) {
+      if (this.#isUsedUp) {
         break;
       }
-      this.#waiting.delete(goOn);
-      goOn();
+      this.#waiting.delete(resume);
+      resume();
     }
     if (this.#waiting.size > 0) {
       this.#expectNext();

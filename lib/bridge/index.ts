@@ -1,13 +1,13 @@
 export { applications, appProjects, syncSelector } from './argo-kinds.ts';
 export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';
 export { EventTracer } from './event-tracer.ts';
-export { SendTurns, type TurnLimits } from './fair-sender.ts';
+export { FairSender, type FairSenderLimits } from './fair-sender.ts';
 export { kubeClient, kubeRate, startInformer } from './kube-access.ts';
 export { kubeStore } from './kube-store.ts';
 export { loggedStore, type StoreDetail } from './logged-store.ts';
 export { eventOf, messageOf } from './messages.ts';
-export { type IntakeLimits, intakeLimits } from './receive-window.ts';
-export { persistently } from './retry.ts';
-export { type Peer, type PeerListener, peerOnStream } from './stream-adapter.ts';
+export { type ReceiveWindowLimits, receiveWindowLimits } from './receive-window.ts';
+export { retryForever } from './retry.ts';
+export { adaptStream, type EngineListener, type StreamAdapter } from './stream-adapter.ts';
 export { allSynced } from './synced.ts';
-export { refusalOf, Unserved } from './unserved.ts';
+export { refusalOf, UnservedEvents } from './unserved.ts';

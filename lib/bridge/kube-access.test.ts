@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { intakeLimits, kubeRate } from './index.ts';
+import { kubeRate, receiveWindowLimits } from './index.ts';
 
 const read = (environment: Record<string, string>) => {
   const warnings: string[] = [];
@@ -22,7 +22,9 @@ test('what cannot be read is named', () => {
 test('how much an agent may send ahead can be set', () => {
   const warnings: string[] = [];
   const limits = (size?: string) =>
-    intakeLimits(size === undefined ? {} : { ARGOCD_AGENT_RECV_QUEUE_SIZE: size }, (message) => warnings.push(message));
+    receiveWindowLimits(size === undefined ? {} : { ARGOCD_AGENT_RECV_QUEUE_SIZE: size }, (message) =>
+      warnings.push(message),
+    );
   expect([limits().maxEvents, limits('7').maxEvents]).toEqual([5_000, 7]);
   expect(warnings).toEqual([]);
   for (const bad of ['0', '-3', 'many']) {

@@ -1,6 +1,6 @@
 import type { Store, StoredObject } from '../sync/index.ts';
 
-/** What of a store is logged in full (`--full-detail`): `informers` the changes seen, `actions` the writes. */
+/** What is logged with whole objects (`--full-detail`): `informers` the changes seen, `actions` the writes. */
 export interface StoreDetail {
   has(category: 'informers' | 'actions'): boolean;
 }

@@ -59,8 +59,8 @@ const replicaSchemas: Readonly<Record<string, z.ZodType>> = {
 };
 
 /**
- * What an event says about what is to be in step; undefined for events about something else (live resources, Redis,
- * heartbeats, kinds and types that this version does not know).
+ * The engine's message that an event carries; undefined for other events (live resources, Redis, heartbeats, kinds and
+ * types that this version does not know).
  * @throws WireError when the payload is not what its target and type promise
  */
 export function messageOf(event: WireEvent): Message | undefined {

@@ -3,7 +3,7 @@ import type { Logger } from '../base/index.ts';
 import { backoffDelay } from '../sync/index.ts';
 
 /** Repeats what fails until it succeeds or is aborted, waiting 0.2 s to 10 s in between; each failure is logged. */
-export async function persistently<T>(
+export async function retryForever<T>(
   what: string,
   attempt: () => Promise<T>,
   options: { signal: AbortSignal; logger: Logger; isFinal?: (error: unknown) => boolean },

@@ -9,13 +9,13 @@ import {
   WireError,
   type WireEvent,
 } from '../wire/index.ts';
-import { eventOf, type IntakeLimits, peerOnStream, SendTurns } from './index.ts';
+import { adaptStream, eventOf, FairSender, type ReceiveWindowLimits } from './index.ts';
 
 const ids = { resourceId: 'app_1', eventId: 'app_1_2' };
 const object = { metadata: { name: 'app', namespace: 'ns', uid: '1', resourceVersion: '2' }, spec: {} };
 const message: Message = { target: 'application', type: 'create', principalUid: 'p', ...ids, object };
 
-function start(intake?: IntakeLimits, turns?: SendTurns) {
+function start(receiveWindow?: ReceiveWindowLimits, sender?: FairSender) {
   const sent: WireEvent[] = [];
   const heard: unknown[] = [];
   const state = { room: true, drained: (): void => undefined, ended: false, paused: false, tooLarge: false };
@@ -41,7 +41,7 @@ function start(intake?: IntakeLimits, turns?: SendTurns) {
       return state.ended;
     },
   };
-  const peer = peerOnStream({
+  const peer = adaptStream({
     stream,
     source: 'us',
     logger: createLogger({ level: 'fatal' }),
@@ -54,8 +54,8 @@ function start(intake?: IntakeLimits, turns?: SendTurns) {
     sent: () => undefined,
     other: ({ target }) => heard.push(`other ${target}`),
     unreadable: ({ target }) => heard.push(`unreadable ${target}`),
-    ...(intake === undefined ? {} : { intake }),
-    ...(turns === undefined ? {} : { turns }),
+    ...(receiveWindow === undefined ? {} : { receiveWindow }),
+    ...(sender === undefined ? {} : { sender }),
   });
   return { peer, sent, heard, state };
 }
@@ -154,8 +154,8 @@ test('a message over the limit is left to a later attempt, not thrown at whoever
 
 test('after its turn a peer waits, and is told when it may go on, unless the stream is full or has ended', () => {
   const next: (() => void)[] = [];
-  const turns = new SendTurns({ messages: 1, bytes: 1_000_000, messagesOfOne: 1 }, (run) => next.push(run));
-  const { peer, heard, sent, state } = start(undefined, turns);
+  const sender = new FairSender({ messages: 1, bytes: 1_000_000, messagesPerPeer: 1 }, (run) => next.push(run));
+  const { peer, heard, sent, state } = start(undefined, sender);
   expect([peer.connection.send(message), peer.connection.send(message)]).toEqual([true, false]);
   next.shift()?.();
   expect(heard).toEqual(['writable']);
@@ -175,8 +175,8 @@ test('after its turn a peer waits, and is told when it may go on, unless the str
 });
 
 test('acknowledgements do not wait for a turn', () => {
-  const turns = new SendTurns({ messages: 1, bytes: 1_000_000, messagesOfOne: 1 }, () => undefined);
-  const { peer, sent } = start(undefined, turns);
+  const sender = new FairSender({ messages: 1, bytes: 1_000_000, messagesPerPeer: 1 }, () => undefined);
+  const { peer, sent } = start(undefined, sender);
   peer.connection.send(message);
   peer.connection.acknowledge(message);
   peer.connection.acknowledge(message);

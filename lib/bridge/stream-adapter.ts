@@ -1,67 +1,64 @@
 import { type Message, type PeerConnection, Warnings } from '../argocd/index.ts';
 import type { Logger } from '../base/index.ts';
 import { acknowledgement, type EventStream, isAcknowledgement, WireError, type WireEvent } from '../wire/index.ts';
-import { SendTurns } from './fair-sender.ts';
+import { FairSender } from './fair-sender.ts';
 import { eventOf, messageOf } from './messages.ts';
-import { Intake, type IntakeLimits } from './receive-window.ts';
+import { ReceiveWindow, type ReceiveWindowLimits } from './receive-window.ts';
 
-/** The engine's side of a connection: what it is told. */
-export interface PeerListener {
+/** What the delivery engine is notified of on a connection. */
+export interface EngineListener {
   receive(message: Message): void;
   acknowledged(ids: { resourceId: string; eventId: string }): void;
   /** The connection can take more. */
   writable(): void;
 }
 
-/** One connection between the engine and a peer. */
-export interface Peer {
-  /** For the engine to speak through. */
+/** One connection between the engine and a peer, on an event stream. */
+export interface StreamAdapter {
+  /** The engine sends through it. */
   readonly connection: PeerConnection;
   /** Takes an event that arrived. Never throws. */
   event(event: WireEvent): void;
 }
 
 /**
- * Puts the engine on a stream. `source` is what this side's events name as theirs.
+ * Connects the delivery engine with an event stream. `source` is the CloudEvent source of this side's events.
  *
- * With `intake` the peer is made to wait while too much of what it sent is not acknowledged yet, or while it does not read
- * our answers: then its events cost bounded memory whatever it does. Only one side of a connection may do so, else both
+ * With `receiveWindow` reading stops while too many of the peer's events are unacknowledged, or while the peer does not
+ * read our answers; so the events of a peer cost bounded memory. Only one side of a connection may do this, otherwise both
  * could wait for each other.
  */
-export function peerOnStream(options: {
+export function adaptStream(options: {
   stream: EventStream;
   source: string;
-  listener: PeerListener;
+  listener: EngineListener;
   logger: Logger;
-  /** Hears of each event that arrives and leaves, acknowledgements and repetitions included; for counting. */
+  /** Called for each event that is received or sent, acknowledgements and repetitions included; for metrics. */
   received(event: WireEvent): void;
   sent(event: WireEvent): void;
-  /**
-   * Takes an event that is about something else than what is to be in step: statistics of the cluster, signs of life. It is
-   * acknowledged whatever comes of it.
-   */
+  /** Takes an event that is no message of the engine: statistics of the cluster, heartbeats. It is acknowledged in any case. */
   other?(event: WireEvent): void;
-  /** Hears of an event whose content is not what its kind promises; it is told in the log and acknowledged. */
+  /** Called for an event whose payload does not fit its target and type; it is logged and acknowledged. */
   unreadable?(event: WireEvent): void;
   /** Adds to an event that carries a message, just before it is sent. */
   outgoing?(event: WireEvent): WireEvent;
-  /** Hears of each message that is sent, repetitions included. */
+  /** Called for each message that is sent, repetitions included. */
   messageSent?(message: Message): void;
-  /** Hears of an event that is too large to be sent; it is told in the log. */
+  /** Called for an event that is too large to be sent; it is logged. */
   unsendable?(event: WireEvent): void;
-  intake?: IntakeLimits;
+  receiveWindow?: ReceiveWindowLimits;
   /** Shared by all peers of the process. Default: the peer's own. */
-  turns?: SendTurns;
-}): Peer {
-  const { stream, source, listener, logger, turns = new SendTurns() } = options;
-  const intake = options.intake && new Intake(options.intake);
+  sender?: FairSender;
+}): StreamAdapter {
+  const { stream, source, listener, logger, sender = new FairSender() } = options;
+  const receiveWindow = options.receiveWindow && new ReceiveWindow(options.receiveWindow);
   /** An acknowledgement carries all extensions of what it acknowledges, as with argocd-agent. */
   const extensions = new WeakMap<Message, WireEvent['extensions']>();
   const warnings = new Warnings(logger);
   let full = false;
   let paused = false;
   const regulate = () => {
-    if (intake === undefined || paused === (full || intake.isFull)) {
+    if (receiveWindow === undefined || paused === (full || receiveWindow.isFull)) {
       return;
     }
     paused = !paused;
@@ -76,8 +73,8 @@ export function peerOnStream(options: {
     regulate();
     listener.writable();
   });
-  const goOn = () => {
-    // A full stream says when it has drained.
+  const resume = () => {
+    // A full stream reports when it has drained.
     if (!full && !stream.ended) {
       listener.writable();
     }
@@ -89,7 +86,7 @@ export function peerOnStream(options: {
   };
   const acknowledge = (event: WireEvent) => {
     send(acknowledgement(event, source));
-    intake?.acknowledged(event);
+    receiveWindow?.acknowledged(event);
     regulate();
   };
   const take = (event: WireEvent) => {
@@ -117,11 +114,11 @@ export function peerOnStream(options: {
   return {
     connection: {
       send: (message) => {
-        if (full || !turns.mayI(goOn)) {
+        if (full || !sender.tryAcquire(resume)) {
           return false;
         }
         const event = eventOf(message, source);
-        turns.sent(goOn, event.data.byteLength);
+        sender.sent(resume, event.data.byteLength);
         try {
           send(options.outgoing?.(event) ?? event);
           options.messageSent?.(message);
@@ -129,7 +126,7 @@ export function peerOnStream(options: {
           if (!(error instanceof WireError) || error.code !== 'too-large') {
             throw error;
           }
-          // Taken, as far as the engine is concerned: it tries again later, when the object may be smaller.
+          // The engine counts it as sent and tries again later, when the object may be smaller.
           logger.error({ hint: error.hint }, error.message);
           options.unsendable?.(event);
         }
@@ -144,7 +141,7 @@ export function peerOnStream(options: {
         listener.acknowledged(event);
         return;
       }
-      intake?.received(event);
+      receiveWindow?.received(event);
       take(event);
       regulate();
     },

@@ -1,13 +1,13 @@
 import { FatalError, formatDuration } from '../ops/index.ts';
 
-/** What is waited for: an informer. */
+/** The part of an informer that is waited for. */
 interface Cache {
   synced(signal?: AbortSignal): Promise<void>;
 }
 
 /**
- * Waits for the first listing of everything; `waiting` hears at once and at each change of what is still missing.
- * @throws FatalError that names what could not be listed in time, and then says what `advice` does
+ * Waits for the first listing of everything; `waiting` gets the names of what is missing, now and at each change.
+ * @throws FatalError that names what could not be listed in time, followed by `advice`
  */
 export async function allSynced(
   caches: Readonly<Record<string, Cache>>,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../wire/index.ts';
-import { refusalOf, Unserved } from './index.ts';
+import { refusalOf, UnservedEvents } from './index.ts';
 
 const from = { source: '' };
 const ids = { resourceId: 'r', eventId: 'r' };
@@ -16,16 +16,16 @@ const payloadOf = (event: WireEvent | undefined) => event && dataOf(event, z.unk
 
 test('what is not served is said once per kind where operators see it, and a peer cannot fill the log', () => {
   const said: string[] = [];
-  const unserved = new Unserved({ warn: (_, message) => said.push(message ?? ''), debug: () => undefined });
-  unserved.met(get('a'));
-  unserved.met({ ...get('b'), type: 'POST' });
-  unserved.met(redis({ ping: {} }));
+  const unserved = new UnservedEvents({ warn: (_, message) => said.push(message ?? ''), debug: () => undefined });
+  unserved.report(get('a'));
+  unserved.report({ ...get('b'), type: 'POST' });
+  unserved.report(redis({ ping: {} }));
   expect(said).toEqual([
     'live resources are not served by this version; the request is refused',
     "Argo CD's cache is not served by this version; the request is refused",
   ]);
   for (let i = 0; i < 1_000; i++) {
-    unserved.met({ ...get('a'), target: `made-up-${i}` });
+    unserved.report({ ...get('a'), target: `made-up-${i}` });
   }
   expect(said.length).toBeLessThan(40);
 });

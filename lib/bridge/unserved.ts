@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Logger } from '../base/index.ts';
 import { dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../wire/index.ts';
 
-/** Kinds of events that a peer may make up; beyond these it is told no more. */
+/** A peer can make up kinds of events; beyond this number no further kind is logged as a warning. */
 const mostKinds = 32;
 
 const meanings: Readonly<Record<string, string>> = {
@@ -13,29 +13,26 @@ const meanings: Readonly<Record<string, string>> = {
   [targets.applicationSet]: 'ApplicationSets are not replicated by this version; the event is skipped',
 };
 
-/**
- * Events of one peer that this version does nothing about: said in the log once per kind, where operators see it, and
- * answered where somebody waits for an answer.
- */
-export class Unserved {
+/** Logs events of one peer that this version does not handle: a warning once per kind, then only at level debug. */
+export class UnservedEvents {
   readonly #logger: Pick<Logger, 'warn' | 'debug'>;
-  readonly #told = new Set<string>();
+  readonly #logged = new Set<string>();
 
   constructor(logger: Pick<Logger, 'warn' | 'debug'>) {
     this.#logger = logger;
   }
 
-  /** Says it; acknowledging is not its business. */
-  met({ target, type }: WireEvent): void {
-    // Types of requests are HTTP methods, which say nothing more.
+  /** Logs the event. The caller acknowledges it. */
+  report({ target, type }: WireEvent): void {
+    // The types of requests are HTTP methods, which add nothing.
     const kind = target in meanings ? target : `${target}/${type}`;
     const fields = { event_target: target, event_type: type };
     const message = meanings[target] ?? 'an event of this kind is not for this version and is skipped';
-    if (this.#told.has(kind) || this.#told.size >= mostKinds) {
+    if (this.#logged.has(kind) || this.#logged.size >= mostKinds) {
       this.#logger.debug(fields, message);
       return;
     }
-    this.#told.add(kind);
+    this.#logged.add(kind);
     this.#logger.warn(fields, message);
   }
 }
@@ -53,8 +50,9 @@ const redisRequest = z.looseObject({
 });
 
 /**
- * What an agent answers to a request of its principal that it does not serve, so that whoever waits there hears it at once:
- * HTTP status 501, or an error of the cache. Undefined for events that want no answer on the stream, and for unreadable ones.
+ * The answer of an agent to a request of its principal that it does not serve, so that the caller there need not wait for a
+ * timeout: HTTP status 501, or an error of the cache. Undefined for events that are not answered on the stream, and for
+ * unreadable ones.
  */
 export function refusalOf(event: WireEvent, source: string): WireEvent | undefined {
   try {
@@ -74,7 +72,7 @@ export function refusalOf(event: WireEvent, source: string): WireEvent | undefin
         return undefined;
     }
   } catch {
-    // What cannot be read has no sender to answer to; it is acknowledged like everything else.
+    // An unreadable request names no sender to answer; it is acknowledged like every event.
     return undefined;
   }
 }

@@ -6,14 +6,14 @@ import { isNotFound } from './errors.ts';
 import { contextFromEnvironment, contextFromFile, contextInCluster } from './kubeconfig.ts';
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { Pacer, type RateLimit } from './rate.ts';
-import { type Exchange, exchange, type Send } from './retries.ts';
+import { type RepeatableRequest, type Send, sendWithRetries } from './retries.ts';
 import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
 import { WatchConnections } from './watch-connections.ts';
 import { openWebSocket } from './web-socket.ts';
 
 /** Which objects a list or watch is about. */
-export interface Selection {
+export interface ListOptions {
   /** All namespaces when left out. */
   namespace?: string | undefined;
   labelSelector?: string | undefined;
@@ -182,7 +182,7 @@ export class KubeClient {
   /** Reads all objects of a selection, page by page, consistent as of one moment. */
   async list<T extends KubeObject>(
     type: ResourceType<T>,
-    options: Selection & RequestOptions & { pageSize?: number } = {},
+    options: ListOptions & RequestOptions & { pageSize?: number } = {},
   ): Promise<T[]> {
     const items: T[] = [];
     let next: string | undefined;
@@ -199,7 +199,7 @@ export class KubeClient {
   /** Reads one page of a list. An expired continue token throws an error that `isGone` recognises. */
   async listPage<T extends KubeObject>(
     type: ResourceType<T>,
-    options: Selection &
+    options: ListOptions &
       RequestOptions & {
         limit?: number | undefined;
         continue?: string | undefined;
@@ -240,7 +240,7 @@ export class KubeClient {
    */
   async watch<T extends KubeObject>(
     type: ResourceType<T>,
-    options: Selection & RequestOptions & { resourceVersion: string; timeoutSeconds?: number },
+    options: ListOptions & RequestOptions & { resourceVersion: string; timeoutSeconds?: number },
   ): Promise<AsyncGenerator<WatchEvent<T>, void, undefined>> {
     const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
     const path = withQuery(collectionPath(type, namespace), {
@@ -251,8 +251,9 @@ export class KubeClient {
       labelSelector,
       fieldSelector,
     });
-    const response = await this.#exchange({ method: 'GET', path, signal, timeoutMs: this.#timeoutMs }, (request) =>
-      this.#sendWatch(request),
+    const response = await this.#sendWithRetries(
+      { method: 'GET', path, signal, timeoutMs: this.#timeoutMs },
+      (request) => this.#sendWatch(request),
     );
     return readWatch<T>(`watch ${type.plural}`, response.body);
   }
@@ -362,7 +363,7 @@ export class KubeClient {
    */
   async request(path: string, init: RawRequest = {}): Promise<HttpResponse> {
     const isRaw = typeof init.body === 'string' || init.body instanceof Uint8Array || init.body === undefined;
-    return this.#exchange({
+    return this.#sendWithRetries({
       method: init.method ?? 'GET',
       path,
       headers: { ...(isRaw ? {} : { 'content-type': jsonType }), ...init.headers },
@@ -432,7 +433,7 @@ export class KubeClient {
   }
 
   async #json<T>(request: JsonRequest): Promise<T> {
-    const response = await this.#exchange({
+    const response = await this.#sendWithRetries({
       method: request.method,
       path: request.path,
       headers: {
@@ -447,10 +448,10 @@ export class KubeClient {
     return JSON.parse(await response.body.text()) as T;
   }
 
-  async #exchange(request: Exchange, send: Send = (r) => this.#pool.send(r)): Promise<HttpResponse> {
+  async #sendWithRetries(request: RepeatableRequest, send: Send = (r) => this.#pool.send(r)): Promise<HttpResponse> {
     const headers = { accept: jsonType, 'user-agent': this.#userAgent, ...request.headers };
     const path = this.#basePath + request.path;
-    return exchange(
+    return sendWithRetries(
       { ...request, path, headers },
       (attempt) => this.#attempt(attempt, send),
       () => this.#credentials.invalidate(),

@@ -2,11 +2,11 @@ export {
   type ClientOptions,
   type DeleteOptions,
   KubeClient,
+  type ListOptions,
   type ListPage,
   type ObservedRequest,
   type RawRequest,
   type RequestOptions,
-  type Selection,
   type WriteOptions,
 } from './client.ts';
 export {

@@ -4,7 +4,7 @@ import { type KubeObject, keyOf, type ObjectKey } from './types.ts';
 export type Indexer<T> = (object: T) => readonly string[];
 
 /** Objects by key, by namespace and by any number of indexes. */
-export class Store<T extends KubeObject> {
+export class IndexedStore<T extends KubeObject> {
   readonly #objects = new Map<string, T>();
   readonly #indexers: readonly [name: string, indexer: Indexer<T>][];
   /** Index name → value → keys. The namespace is an index like the others. */

@@ -1,7 +1,7 @@
 import type { BackoffOptions } from '../base/index.ts';
 import { abortable, type Logger } from '../base/index.ts';
-import type { KubeClient, Selection } from './client.ts';
-import { type Indexer, Store } from './indexed-store.ts';
+import type { KubeClient, ListOptions } from './client.ts';
+import { IndexedStore, type Indexer } from './indexed-store.ts';
 import { type ReflectorStats, reflect } from './reflector.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from './types.ts';
 
@@ -18,7 +18,7 @@ export interface InformerHandler<T extends KubeObject> {
 }
 
 /** Options of an informer. */
-export interface InformerOptions<T extends KubeObject> extends Selection {
+export interface InformerOptions<T extends KubeObject> extends ListOptions {
   client: Pick<KubeClient, 'listPage' | 'watch'>;
   type: ResourceType<T>;
   /** Shrinks objects before they are cached. `managedFields` are always dropped before it sees them. */
@@ -41,7 +41,7 @@ export interface InformerOptions<T extends KubeObject> extends Selection {
 export class Informer<T extends KubeObject> {
   readonly type: ResourceType<T>;
   readonly #options: InformerOptions<T>;
-  readonly #store: Store<T>;
+  readonly #store: IndexedStore<T>;
   readonly #handlers = new Set<InformerHandler<T>>();
   readonly #stats: ReflectorStats = { lists: 0, watches: 0, events: 0, bookmarks: 0, errors: 0 };
   readonly #firstList = Promise.withResolvers<void>();
@@ -50,7 +50,7 @@ export class Informer<T extends KubeObject> {
   constructor(options: InformerOptions<T>) {
     this.type = options.type;
     this.#options = options;
-    this.#store = new Store<T>(options.indexers ?? {}, (error, object, index) =>
+    this.#store = new IndexedStore<T>(options.indexers ?? {}, (error, object, index) =>
       this.#complain(error, object, `index ${index} failed`),
     );
     // Whoever waits gets the rejection; that nobody does is no error.

@@ -1,5 +1,5 @@
 import { type BackoffOptions, backoffDelay, compareVersions, type Logger, sleep } from '../base/index.ts';
-import type { KubeClient, Selection } from './client.ts';
+import type { KubeClient, ListOptions } from './client.ts';
 import { ApiError, isGone } from './errors.ts';
 import type { KubeObject, ResourceType } from './types.ts';
 import type { WatchEvent } from './watch.ts';
@@ -33,7 +33,7 @@ export interface ReflectorStats {
 export interface ReflectorOptions<T extends KubeObject> {
   client: Pick<KubeClient, 'listPage' | 'watch'>;
   type: ResourceType<T>;
-  selection: Selection;
+  selection: ListOptions;
   pageSize: number;
   backoff: BackoffOptions;
   /** Longest life of one watch in seconds; each gets a random one between this and half of it. */

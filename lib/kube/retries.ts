@@ -3,7 +3,7 @@ import type { HttpRequest, HttpResponse } from './connection.ts';
 import { ApiError, ConnectionError, errorFromResponse } from './errors.ts';
 
 /** A request with what is needed to decide whether it may be repeated. */
-export interface Exchange extends Omit<HttpRequest, 'body'> {
+export interface RepeatableRequest extends Omit<HttpRequest, 'body'> {
   body?: string | Uint8Array | undefined;
   /** Repeating it after it may have been carried out does no harm. */
   idempotent?: boolean | undefined;
@@ -18,7 +18,11 @@ const attempts = 4;
  * Sends a request until there is an answer below 400, or an error that another try here cannot mend. `unauthorized`
  * is called before the one repetition after a 401: credentials may have been rotated.
  */
-export async function exchange(request: Exchange, send: Send, unauthorized: () => void): Promise<HttpResponse> {
+export async function sendWithRetries(
+  request: RepeatableRequest,
+  send: Send,
+  unauthorized: () => void,
+): Promise<HttpResponse> {
   const { idempotent, body, ...rest } = request;
   const isRepeatable = idempotent || request.method === 'GET';
   for (let attempt = 1; ; attempt++) {

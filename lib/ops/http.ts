@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import { FatalError } from './errors.ts';
 
 /** A small HTTP server that is up; `port` is the real one when 0 was asked for. */
-export interface Endpoint {
+export interface HttpEndpoint {
   readonly port: number;
   close(): Promise<void>;
 }
@@ -26,7 +26,7 @@ async function serve(
   what: string,
   options: { port: number; host?: string },
   routes: Readonly<Record<string, () => Answer | Promise<Answer>>>,
-): Promise<Endpoint> {
+): Promise<HttpEndpoint> {
   const server = createServer((request, response) => {
     // Not parsed as a URL: that throws for some of what a stranger may send.
     const [path = ''] = (request.url ?? '').split('?', 1);
@@ -67,7 +67,7 @@ export function serveHealth(options: {
   host?: string;
   healthz: () => Health;
   readyz?: () => Health;
-}): Promise<Endpoint> {
+}): Promise<HttpEndpoint> {
   const answer = (check: () => Health) => (): Answer => {
     const { ok, text } = check();
     return { status: ok ? 200 : 503, type: 'text/plain', body: text === undefined ? '' : `${text}\n` };
@@ -83,7 +83,7 @@ export function serveHealth(options: {
  * `/metrics` of a prom-client registry.
  * @throws FatalError when the port cannot be had
  */
-export function serveMetrics(options: { port: number; host?: string; registry: Registry }): Promise<Endpoint> {
+export function serveMetrics(options: { port: number; host?: string; registry: Registry }): Promise<HttpEndpoint> {
   return serve('metrics', options, {
     '/metrics': async () => ({
       status: 200,

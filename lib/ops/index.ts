@@ -28,7 +28,7 @@ export {
   stringFlag,
 } from './flags.ts';
 export { grpcMetrics } from './grpc-metrics.ts';
-export { type Endpoint, type Health, serveHealth, serveMetrics } from './http.ts';
+export { type Health, type HttpEndpoint, serveHealth, serveMetrics } from './http.ts';
 export {
   createLogger,
   createLoggers,
@@ -39,8 +39,15 @@ export {
 } from './log.ts';
 export { runMain } from './main.ts';
 export { createRegistry, kubeRequestMetrics } from './metrics.ts';
-export { type KeyPair, parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust } from './pem.ts';
+export { parseFormerKeys, parseKeyPair, parseSigningKey, parseTrust, type TlsKeyPair } from './pem.ts';
 export { serveProfiles } from './profiling.ts';
 export { queueMetrics } from './queue-metrics.ts';
-export { decodeSecret, followFiles, followSecret, followSecretWith, Live, type TextFields } from './reloadable.ts';
+export {
+  decodeSecret,
+  followFiles,
+  followSecret,
+  followSecretWith,
+  Reloadable,
+  type TextFields,
+} from './reloadable.ts';
 export { type VersionInfo, versionCommand, versionInfo } from './version.ts';

@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, X509Certificate } from 'node:crypto'
 import type { TextFields } from './reloadable.ts';
 
 /** A certificate chain and its key, PEM. */
-export interface KeyPair {
+export interface TlsKeyPair {
   readonly cert: string;
   readonly key: string;
 }
@@ -11,7 +11,7 @@ export interface KeyPair {
  * The key pair in `tls.crt` and `tls.key`, checked: both parse, belong together, and the certificate has not expired.
  * @throws Error that says what is wrong
  */
-export function parseKeyPair(fields: TextFields): KeyPair {
+export function parseKeyPair(fields: TextFields): TlsKeyPair {
   const cert = required(fields, 'tls.crt');
   const key = required(fields, 'tls.key');
   const leaf = certificates('tls.crt', cert)[0];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Endpoint, serveProfiles } from './index.ts';
+import { type HttpEndpoint, serveProfiles } from './index.ts';
 
-let endpoint: Endpoint;
+let endpoint: HttpEndpoint;
 const ask = (path: string) => fetch(`http://127.0.0.1:${endpoint.port}${path}`);
 
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapSnapshot } from 'node:v8';
 import { FatalError } from './errors.ts';
-import type { Endpoint } from './http.ts';
+import type { HttpEndpoint } from './http.ts';
 
 const defaultSeconds = 30;
 const maxSeconds = 600;
@@ -26,7 +26,7 @@ Example: curl -o agent.cpuprofile 'http://127.0.0.1:PORT/debug/pprof/profile?sec
  * Node's tools. One profile at a time: others are answered with 503.
  * @throws FatalError when the port cannot be had
  */
-export async function serveProfiles(options: { port: number }): Promise<Endpoint> {
+export async function serveProfiles(options: { port: number }): Promise<HttpEndpoint> {
   let isBusy = false;
   const exclusively = async (response: ServerResponse, make: () => Promise<void>) => {
     if (isBusy) {

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLogger, followFiles, followSecret, followSecretWith, Live } from './index.ts';
+import { createLogger, followFiles, followSecret, followSecretWith, Reloadable } from './index.ts';
 
 const logger = createLogger({ level: 'fatal' });
 const make = () =>
-  new Live({
+  new Reloadable({
     origin: 'Secret argocd/x',
     logger,
     parse: (fields) => {
@@ -47,7 +47,7 @@ test('follows a Secret; a bad or deleted one leaves the last good value', async 
 });
 
 test('a second Secret adds to the first, and alone is nothing', () => {
-  const live = new Live({ origin: 'Secret argocd/x', logger, parse: (fields) => ({ ...fields }) });
+  const live = new Reloadable({ origin: 'Secret argocd/x', logger, parse: (fields) => ({ ...fields }) });
   type Handler = Parameters<Parameters<typeof followSecretWith>[0]['subscribe']>[0];
   let handler: Handler | undefined;
   const subscribe = (given: Handler) => {

@@ -10,7 +10,7 @@ export type TextFields = Readonly<Record<string, string>>;
  * Something read from a Secret or from files that may be replaced while the program runs: certificates, keys. A bad
  * replacement is logged and the last good value stays.
  */
-export class Live<T> {
+export class Reloadable<T> {
   /** Where it comes from, for messages: `Secret argocd/argocd-agent-jwt`. */
   readonly origin: string;
   readonly #parse: (fields: TextFields) => T;
@@ -123,7 +123,7 @@ interface SecretInformer {
 }
 
 /** Keeps `live` at what the Secret of that name holds. */
-export function followSecret(informer: SecretInformer, name: string, live: Live<unknown>): () => void {
+export function followSecret(informer: SecretInformer, name: string, live: Reloadable<unknown>): () => void {
   const offer = (secret: SecretLike & { metadata: { name: string } }) => {
     if (secret.metadata.name === name) {
       live.offer(decodeSecret(secret));
@@ -148,7 +148,7 @@ export function followSecretWith(
   informer: SecretInformer,
   name: string,
   second: string,
-  live: Live<unknown>,
+  live: Reloadable<unknown>,
 ): () => void {
   const fields = new Map<string, TextFields>();
   const offer = () => {
@@ -189,7 +189,7 @@ export function decodeSecret(secret: SecretLike): TextFields {
  * switching a link beside the file.
  * @throws FatalError when a file cannot be read at the start
  */
-export function followFiles(files: TextFields, live: Live<unknown>, signal: AbortSignal): void {
+export function followFiles(files: TextFields, live: Reloadable<unknown>, signal: AbortSignal): void {
   const read = () =>
     Object.fromEntries(Object.entries(files).map(([field, path]) => [field, readFileSync(path, 'utf8')]));
   try {

@@ -19,5 +19,5 @@ export {
 } from './issue.ts';
 export { generateJwtKey, generatePrivateKey, type KeyAlgorithm, parsePrivateKey, privateKeyPem } from './keys.ts';
 export { certifyClient, readSigningRequest, type SigningRequest } from './request.ts';
-export { authoritiesOfSecret, type SecretData, textOf, tlsOfSecret, tlsSecretData } from './secrets.ts';
+export { authoritiesOfSecret, type SecretData, secretText, tlsOfSecret, tlsSecretData } from './secrets.ts';
 export { fingerprintsOf, joinCertificates, splitCertificates } from './trust.ts';

@@ -19,8 +19,8 @@ export function tlsSecretData(material: KeyCertificate): { 'tls.crt': string; 't
  * @throws PkiError when the pair does not parse or does not belong together
  */
 export function tlsOfSecret(data: SecretData | undefined, what = 'Secret'): KeyCertificate | undefined {
-  const certificate = textOf(data, 'tls.crt');
-  const key = textOf(data, 'tls.key');
+  const certificate = secretText(data, 'tls.crt');
+  const key = secretText(data, 'tls.key');
   if (!certificate || !key) {
     return undefined;
   }
@@ -32,7 +32,7 @@ export function tlsOfSecret(data: SecretData | undefined, what = 'Secret'): KeyC
 }
 
 /** A key of a Secret as text. */
-export function textOf(data: SecretData | undefined, key: string): string | undefined {
+export function secretText(data: SecretData | undefined, key: string): string | undefined {
   const value = data?.[key];
   return value === undefined ? undefined : decode(value);
 }
@@ -54,5 +54,7 @@ export function authoritiesOfSecret(
     const wanted = reader === 'agent' ? 'a key with certificates' : 'tls.crt or ca.crt';
     throw new PkiError('BAD_CERTIFICATE', what, `has no ${wanted}`);
   }
-  return joinCertificates(...keys.flatMap((key) => splitCertificates(textOf(data, key) ?? '', `${what}, key ${key}`)));
+  return joinCertificates(
+    ...keys.flatMap((key) => splitCertificates(secretText(data, key) ?? '', `${what}, key ${key}`)),
+  );
 }

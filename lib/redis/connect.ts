@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import type { Logger } from '../base/index.ts';
 import type { Informer, Secret } from '../kube/index.ts';
-import { followFiles, followSecret, Live, parseTrust } from '../ops/index.ts';
+import { followFiles, followSecret, parseTrust, Reloadable } from '../ops/index.ts';
 import { RedisLink } from './link.ts';
 import type { RedisSettings } from './settings.ts';
 
@@ -64,15 +64,15 @@ export function redisTls(
 function trust(
   from: { readonly caPath: string } | { readonly caSecretName: string },
   context: RedisContext,
-): Live<string> {
+): Reloadable<string> {
   const { secrets, namespace, logger, signal } = context;
   const parse = (fields: Readonly<Record<string, string>>) => parseTrust(fields, ['ca.crt']);
   if ('caPath' in from) {
-    const live = new Live({ origin: `File ${from.caPath}`, parse, logger });
+    const live = new Reloadable({ origin: `File ${from.caPath}`, parse, logger });
     followFiles({ 'ca.crt': from.caPath }, live, signal);
     return live;
   }
-  const live = new Live({ origin: `Secret ${namespace}/${from.caSecretName}`, parse, logger });
+  const live = new Reloadable({ origin: `Secret ${namespace}/${from.caSecretName}`, parse, logger });
   followSecret(secrets, from.caSecretName, live);
   return live;
 }

@@ -34,7 +34,7 @@ import {
   type WireEvent,
   type WireServer,
 } from './index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
+import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
 
 // Our server against another gRPC implementation's client, our client against its server.
 
@@ -79,9 +79,9 @@ const subscribeMethod = method('/eventstreamapi.EventStream/Subscribe', Event, E
 const pushMethod = method('/eventstreamapi.EventStream/Push', Event, PushSummary, { requestStream: true });
 
 let ca: TestCa;
-let serverTls: Material;
-let agentTls: Material;
-let otherTls: Material;
+let serverTls: TestCertificate;
+let agentTls: TestCertificate;
+let otherTls: TestCertificate;
 
 beforeAll(async () => {
   ca = await createTestCa();
@@ -134,7 +134,7 @@ describe('our server and a foreign client', () => {
     stops.push(() => server.close());
   });
 
-  function connect(tls: Material = agentTls, options: object = {}): Client {
+  function connect(tls: TestCertificate = agentTls, options: object = {}): Client {
     const buffer = (pem: string) => Buffer.from(pem);
     const channel = credentials.createSsl(buffer(ca.cert), buffer(tls.key), buffer(tls.cert));
     const client = new Client(`127.0.0.1:${server.port}`, channel, options);
@@ -430,7 +430,7 @@ describe('our client and a foreign server', () => {
     return { port, requests, seen };
   }
 
-  function startAgent(port: number, options: { compression?: boolean; tls?: Material } = {}) {
+  function startAgent(port: number, options: { compression?: boolean; tls?: TestCertificate } = {}) {
     const abort = new AbortController();
     const events: WireEvent[] = [];
     const failures: WireError[] = [];

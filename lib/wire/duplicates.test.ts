@@ -15,15 +15,15 @@ import {
   targets,
   type WireEvent,
 } from './index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
+import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
 
 // Two connections of one agent at the same time, as when an old pod has not gone yet and the new one is there.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 let ca: TestCa;
-let serverTls: Material;
-let agentTls: Material;
+let serverTls: TestCertificate;
+let agentTls: TestCertificate;
 
 beforeAll(async () => {
   ca = await createTestCa();

@@ -143,7 +143,7 @@ test('an event stream that its client ends before it is accepted does not stay',
 });
 
 test('what strangers send is bounded in size and time', async () => {
-  const { session } = await start({ patience: { requestMs: 100, idleMs: 60_000 } });
+  const { session } = await start({ timeouts: { requestMs: 100, idleMs: 60_000 } });
   const large = call(session, '/authapi.Authentication/Authenticate');
   large.stream.write(frame(Buffer.alloc(0), 0, 100_000));
   expect(await large.status).toEqual({ code: '8', message: expect.stringContaining('more than the limit of 65536') });
@@ -162,7 +162,7 @@ test('a client that goes on sending after its call has ended is cut off', async 
 test.each([false, true])(
   'a connection without a call is closed, one with a call stays (WebSocket: %s)',
   async (webSocket) => {
-    const { session, server } = await start({ webSocket, patience: { requestMs: 1000, idleMs: 100 } });
+    const { session, server } = await start({ webSocket, timeouts: { requestMs: 1000, idleMs: 100 } });
     await subscribe(session);
     const silent = connectTcp(server.port, '127.0.0.1');
     stops.push(() => silent.destroy());
@@ -290,7 +290,10 @@ test.each([false, true])(
 
 test('strangers that hold connections make room for others, agents never do', async () => {
   const refusals: string[] = [];
-  const { server, session } = await start({ limits: { maxStrangers: 3 }, refused: (reason) => refusals.push(reason) });
+  const { server, session } = await start({
+    limits: { maxUnauthenticated: 3 },
+    refused: (reason) => refusals.push(reason),
+  });
   await subscribe(session);
   await until(() => expect(server.connectedAgents()).toEqual(['one']));
   const gone: number[] = [];

@@ -8,9 +8,9 @@ export {
   eventTypes,
   isAcknowledgement,
   principalSource,
-  type Target,
   targets,
   type WireEvent,
+  type WireTarget,
 } from './events/event.ts';
 export { eventIdOf, type IdentifiedMetadata, resourceIdOf, sentAt } from './events/ids.ts';
 export {
@@ -27,7 +27,7 @@ export { secureContextOptions } from './grpc/server/tls-options.ts';
 export { GrpcError, type GrpcStatusCode, grpcStatus } from './grpc/status.ts';
 export type { ObservedCall } from './observe.ts';
 export { serveWire } from './server/serve.ts';
-export type { Refusal, Session, WireServer, WireServerOptions } from './server/server-options.ts';
+export type { RefusalReason, Session, WireServer, WireServerOptions } from './server/server-options.ts';
 export {
   type ClientLiveStream,
   type LiveCalls,

@@ -20,7 +20,7 @@ import {
   type WireEvent,
   type WireServerOptions,
 } from './index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
+import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
 
 // Between agent and principal: proxies of both kinds, and readers that are slow.
 
@@ -34,8 +34,8 @@ const users = userpassMethod({
 });
 
 let ca: TestCa;
-let serverTls: Material;
-let agentTls: Material;
+let serverTls: TestCertificate;
+let agentTls: TestCertificate;
 
 beforeAll(async () => {
   ca = await createTestCa();
@@ -132,7 +132,7 @@ async function exchange(principal: Awaited<ReturnType<typeof startPrincipal>>, a
 const transports = ['grpc', 'websocket'] as const;
 
 /** An HTTP proxy that knows where hub.test is; it records what it is asked for. */
-async function startForwardProxy(options: { material?: Material; refuseWith?: string } = {}) {
+async function startForwardProxy(options: { material?: TestCertificate; refuseWith?: string } = {}) {
   const asked: { path: string; authorization: string | undefined }[] = [];
   const proxy = options.material === undefined ? createHttpServer() : createHttpsServer(options.material);
   proxy.on('connect', (request: IncomingMessage, client: Duplex) => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { AuthError, type AuthRequest, type PeerInfo, TokenAuthority } from '../auth/index.ts';
+import { AuthError, type AuthRequest, type ClientInfo, TokenAuthority } from '../auth/index.ts';
 import { until } from '../base/testing.ts';
 import {
   acknowledgement,
@@ -21,7 +21,7 @@ import {
   type WireServer,
   type WireServerOptions,
 } from './index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from './testing/certificates.ts';
+import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from './testing/certificates.ts';
 
 type Entry = { level: string; message: string } & Record<string, unknown>;
 
@@ -35,8 +35,8 @@ function recordingLogger() {
 
 let ca: TestCa;
 let otherCa: TestCa;
-let serverTls: Material;
-let agentTls: Material;
+let serverTls: TestCertificate;
+let agentTls: TestCertificate;
 const signingKey = createSigningKey();
 
 beforeAll(async () => {
@@ -63,7 +63,7 @@ class TestPrincipal {
       version: '1.0.0',
       principalNamespace: 'argocd',
       tokens: TokenAuthority.fromPem(signingKey),
-      async authenticate(request: AuthRequest, peer: PeerInfo) {
+      async authenticate(request: AuthRequest, peer: ClientInfo) {
         principal.requests.push(request);
         const name = peer.certificate?.subject.replace('CN=', '') ?? request.credentials.name;
         if (name === undefined) {
@@ -324,8 +324,8 @@ describe.each([
 
   describe('an agent whose certificate was renewed', () => {
     const lookMs = 60_000;
-    let current: Material;
-    let renewed: Material;
+    let current: TestCertificate;
+    let renewed: TestCertificate;
     beforeEach(async () => {
       // In the last tenth of its life.
       current = await ca.issue({ subject: 'CN=cluster1', notAfter: new Date(Date.now() + 3_600_000) });

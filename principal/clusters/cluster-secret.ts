@@ -1,5 +1,5 @@
 import type { Secret } from '../../lib/kube/index.ts';
-import { decodeSecret, type KeyPair, parseKeyPair, parseTrust, type TextFields } from '../../lib/ops/index.ts';
+import { decodeSecret, parseKeyPair, parseTrust, type TextFields, type TlsKeyPair } from '../../lib/ops/index.ts';
 
 const secretType = 'argocd.argoproj.io/secret-type';
 const agentName = 'argocd-agent.argoproj-labs.io/agent-name';
@@ -9,7 +9,7 @@ const selfRegistered = 'argocd-agent.argoproj-labs.io/self-registered-cluster';
 const managedBy = 'app.kubernetes.io/managed-by';
 
 /** With what Argo CD reaches the resource proxy, the same for all agents: which one is meant the token says. */
-export interface ProxyIdentity extends KeyPair {
+export interface ProxyIdentity extends TlsKeyPair {
   /** Authorities that the proxy's certificate must come from, PEM. */
   readonly ca: string;
 }

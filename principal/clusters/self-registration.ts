@@ -10,7 +10,7 @@ import {
   WorkQueue,
   type WorkQueueObserver,
 } from '../../lib/kube/index.ts';
-import type { Live } from '../../lib/ops/index.ts';
+import type { Reloadable } from '../../lib/ops/index.ts';
 import {
   type ClusterEntry,
   clusterSecretName,
@@ -32,7 +32,7 @@ export interface SelfRegistrationOptions {
   /** host:port at which Argo CD reaches the resource proxy. */
   readonly address: string;
   /** The client certificate that all self-registered clusters share. */
-  readonly identity: Pick<Live<ProxyIdentity>, 'value' | 'origin' | 'problem' | 'subscribe'>;
+  readonly identity: Pick<Reloadable<ProxyIdentity>, 'value' | 'origin' | 'problem' | 'subscribe'>;
   readonly observer?: WorkQueueObserver;
   readonly logger: Logger;
 }

@@ -19,9 +19,9 @@ import {
   eventTypes,
   messageEvent,
   objectEvent,
-  type Target,
   targets,
   type WireEvent,
+  type WireTarget,
 } from '../../lib/wire/index.ts';
 
 let stage: Stage;
@@ -146,7 +146,7 @@ test('kinds that an autonomous agent does not own are refused', async () => {
   await call.sendAll([
     ...types.flatMap((type) =>
       ['repository', 'gpgkey', 'applicationset', 'redis', 'resource'].map((target) =>
-        messageEvent(target as Target, type, secret, { source: agentSource }),
+        messageEvent(target as WireTarget, type, secret, { source: agentSource }),
       ),
     ),
     ...resync.map((type) =>

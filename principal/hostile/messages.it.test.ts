@@ -9,9 +9,9 @@ import {
   eventTypes,
   messageEvent,
   objectEvent,
-  type Target,
   targets,
   type WireEvent,
+  type WireTarget,
 } from '../../lib/wire/index.ts';
 
 let stage: Stage;
@@ -23,7 +23,7 @@ afterEach(() => stage.expectPeace());
 
 /** An event that says what it likes. */
 function event(target: string, type: string, payload: unknown): WireEvent {
-  return messageEvent(target as Target, type, payload, { source: agentSource });
+  return messageEvent(target as WireTarget, type, payload, { source: agentSource });
 }
 
 /** The same with the payload as text. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
-import { Exchange } from './agent-requests.ts';
+import { AgentRequests } from './agent-requests.ts';
 
 const request = (uuid: string) =>
   messageEvent(targets.resource, 'GET', { uuid }, { source: '' }, { resourceId: uuid, eventId: uuid });
@@ -9,7 +9,7 @@ const answer = (uuid: string) =>
 
 function start(connected: string[] = ['a', 'b']) {
   const sent: [agent: string, id: string][] = [];
-  const exchange = new Exchange((agent, event) => {
+  const exchange = new AgentRequests((agent, event) => {
     sent.push([agent, event.eventId]);
     return connected.includes(agent);
   });

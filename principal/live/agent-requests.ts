@@ -38,7 +38,7 @@ interface Pending {
  * stream that the agent has then: what became of it when that stream ends is unknown, and doing it twice could be worse than not
  * at all. An answer counts only when it comes from the agent that was asked.
  */
-export class Exchange {
+export class AgentRequests {
   readonly #send: (agent: string, event: WireEvent) => boolean;
   readonly #pending = new Map<string, Pending>();
   readonly #underWay = new Map<string, Set<string>>();

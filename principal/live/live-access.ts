@@ -5,7 +5,7 @@ import type { Logger } from '../../lib/base/index.ts';
 import { redisResponse } from '../../lib/live/index.ts';
 import { dataOf, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Bodies } from './agent-bodies.ts';
-import { Exchange } from './agent-requests.ts';
+import { AgentRequests } from './agent-requests.ts';
 import type { ResourceProxyMetrics } from './metrics.ts';
 import { AgentCache, type AgentCacheOptions } from './redis/agent-cache.ts';
 import { type RedisProxy, type RedisProxyOptions, serveRedisProxy } from './redis/proxy.ts';
@@ -15,7 +15,7 @@ import { TerminalSessions } from './terminals/terminal-sessions.ts';
 
 /** Live data of the agents' clusters: what is asked of agents, and what they answer. */
 export class LiveAccess {
-  readonly #exchange: Exchange;
+  readonly #exchange: AgentRequests;
   readonly #bodies = new Bodies();
   readonly #terminals = new TerminalSessions();
   readonly #send: (agent: string, event: WireEvent) => boolean;
@@ -32,7 +32,7 @@ export class LiveAccess {
   }) {
     this.#send = agents.send;
     this.#isConnected = agents.isConnected;
-    this.#exchange = new Exchange(agents.send);
+    this.#exchange = new AgentRequests(agents.send);
   }
 
   /** The streams of live data that agents open. */

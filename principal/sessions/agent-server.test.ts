@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Attacker } from '../../e2e/hostile/index.ts';
 import { until } from '../../lib/base/testing.ts';
-import { createLogger, type KeyPair, Live, parseKeyPair } from '../../lib/ops/index.ts';
+import { createLogger, parseKeyPair, Reloadable, type TlsKeyPair } from '../../lib/ops/index.ts';
 import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import { serveAgents } from './agent-server.ts';
 
@@ -10,7 +10,7 @@ const logger = createLogger({ level: 'fatal' });
 test('an agent is looked at again when it opens its stream: it may have lost its cluster Secret since it logged in', async () => {
   const authority = await createAuthority({ commonName: 'authority' });
   const issued = await issueCertificate({ authority, commonName: 'x', hosts: ['127.0.0.1'], usages: ['server'] });
-  const server = new Live<KeyPair>({ origin: 'Secret argocd/x', parse: parseKeyPair, logger });
+  const server = new Reloadable<TlsKeyPair>({ origin: 'Secret argocd/x', parse: parseKeyPair, logger });
   server.offer({ 'tls.crt': issued.certificate, 'tls.key': issued.key });
   const heard: string[] = [];
   const served = await serveAgents({

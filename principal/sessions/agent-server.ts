@@ -12,13 +12,13 @@ import { FatalError, versionInfo } from '../../lib/ops/index.ts';
 import {
   type LiveStreamService,
   type ObservedCall,
-  type Refusal,
+  type RefusalReason,
   type ServerTls,
   serveWire,
   type WireServer,
 } from '../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../credentials.ts';
-import type { PrincipalOptions } from '../settings.ts';
+import type { PrincipalSettings } from '../settings.ts';
 import type { Blocklist } from './blocklist.ts';
 import { checkMode, type ModeSources } from './pinned-mode.ts';
 import type { Sessions } from './sessions.ts';
@@ -33,13 +33,13 @@ const credentialsTimeoutMs = 300_000;
  * @throws FatalError that names what is missing and what to do
  */
 export async function serveAgents(options: {
-  settings: PrincipalOptions;
+  settings: PrincipalSettings;
   credentials: PrincipalCredentials;
   method: AuthMethod;
   blocklist: Blocklist;
   modes: ModeSources;
   /** Hears why somebody was not let in. */
-  refused(reason: Refusal): void;
+  refused(reason: RefusalReason): void;
   /** Hears of each call when it begins and ends. */
   called(call: ObservedCall): void;
   /** Hears that an agent came in a mode that it may not have. */
@@ -141,7 +141,7 @@ export async function serveAgents(options: {
   return { server, tokens };
 }
 
-function serverTls({ tls }: PrincipalOptions, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
+function serverTls({ tls }: PrincipalSettings, credentials: PrincipalCredentials): ServerTls | 'plaintext' {
   const pair = credentials.server?.value;
   if (tls === 'plaintext' || pair === undefined) {
     return 'plaintext';

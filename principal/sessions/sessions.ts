@@ -1,14 +1,14 @@
 import { type HubSync, type Message, Warnings } from '../../lib/argocd/index.ts';
 import { type AgentIdentity, type AuthRequest, fingerprintOf } from '../../lib/auth/index.ts';
 import {
+  adaptStream,
   EventTimer,
   EventTracer,
-  type IntakeLimits,
-  type Peer,
-  peerOnStream,
+  FairSender,
+  type ReceiveWindowLimits,
   resourceTypeOf,
-  SendTurns,
-  Unserved,
+  type StreamAdapter,
+  UnservedEvents,
 } from '../../lib/bridge/index.ts';
 import type { ProgramLogger } from '../../lib/ops/index.ts';
 import { type Detail, detailOf } from '../../lib/ops/index.ts';
@@ -25,7 +25,7 @@ const longestNamespace = 63;
 
 interface Current {
   readonly session: Session;
-  readonly peer: Peer;
+  readonly peer: StreamAdapter;
   readonly since: Date;
 }
 
@@ -41,7 +41,7 @@ export interface SessionsOptions {
   readonly clusterInfos: ClusterInfos;
   readonly live: Pick<LiveAccess, 'answered' | 'connected' | 'disconnected'>;
   /** What an agent may send ahead of what has been written to the API server. */
-  readonly intake: IntakeLimits;
+  readonly receiveWindow: ReceiveWindowLimits;
   readonly metrics: PrincipalMetrics;
   readonly tracer: Tracer | undefined;
   readonly detail: Detail;
@@ -59,7 +59,7 @@ export class Sessions {
   /** What agents said about themselves when they last authenticated. */
   readonly #introductions = new Map<string, { version: string; namespace: string }>();
   readonly #current = new Map<string, Current>();
-  readonly #turns = new SendTurns();
+  readonly #sender = new FairSender();
 
   constructor(options: SessionsOptions) {
     this.#options = options;
@@ -149,8 +149,8 @@ export class Sessions {
     const { parts, metrics, records, clusterInfos, logger } = this.#options;
     const version = this.#introductions.get(agent)?.version ?? '';
     const warnings = new Warnings(logger);
-    const unserved = new Unserved(this.#options.eventLogger.child({ agent }));
-    const useless = (event: WireEvent) => {
+    const unserved = new UnservedEvents(this.#options.eventLogger.child({ agent }));
+    const unusable = (event: WireEvent) => {
       timer.failed(event);
       traces?.failed(event, 'it cannot be made use of');
       metrics.refusedEvent(agent, resourceTypeOf(event));
@@ -161,7 +161,7 @@ export class Sessions {
     });
     const { tracer } = this.#options;
     const traces = tracer && new EventTracer(tracer, { 'argocd.agent.name': agent, 'argocd.agent.mode': mode });
-    const peer: Peer = peerOnStream({
+    const peer: StreamAdapter = adaptStream({
       stream,
       source: principalSource,
       logger: this.#options.eventLogger.child({ agent }),
@@ -187,13 +187,13 @@ export class Sessions {
       messageSent: (message) => this.#logSent(agent, message),
       other: (event) => {
         if (!this.#takeOther(agent, event, { warnings, unserved })) {
-          useless(event);
+          unusable(event);
         }
       },
-      unreadable: (event) => useless(event),
+      unreadable: (event) => unusable(event),
       unsendable: (event) => metrics.unsendable(agent, unsendable(event)),
-      intake: this.#options.intake,
-      turns: this.#turns,
+      receiveWindow: this.#options.receiveWindow,
+      sender: this.#sender,
     });
     const current: Current = { session, peer, since: new Date() };
     this.#current.set(agent, current);
@@ -248,7 +248,7 @@ export class Sessions {
   #takeOther(
     agent: string,
     event: WireEvent,
-    { warnings, unserved }: { readonly warnings: Warnings; readonly unserved: Unserved },
+    { warnings, unserved }: { readonly warnings: Warnings; readonly unserved: UnservedEvents },
   ): boolean {
     switch (event.target) {
       case targets.heartbeat:
@@ -272,7 +272,7 @@ export class Sessions {
           return false;
         }
       default:
-        unserved.met(event);
+        unserved.report(event);
         return false;
     }
   }

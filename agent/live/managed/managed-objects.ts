@@ -42,7 +42,7 @@ export interface ClaimingSet {
 }
 
 /** Whether an object belongs to an Application. */
-export interface Verdict {
+export interface ManagedVerdict {
   readonly isManaged: boolean;
   /** What kept us from finding out more: an owner that the agent may not read. */
   readonly hindrance?: string;
@@ -67,8 +67,8 @@ const mostSeen = 50_000;
 /** Owners that are read at the same time: a long list must not be a flood for the API server. */
 const mostReads = 50;
 
-const no: Verdict = { isManaged: false };
-const yes: Verdict = { isManaged: true };
+const no: ManagedVerdict = { isManaged: false };
+const yes: ManagedVerdict = { isManaged: true };
 
 /**
  * Knows what belongs to the Applications of this cluster: what Argo CD has marked or lists as theirs, and whatever is owned by these
@@ -81,7 +81,7 @@ export class ManagedObjects {
   readonly #instances = new Counted();
   readonly #listed = new Counted();
   readonly #destinations = new Counted();
-  readonly #verdicts = new Remembered<Verdict>();
+  readonly #verdicts = new Remembered<ManagedVerdict>();
   readonly #sets = new Remembered<readonly ClaimingSet[]>();
   readonly #reads = new Turns(mostReads);
   readonly #seen = new Latest(mostSeen);
@@ -107,7 +107,7 @@ export class ManagedObjects {
    * Whether an object belongs to an Application, and may be changed and deleted.
    * @throws what reading an owner throws, except that it does not exist or may not be read
    */
-  verdictOn(object: KubeObject, signal: AbortSignal): Promise<Verdict> {
+  verdictOn(object: KubeObject, signal: AbortSignal): Promise<ManagedVerdict> {
     return this.#verdictOn(object, [], signal);
   }
 
@@ -116,8 +116,8 @@ export class ManagedObjects {
    * any of these. An Event about what is gone, or may not be read, is shown with its namespace. Of most objects it is known at once.
    * @throws as {@link verdictOn}
    */
-  visibilityOf(object: KubeObject, signal: AbortSignal): Verdict | Promise<Verdict> {
-    const seen = (verdict: Verdict): Verdict => {
+  visibilityOf(object: KubeObject, signal: AbortSignal): ManagedVerdict | Promise<ManagedVerdict> {
+    const seen = (verdict: ManagedVerdict): ManagedVerdict => {
       if (verdict.isManaged) {
         this.#seen.add(object.metadata?.uid ?? '');
       }
@@ -132,7 +132,7 @@ export class ManagedObjects {
     return this.#seen.has(object.metadata?.uid ?? '');
   }
 
-  #visibilityOf(object: KubeObject, signal: AbortSignal): Verdict | Promise<Verdict> {
+  #visibilityOf(object: KubeObject, signal: AbortSignal): ManagedVerdict | Promise<ManagedVerdict> {
     if (this.#isDestinationItself(object)) {
       return yes;
     }
@@ -153,7 +153,7 @@ export class ManagedObjects {
     });
   }
 
-  async #verdictOn(object: KubeObject, above: readonly string[], signal: AbortSignal): Promise<Verdict> {
+  async #verdictOn(object: KubeObject, above: readonly string[], signal: AbortSignal): Promise<ManagedVerdict> {
     const known = this.#knownOf(object);
     if (known !== undefined) {
       return known;
@@ -171,7 +171,7 @@ export class ManagedObjects {
   }
 
   /** What the object itself says. */
-  #knownOf(object: KubeObject): Verdict | undefined {
+  #knownOf(object: KubeObject): ManagedVerdict | undefined {
     // What the API server computes has no metadata, sometimes.
     if (object.metadata === undefined) {
       return no;
@@ -198,13 +198,13 @@ export class ManagedObjects {
     namespace: string,
     above: readonly string[],
     signal: AbortSignal,
-  ): Promise<Verdict> {
+  ): Promise<ManagedVerdict> {
     const { apiVersion, kind, name, uid = '' } = owner;
     const id = `${apiVersion}/${kind}/${namespace}/${name}/${uid}`;
     if (above.includes(id) || above.length >= mostLevels) {
       return Promise.resolve(no);
     }
-    const look = async (): Promise<Verdict> => {
+    const look = async (): Promise<ManagedVerdict> => {
       const found = await this.#read({ apiVersion, kind, namespace, name }, signal);
       if ('hindrance' in found) {
         return { isManaged: false, hindrance: found.hindrance };

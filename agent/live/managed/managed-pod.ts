@@ -1,6 +1,6 @@
 import type { KubeClient, KubeObject } from '../../../lib/kube/index.ts';
 import { resourcePathOf } from '../../../lib/live/index.ts';
-import { Refusal } from '../refusal.ts';
+import { RequestRefusedError } from '../refusal.ts';
 import type { ManagedObjects } from './managed-objects.ts';
 
 /** A pod that a log or a terminal is asked of. */
@@ -9,16 +9,16 @@ export interface PodName {
   readonly podName: string;
 }
 
-/** The path of a pod, or of a subresource of it. @throws Refusal for a name that could lead elsewhere */
+/** The path of a pod, or of a subresource of it. @throws RequestRefusedError for a name that could lead elsewhere */
 export function podPath({ namespace, podName }: PodName, subresource = ''): string {
   try {
     return resourcePathOf({ group: '', version: 'v1', namespace, resource: 'pods', name: podName, subresource });
   } catch (error) {
-    throw new Refusal(400, (error as Error).message);
+    throw new RequestRefusedError(400, (error as Error).message);
   }
 }
 
-/** @throws Refusal when the pod belongs to no Application and only what does may be seen */
+/** @throws RequestRefusedError when the pod belongs to no Application and only what does may be seen */
 export async function requireManagedPod(
   pod: PodName,
   options: {
@@ -38,5 +38,5 @@ export async function requireManagedPod(
   if (isManaged) {
     return;
   }
-  throw new Refusal(403, `pod "${pod.namespace}/${pod.podName}" belongs to no Application of this cluster`);
+  throw new RequestRefusedError(403, `pod "${pod.namespace}/${pod.podName}" belongs to no Application of this cluster`);
 }

@@ -11,7 +11,7 @@ const pairBits = openObject ^ closeObject;
 const deepest = 10_000;
 
 /** What {@link JsonScan.object} tells of a member: the bytes of its key within the quotes, and where its value begins. */
-export type Member = (keyStart: number, keyEnd: number, valueStart: number, isKeyEscaped: boolean) => number;
+export type JsonMember = (keyStart: number, keyEnd: number, valueStart: number, isKeyEscaped: boolean) => number;
 
 /** JSON that was to be scanned is none. */
 export class NoJsonError extends RangeError {
@@ -32,7 +32,7 @@ export class JsonScan {
   readonly #open = new Uint8Array(deepest);
 
   /** Where the object ends that begins here; `member` is asked where each value ends, see {@link value}. @throws NoJsonError */
-  object(bytes: Uint8Array, start: number, member: Member): number {
+  object(bytes: Uint8Array, start: number, member: JsonMember): number {
     if (bytes[start] !== openObject) {
       throw new NoJsonError();
     }

@@ -1,4 +1,4 @@
-import { afterSpace, incomplete, JsonScan, type Member } from './json-scan.ts';
+import { afterSpace, incomplete, type JsonMember, JsonScan } from './json-scan.ts';
 
 /** What stands around the items of a list: kind, version, columns. More than this is no list of Kubernetes. */
 const longestFrame = 1024 * 1024;
@@ -117,7 +117,7 @@ export class ListSplitter {
       throw noList();
     }
     let begin = 0;
-    const member: Member = (keyStart, keyEnd, valueStart) => {
+    const member: JsonMember = (keyStart, keyEnd, valueStart) => {
       const key = keyEnd - keyStart <= 5 ? block.toString('latin1', keyStart, keyEnd) : '';
       if ((key !== 'items' && key !== 'rows') || block[valueStart] !== openArray) {
         return this.#scan.value(block, valueStart);

@@ -1,5 +1,5 @@
 import { fieldsLookedAt } from '../managed/managed-objects.ts';
-import { incomplete, type JsonScan, type Member } from './json-scan.ts';
+import { incomplete, type JsonMember, type JsonScan } from './json-scan.ts';
 
 /** What an object, or a row of a Table, says of itself. */
 export interface Digest {
@@ -77,7 +77,7 @@ function readMetadata(scan: JsonScan, bytes: Buffer, start: number): Digest & { 
     }
     runStart = incomplete;
   };
-  const member: Member = (keyStart, keyEnd, valueStart, isEscaped) => {
+  const member: JsonMember = (keyStart, keyEnd, valueStart, isEscaped) => {
     isOdd ||= isEscaped;
     const isLeftOut =
       keyEnd - keyStart === managedFields.length && bytes.toString('latin1', keyStart, keyEnd) === managedFields;

@@ -13,7 +13,7 @@ import {
 import { agentSource, dataOf, eventTypes, messageEvent, targets, type WireEvent } from '../../../lib/wire/index.ts';
 import { BodyWriter, ReaderGoneError } from '../body-writer.ts';
 import type { ManagedObjects } from '../managed/managed-objects.ts';
-import { Refusal, statusOf } from '../refusal.ts';
+import { RequestRefusedError, statusOf } from '../refusal.ts';
 import type { RequestContext } from '../requests.ts';
 import { linesOf, type RowObjects, type Shows, shownLine, shownList } from './items.ts';
 
@@ -82,12 +82,12 @@ export class Resources {
 
   async #carryOut(method: string, request: ResourceRequest, context: RequestContext): Promise<void> {
     if (!methods.has(method)) {
-      throw new Refusal(405, `${method} is not served by the resource proxy`);
+      throw new RequestRefusedError(405, `${method} is not served by the resource proxy`);
     }
     const { signal } = context;
     if (request.document !== undefined || request.resource === '') {
       if (method !== 'GET') {
-        throw new Refusal(405, `${method} is not served for what the API server offers`);
+        throw new RequestRefusedError(405, `${method} is not served for what the API server offers`);
       }
       return this.#discover(request, context);
     }
@@ -95,11 +95,11 @@ export class Resources {
     const call: Call = { ...callOf(method as Call['method'], request), path: pathOf(path) };
     const requirement = requirementOf({ method, path });
     if (typeof requirement === 'object') {
-      throw new Refusal(403, requirement.refused);
+      throw new RequestRefusedError(403, requirement.refused);
     }
     const isWatch = requirement === 'items' && asksToWatch(call.query);
     if (isWatch && !request.streams) {
-      throw new Refusal(501, 'this principal cannot pass on a watch: it needs an answer of one piece');
+      throw new RequestRefusedError(501, 'this principal cannot pass on a watch: it needs an answer of one piece');
     }
     const { access } = this.#options;
     if (access === 'all' || requirement === 'nothing') {
@@ -136,23 +136,23 @@ export class Resources {
     }
     const path = document ?? (group === '' ? `/api/${version}` : `/apis/${group}/${version}`);
     if (!isDiscoveryPath(path)) {
-      throw new Refusal(404, 'the path is not served by the resource proxy');
+      throw new RequestRefusedError(404, 'the path is not served by the resource proxy');
     }
     return this.#pass({ ...call, path: path.replace(/(?<=.)\/$/, '') }, request, context, false);
   }
 
-  /** @throws Refusal when no Application deploys into the namespace */
+  /** @throws RequestRefusedError when no Application deploys into the namespace */
   #requireDestination({ namespace }: ResourcePath): void {
     if (namespace !== '' && this.#options.managed.isDestination(namespace)) {
       return;
     }
     const where = namespace === '' ? 'outside of namespaces' : `in namespace ${namespace}`;
-    throw new Refusal(403, `nothing may be created ${where}: no Application of this cluster deploys there`);
+    throw new RequestRefusedError(403, `nothing may be created ${where}: no Application of this cluster deploys there`);
   }
 
   /**
    * The JSON of the object that a request is about; undefined when server-side apply is to create it.
-   * @throws Refusal when it may not be seen, or changed; ApiError when it cannot be read
+   * @throws RequestRefusedError when it may not be seen, or changed; ApiError when it cannot be read
    */
   async #requireOwn(
     requirement: 'visible' | 'managed',
@@ -187,7 +187,7 @@ export class Resources {
     const { namespace, resource, name } = path;
     const which = `${resource} "${namespace === '' ? '' : `${namespace}/`}${name}"`;
     const why = hindrance === undefined ? '' : ` (${hindrance})`;
-    throw new Refusal(403, `${which} belongs to no Application of this cluster${why}`);
+    throw new RequestRefusedError(403, `${which} belongs to no Application of this cluster${why}`);
   }
 
   /** Passes on what may be shown of a list or a watch, as it comes. */
@@ -335,7 +335,7 @@ function pathOf(path: ResourcePath): string {
   try {
     return resourcePathOf(path);
   } catch (cause) {
-    throw new Refusal(400, (cause as Error).message);
+    throw new RequestRefusedError(400, (cause as Error).message);
   }
 }
 
@@ -359,7 +359,7 @@ function contentTypeOf({ headers }: HttpResponse): string {
 function jsonOnly(accept: string): string {
   const types = accept.split(',').filter((type) => /^\s*(application\/json|application\/\*|\*\/\*)\s*(;|$)/.test(type));
   if (types.length === 0) {
-    throw new Refusal(406, 'lists and watches are answered as JSON or as a Table only');
+    throw new RequestRefusedError(406, 'lists and watches are answered as JSON or as a Table only');
   }
   return types.map((type) => type.replace(/(application\/|\*\/)\*/, json)).join(',');
 }

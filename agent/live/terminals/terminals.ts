@@ -4,7 +4,7 @@ import { type TerminalRequest, terminalRequest } from '../../../lib/live/index.t
 import { dataOf, type WireEvent } from '../../../lib/wire/index.ts';
 import type { ManagedObjects } from '../managed/managed-objects.ts';
 import { podPath, requireManagedPod } from '../managed/managed-pod.ts';
-import { Refusal, statusOf } from '../refusal.ts';
+import { RequestRefusedError, statusOf } from '../refusal.ts';
 import type { RequestContext } from '../requests.ts';
 import { TerminalSession } from './terminal-session.ts';
 
@@ -55,10 +55,10 @@ export class Terminals {
     metrics.opened();
     try {
       if (!isEnabled) {
-        throw new Refusal(501, 'live access is switched off on this agent (--enable-resource-proxy)');
+        throw new RequestRefusedError(501, 'live access is switched off on this agent (--enable-resource-proxy)');
       }
       if (this.#open > mostAtOnce) {
-        throw new Refusal(429, `the agent has ${mostAtOnce} terminals open already`);
+        throw new RequestRefusedError(429, `the agent has ${mostAtOnce} terminals open already`);
       }
       await requireManagedPod(request, this.#options, session.gone);
       const path = `${podPath(request, 'exec')}?${queryOf(request)}`;
@@ -68,7 +68,7 @@ export class Terminals {
     } catch (error) {
       if (!session.gone.aborted) {
         const [code, text] = statusOf(error);
-        if (error instanceof Refusal || code < 500) {
+        if (error instanceof RequestRefusedError || code < 500) {
           logger.info({ ...about, error }, 'a terminal was refused');
         } else {
           logger.warn({ ...about, error }, 'a terminal could not be opened');

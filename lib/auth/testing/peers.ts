@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import { SubjectAlternativeNameExtension, X509CertificateGenerator } from '@peculiar/x509';
 import { expect } from 'vitest';
-import type { AuthRequest, PeerInfo } from '../index.ts';
+import type { AuthRequest, ClientInfo } from '../index.ts';
 
 /** A request to log in that lacks nothing but what the method wants. */
 export const request: AuthRequest = {
@@ -14,7 +14,7 @@ export const request: AuthRequest = {
 };
 
 /** Whoever is at the other end of a connection. */
-export function peer(options: { certificate?: X509Certificate; headers?: Record<string, string> } = {}): PeerInfo {
+export function peer(options: { certificate?: X509Certificate; headers?: Record<string, string> } = {}): ClientInfo {
   const { certificate, headers } = options;
   return {
     address: '127.0.0.1:1',
@@ -43,4 +43,4 @@ export async function certificateOf(
 }
 
 /** Matches an AuthError of this code. */
-export const refusal = (code: string) => expect.objectContaining({ name: 'AuthError', code });
+export const authError = (code: string) => expect.objectContaining({ name: 'AuthError', code });

@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createTestCa, type Material } from '../testing/certificates.ts';
+import { createTestCa, type TestCertificate } from '../testing/certificates.ts';
 import { CertificateWatch } from './certificate-watch.ts';
 
-let used: Material;
-let renewed: Material;
+let used: TestCertificate;
+let renewed: TestCertificate;
 /** When the last tenth of the certificate's life begins. */
 let lastTenth: number;
 
@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => vi.useRealTimers());
 
-function watch(current: () => Material | 'plaintext', own: Material | 'plaintext' = used) {
+function watch(current: () => TestCertificate | 'plaintext', own: TestCertificate | 'plaintext' = used) {
   const calls: number[] = [];
   const watched = new CertificateWatch(own, current, () => calls.push(Date.now()));
   return { calls, watched };

@@ -1,13 +1,13 @@
-/** How long a principal may take to take a connection, at first and at most. */
+/** The timeout for a connection: at first, and at most. */
 const shortestMs = 15_000;
 const longestMs = 60_000;
 
 /**
- * How long an agent waits for a principal to take its connection; for the answer to the login it waits twice as long. A
- * principal that a whole fleet comes back to may be slow: agents that give up come again, and what it has done for them so far
- * was for nothing. So who gave up waits longer the next time.
+ * How long an agent waits for its connection to a principal; for the answer to the login it waits twice as long. A principal
+ * may be slow while a whole fleet reconnects, and an agent that gives up costs it the work done so far. Therefore the timeout
+ * doubles after an attempt that ran into it.
  */
-export class Patience {
+export class ConnectTimeout {
   #ms = shortestMs;
 
   get connectMs(): number {
@@ -18,16 +18,16 @@ export class Patience {
     return 2 * this.#ms;
   }
 
-  /** An attempt failed after so many milliseconds. */
+  /** An attempt failed after this time. */
   failedAfter(ms: number): void {
-    // One that failed sooner, failed for another reason.
+    // An earlier failure has another reason than the timeout.
     if (ms >= this.#ms) {
       this.#ms = Math.min(2 * this.#ms, longestMs);
     }
   }
 
-  /** The principal has taken the connection. */
-  rewarded(): void {
+  /** The principal has accepted the connection. */
+  succeeded(): void {
     this.#ms = shortestMs;
   }
 }

@@ -10,35 +10,35 @@ import { paths } from '../methods.ts';
 import { type ObservedCall, observeCall } from '../observe.ts';
 import { CallEventStream } from '../streams/event-stream.ts';
 import { type LiveCalls, LogStreamResponse, openLiveStream, TerminalStreamData } from '../streams/live-streams.ts';
-import { logStreamData } from '../streams/log-stream-data.ts';
+import { logStreamCodec } from '../streams/log-stream-data.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
 import { CertificateWatch } from './certificate-watch.ts';
 import { clientKeepalive, factorAfter } from './client-keepalive.ts';
 import type { PrincipalInfo, WireClientOptions } from './client-options.ts';
-import { Patience } from './connect-timeout.ts';
+import { ConnectTimeout } from './connect-timeout.ts';
 import { explainFailure } from './failures.ts';
 import { type LoggedIn, logIn } from './login.ts';
 
-/** A principal that has not refused the event stream by then has taken it; originals say nothing before their first event. */
+/** After this time without a refusal the event stream counts as accepted; originals send nothing before their first event. */
 const acceptedAfterMs = 250;
-/** The longest wait is what a fleet needs at most to be back after a long absence of the principal. */
+/** The longest wait is how late an agent is back after a long outage of the principal. */
 const defaultBackoff = { initialMs: 200, maxMs: 10_000 };
-/** A stream that lasted this long was a good one: the next attempt starts with the shortest wait again. */
+/** After a stream that lasted this long the next attempt starts with the shortest wait again. */
 const goodAfterMs = 5000;
-/** How long the reason of a broken connection may come after the failure that it caused. */
+/** How much later than a failed call the error of its connection may be reported. */
 const reasonDelayMs = 250;
 
 /**
  * Keeps an agent connected until `signal` aborts: connects, logs in, opens the event stream, and starts over whenever
  * that ends, after a wait that doubles with each failure. Every failure is logged in words that say what to do.
  *
- * The principal's version string is taken over when it insists on it, as originals do.
+ * The agent adopts the principal's version string when the principal requires it, as originals do.
  */
 export async function runWireClient(options: WireClientOptions): Promise<void> {
   const { signal, logger, server } = options;
   const backoff = new Backoff(options.backoff ?? defaultBackoff);
-  const learned: Learned = { pingFactor: 1, patience: new Patience() };
+  const learned: Learned = { pingFactor: 1, connectTimeout: new ConnectTimeout() };
   let successor: LogIn | undefined;
   while (!signal.aborted) {
     const began = performance.now();
@@ -70,19 +70,18 @@ interface LogIn {
   readonly login: LoggedIn;
 }
 
-/** What former connections have taught about the principal. */
+/** What earlier connections showed about the principal. */
 interface Learned {
-  /** The version that it insists on. */
+  /** The version that it requires. */
   adopted?: string;
-  /** How much rarer than configured our pings have to be. */
+  /** Factor on the configured interval of pings. */
   pingFactor: number;
-  /** How long it takes. */
-  readonly patience: Patience;
+  readonly connectTimeout: ConnectTimeout;
 }
 
 /**
- * One connection, from start to end, or from the login on when that was done before. Never throws: how it ended is the
- * result, or the connection that takes its place.
+ * Runs one connection, from connecting or from the login to its end. Never throws: the result is the error that ended it, or
+ * the connection that replaces it.
  */
 async function runConnection(
   options: WireClientOptions,
@@ -96,10 +95,10 @@ async function runConnection(
     const tls = begun?.tls ?? options.tls();
     transport ??= await connect(options, tls, learned);
     const opened = await openStream(transport, options, learned, begun?.login);
-    learned.patience.rewarded();
+    learned.connectTimeout.succeeded();
     return await followStream(opened, { transport, tls }, options, learned);
   } catch (error) {
-    learned.patience.failedAfter(performance.now() - began);
+    learned.connectTimeout.failedAfter(performance.now() - began);
     return await explain(error, transport, server);
   } finally {
     learned.pingFactor = factorAfter(transport?.failure, learned.pingFactor);
@@ -107,14 +106,14 @@ async function runConnection(
   }
 }
 
-/** An event stream that was asked for; the principal may still refuse it. */
+/** An event stream that was requested; the principal may still refuse it. */
 interface OpenedStream {
   readonly call: ClientCall;
   readonly principal: PrincipalInfo;
   readonly live: LiveCalls;
 }
 
-/** Asks for the event stream, after logging in unless that is done. */
+/** Requests the event stream, after logging in unless that is done. */
 async function openStream(
   transport: GrpcTransport,
   options: WireClientOptions,
@@ -129,12 +128,12 @@ async function openStream(
   });
 }
 
-/** Breaks the connection when the principal takes longer for what is done than for a login. */
+/** Destroys the connection when the work takes longer than a login may. */
 async function inTimeForLogin<T>(
   transport: GrpcTransport,
   options: WireClientOptions,
-  { patience: { loginMs } }: Learned,
-  what: () => Promise<T>,
+  { connectTimeout: { loginMs } }: Learned,
+  work: () => Promise<T>,
 ): Promise<T> {
   let isLate = false;
   const timer = setTimeout(() => {
@@ -142,7 +141,7 @@ async function inTimeForLogin<T>(
     transport.destroy();
   }, loginMs);
   try {
-    return await what();
+    return await work();
   } catch (error) {
     if (!isLate) {
       throw error;
@@ -155,8 +154,8 @@ async function inTimeForLogin<T>(
 }
 
 /**
- * Connects and logs in with our renewed certificate, beside the connection that still stands.
- * @returns undefined when that does not work now; why is logged
+ * Connects and logs in with the renewed certificate, while the present connection stays open.
+ * @returns undefined when that fails, after logging the reason
  */
 async function prepareSuccessor(options: WireClientOptions, learned: Learned): Promise<LogIn | undefined> {
   const { server, logger } = options;
@@ -182,7 +181,7 @@ function liveCalls(login: LoggedIn): LiveCalls {
     logs: async (handlers) =>
       openLiveStream(
         await login.call(paths.streamLogs),
-        { incoming: LogStreamResponse, outgoing: logStreamData },
+        { incoming: LogStreamResponse, outgoing: logStreamCodec },
         handlers,
       ),
     terminal: async (handlers) =>
@@ -195,9 +194,9 @@ function liveCalls(login: LoggedIn): LiveCalls {
 }
 
 /**
- * Hands the stream to the user once the principal has taken it; resolves with how it ended. When our certificate was
- * renewed, the next connection is made first, and this one ended when we are logged in there: all that is lost is the time
- * that it takes to open a stream.
+ * Hands the stream to the user once the principal has accepted it; resolves with how it ended. After a renewal of our
+ * certificate the next connection is made first, and this one is closed when the login there is done: only the time to open a
+ * stream is lost.
  */
 function followStream(
   { call, principal, live }: OpenedStream,
@@ -214,12 +213,12 @@ function followStream(
       about: { server },
       end: () => call.cancel(),
     });
-    let isTaken = false;
-    const taken = () => {
-      if (isTaken || call.isOver) {
+    let isAccepted = false;
+    const accepted = () => {
+      if (isAccepted || call.isOver) {
         return;
       }
-      isTaken = true;
+      isAccepted = true;
       logger.info({ server, ...principal }, 'Connected to the principal');
       try {
         stream.attach(options.onConnected(stream, principal, live));
@@ -254,9 +253,9 @@ function followStream(
     signal.addEventListener('abort', onAbort, { once: true });
     call.listen({
       opened: () => {
-        timer = setTimeout(taken, acceptedAfterMs);
+        timer = setTimeout(accepted, acceptedAfterMs);
       },
-      accepted: taken,
+      accepted,
       message: (bytes) => stream.received(bytes),
       end: (status) => {
         clearTimeout(timer);
@@ -290,7 +289,7 @@ async function connect(
     port,
     tls,
     proxy: proxyFromEnvironment(options.environment ?? process.env, { scheme, host, port }),
-    timeoutMs: learned.patience.connectMs,
+    timeoutMs: learned.connectTimeout.connectMs,
     maxMessageBytes: options.maxMessageBytes ?? defaultMaxMessageBytes,
     compression: options.compression ?? false,
     keepalive: clientKeepalive(kind, {
@@ -303,7 +302,7 @@ async function connect(
   return options.called === undefined ? connected : observed(connected, (call) => options.called?.(call));
 }
 
-/** Tells of all calls of a transport. */
+/** The transport with each call observed. */
 function observed(transport: GrpcTransport, called: (call: ObservedCall) => void): GrpcTransport {
   return {
     call(path, headers) {

@@ -45,7 +45,7 @@ export const targets = {
 } as const;
 
 /** One of the known targets. */
-export type Target = (typeof targets)[keyof typeof targets];
+export type WireTarget = (typeof targets)[keyof typeof targets];
 
 /**
  * An event of the protocol, decoded.

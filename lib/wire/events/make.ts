@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { eventTypes, type Target, targets, type WireEvent } from './event.ts';
+import { eventTypes, targets, type WireEvent, type WireTarget } from './event.ts';
 import { eventIdOf, type IdentifiedMetadata, resourceIdOf } from './ids.ts';
 
 const json = 'application/json';
@@ -55,7 +55,7 @@ export function objectEvent(
  *   the request that carries the same one in the other direction, and the request's UUID as `eventId`
  */
 export function messageEvent(
-  target: Target,
+  target: WireTarget,
   type: string,
   payload: unknown,
   origin: Origin,
@@ -89,7 +89,7 @@ export function acknowledgement(acknowledged: WireEvent, source: string): WireEv
 }
 
 function event(
-  target: Target,
+  target: WireTarget,
   type: string,
   origin: Origin,
   content: { resourceId: string; eventId: string; subject?: string; payload?: unknown },

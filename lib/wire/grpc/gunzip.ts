@@ -2,18 +2,18 @@ import { promisify } from 'node:util';
 import { gunzip, gunzipSync } from 'node:zlib';
 import { GrpcError, grpcStatus } from './status.ts';
 
-/** What is unpacked at once, in a millisecond or so; more is left to another thread. */
-const atOnceBytes = 512 * 1024;
-/** Memory for what is unpacked is taken in pieces of this. */
-const pieceBytes = 1024 * 1024;
-const gunzipElsewhere = promisify(gunzip);
+/** Decompressed synchronously up to this size, which takes about a millisecond; larger messages use the thread pool. */
+const synchronousBytes = 512 * 1024;
+/** The output is allocated in chunks of this size. */
+const chunkBytes = 1024 * 1024;
+const gunzipInThreadPool = promisify(gunzip);
 
 /**
- * Unpacks a gzip message, here and now.
+ * Decompresses a gzip message synchronously.
  *
- * @throws GrpcError `resourceExhausted` when there is more in it than `maxBytes`, `internal` when it is damaged
+ * @throws GrpcError `resourceExhausted` when it decompresses to more than `maxBytes`, `internal` when it is damaged
  */
-export function unpack(payload: Buffer, maxBytes: number): Buffer {
+export function gunzipMessage(payload: Buffer, maxBytes: number): Buffer {
   try {
     return gunzipSync(payload, { maxOutputLength: Math.max(1, maxBytes) });
   } catch (error) {
@@ -22,20 +22,20 @@ export function unpack(payload: Buffer, maxBytes: number): Buffer {
 }
 
 /**
- * Unpacks a gzip message if there is little in it, whatever it says of itself; undefined when there is more.
+ * Decompresses a gzip message synchronously if its content is small, whatever size it claims; undefined when it is larger.
  *
- * @throws GrpcError see {@link unpack}
+ * @throws GrpcError see {@link gunzipMessage}
  */
-export function unpackLittle(payload: Buffer, maxBytes: number): Buffer | undefined {
-  if (maxBytes <= atOnceBytes) {
-    return unpack(payload, maxBytes);
+export function gunzipIfSmall(payload: Buffer, maxBytes: number): Buffer | undefined {
+  if (maxBytes <= synchronousBytes) {
+    return gunzipMessage(payload, maxBytes);
   }
-  // The last field of gzip is the size of what is in it: what claims to be large need not be tried.
-  if (payload.length >= 4 && payload.readUInt32LE(payload.length - 4) > atOnceBytes) {
+  // The last field of gzip is the size of the content: what claims to be large need not be tried.
+  if (payload.length >= 4 && payload.readUInt32LE(payload.length - 4) > synchronousBytes) {
     return undefined;
   }
   try {
-    return unpack(payload, atOnceBytes);
+    return gunzipMessage(payload, synchronousBytes);
   } catch (error) {
     if (error instanceof GrpcError && error.code === grpcStatus.resourceExhausted) {
       return undefined;
@@ -45,25 +45,25 @@ export function unpackLittle(payload: Buffer, maxBytes: number): Buffer | undefi
 }
 
 /**
- * Unpacks gzip messages on another thread, one at a time: so many bytes are made of so few that several at once might take
- * all memory.
+ * Decompresses gzip messages in the thread pool, one at a time: small messages can expand so far that several at once might
+ * take all memory.
  */
-export class Unpacker {
+export class GunzipQueue {
   #last: Promise<unknown> = Promise.resolve();
 
-  /** `isWanted` is asked when its turn has come. @throws GrpcError see {@link unpack}; `canceled` when it is not wanted */
-  unpack(payload: Buffer, maxBytes: number, isWanted: () => boolean): Promise<Buffer> {
+  /** `isWanted` is called when the message is next. @throws GrpcError see {@link gunzipMessage}; `canceled` when it is not wanted */
+  run(payload: Buffer, maxBytes: number, isWanted: () => boolean): Promise<Buffer> {
     const turn = this.#last.then(async () => {
       if (!isWanted()) {
         throw new GrpcError(grpcStatus.canceled, 'nobody waits for the message');
       }
       try {
-        return await gunzipElsewhere(payload, { maxOutputLength: Math.max(1, maxBytes), chunkSize: pieceBytes });
+        return await gunzipInThreadPool(payload, { maxOutputLength: Math.max(1, maxBytes), chunkSize: chunkBytes });
       } catch (error) {
         throw explained(error, maxBytes);
       }
     });
-    // How one ends is told to whoever asked; the next is not concerned.
+    // The caller gets the error; the next message starts all the same.
     this.#last = turn.catch(() => undefined);
     return turn;
   }

@@ -20,7 +20,7 @@ export const webSocketBuffer = { fullBytes: 256 * 1024, freeBytes: 64 * 1024 } a
 export const halfCloseFrame: Buffer = Buffer.from([metadataFlag, 0, 0, 0, 0]);
 
 /** A frame that carries headers or trailers. Names are written as Go writes them (`Grpc-Status`). */
-export function metadataFrame(metadata: Readonly<Record<string, string>>): Buffer {
+export function encodeMetadataFrame(metadata: Readonly<Record<string, string>>): Buffer {
   const lines = Object.entries(metadata).map(([name, value]) => `${canonical(name)}: ${value}\r\n`);
   const payload = Buffer.from(lines.join(''), 'latin1');
   const prefix = Buffer.alloc(prefixBytes);

@@ -6,15 +6,15 @@ import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../../proto/g
 import {
   AuthError,
   authenticateWith,
+  type ClientInfo,
   GoExpression,
   mtlsMethod,
-  type PeerInfo,
   TokenAuthority,
 } from '../../auth/index.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { type GrpcError, grpcStatus } from '../grpc/status.ts';
 import { createSigningKey, createTestCa } from '../testing/certificates.ts';
-import { Gatekeeper } from './auth-calls.ts';
+import { AuthCalls } from './auth-calls.ts';
 import type { WireServerOptions } from './server-options.ts';
 
 // The rules of argocd-agent's principal for logins, renewals and calls, each with what it answers.
@@ -43,9 +43,9 @@ beforeEach(() => {
   refused = [];
 });
 
-function gatekeeper(change: Partial<WireServerOptions> = {}): Gatekeeper {
+function authCalls(change: Partial<WireServerOptions> = {}): AuthCalls {
   const nothing = () => undefined;
-  return new Gatekeeper({
+  return new AuthCalls({
     port: 0,
     tls: 'plaintext',
     version: '1.2.3',
@@ -61,7 +61,7 @@ function gatekeeper(change: Partial<WireServerOptions> = {}): Gatekeeper {
   });
 }
 
-function peerWith(certificate?: X509Certificate, encrypted = true): PeerInfo {
+function peerWith(certificate?: X509Certificate, encrypted = true): ClientInfo {
   return {
     address: '10.0.0.1:1',
     encrypted,
@@ -77,7 +77,7 @@ const revoked = () => {
 };
 
 const good = { method: 'mtls', credentials: {}, mode: 'managed', version: '1.2.3', agentNamespace: 'argocd' };
-const logIn = async (keeper: Gatekeeper, change: object = {}, peer: PeerInfo = peerWith(certificates.one)) =>
+const logIn = async (keeper: AuthCalls, change: object = {}, peer: ClientInfo = peerWith(certificates.one)) =>
   AuthResponse.decode(await keeper.authenticate(AuthRequest.encode({ ...good, ...change }).finish(), peer));
 
 const failed = failure(grpcStatus.unauthenticated, 'authentication failed');
@@ -92,14 +92,14 @@ test.each([
   ['an unknown method and no version', { method: 'x', version: '' }, failed, ['unknown-method']],
   ['no version', { version: '' }, failure(grpcStatus.invalidArgument, 'agent version is required'), []],
 ])('a login with %s', async (_, change, expected, reasons) => {
-  await expect(logIn(gatekeeper(), change)).rejects.toEqual(expected);
+  await expect(logIn(authCalls(), change)).rejects.toEqual(expected);
   expect(refused).toEqual(reasons);
   expect(authorized).toEqual([]);
 });
 
 test('a login without a certificate, and with one that names no agent', async () => {
-  await expect(logIn(gatekeeper(), {}, peerWith())).rejects.toEqual(failed);
-  await expect(logIn(gatekeeper(), {}, peerWith(certificates.bad))).rejects.toEqual(failed);
+  await expect(logIn(authCalls(), {}, peerWith())).rejects.toEqual(failed);
+  await expect(logIn(authCalls(), {}, peerWith(certificates.bad))).rejects.toEqual(failed);
   expect(refused).toEqual(['no-credentials', 'bad-name']);
 });
 
@@ -127,13 +127,13 @@ test.each([
     [],
   ],
 ])('a login that %s stops', async (_, options, expected, reasons) => {
-  await expect(logIn(gatekeeper(options))).rejects.toEqual(expected);
+  await expect(logIn(authCalls(options))).rejects.toEqual(expected);
   expect(refused).toEqual(reasons);
 });
 
 test('a login that holds, whatever the version', async () => {
   for (const version of ['1.2.3', '99.9.9-unreleased', 'x']) {
-    const { accessToken, refreshToken, ...rest } = await logIn(gatekeeper(), { version });
+    const { accessToken, refreshToken, ...rest } = await logIn(authCalls(), { version });
     expect(rest).toEqual({ version: '1.2.3', principalNamespace: 'argocd' });
     expect(await tokens.verifyAccess(accessToken)).toEqual(identity);
     await tokens.refresh(refreshToken);
@@ -141,31 +141,31 @@ test('a login that holds, whatever the version', async () => {
   expect(introduced[0]).toEqual(good);
 });
 
-const renew = async (keeper: Gatekeeper, refreshToken: string) =>
+const renew = async (keeper: AuthCalls, refreshToken: string) =>
   AuthResponse.decode(
     await keeper.refreshToken(RefreshTokenRequest.encode({ refreshToken }).finish(), peerWith(certificates.one)),
   );
 
 test('a renewal says nothing but the tokens, and replaces the refresh token near its end', async () => {
   const { refreshToken } = await tokens.issue(identity);
-  const first = await renew(gatekeeper(), refreshToken);
+  const first = await renew(authCalls(), refreshToken);
   expect(first).toEqual({ accessToken: expect.any(String), refreshToken: '', version: '', principalNamespace: '' });
   expect(await tokens.verifyAccess(first.accessToken)).toEqual(identity);
   now = new Date(Date.now() + (24 * 60 - 9) * 60_000);
-  const last = await renew(gatekeeper(), refreshToken);
+  const last = await renew(authCalls(), refreshToken);
   expect(last.refreshToken).not.toBe('');
   expect(authorized).toEqual(['one', 'one']);
   now = new Date(Date.now() + 25 * 60 * 60_000);
-  await expect(renew(gatekeeper(), refreshToken)).rejects.toEqual(failed);
+  await expect(renew(authCalls(), refreshToken)).rejects.toEqual(failed);
 });
 
 test('renewals that are refused', async () => {
   const { accessToken, refreshToken } = await tokens.issue(identity);
   const foreign = await TokenAuthority.fromPem(createSigningKey()).issue(identity);
   for (const token of ['', 'nonsense', accessToken, foreign.refreshToken]) {
-    await expect(renew(gatekeeper(), token)).rejects.toEqual(failed);
+    await expect(renew(authCalls(), token)).rejects.toEqual(failed);
   }
-  await expect(renew(gatekeeper({ authorize: revoked }), refreshToken)).rejects.toEqual(failed);
+  await expect(renew(authCalls({ authorize: revoked }), refreshToken)).rejects.toEqual(failed);
   expect(refused).toEqual(['bad-token', 'bad-token', 'bad-token', 'bad-token', 'revoked']);
 });
 
@@ -178,7 +178,7 @@ const invalid = failure(grpcStatus.unauthenticated, 'invalid authentication data
 
 test('calls with a token', async () => {
   const { accessToken, refreshToken } = await tokens.issue(identity);
-  const keeper = gatekeeper();
+  const keeper = authCalls();
   const peer = peerWith(certificates.one);
   expect(await keeper.identify(callWith(accessToken), peer)).toEqual(identity);
   expect(authorized).toEqual(['one']);
@@ -208,7 +208,7 @@ test('calls with a token', async () => {
     await expect(keeper.identify(callWith(token), peer), what).rejects.toEqual(invalid);
   }
   expect(refused).toHaveLength(Object.keys(cases).length);
-  await expect(gatekeeper({ authorize: revoked }).identify(callWith(accessToken), peer)).rejects.toEqual(invalid);
+  await expect(authCalls({ authorize: revoked }).identify(callWith(accessToken), peer)).rejects.toEqual(invalid);
   now = new Date(Date.now() + 5 * 60_000 + 1000);
   await expect(keeper.identify(callWith(accessToken), peer)).rejects.toEqual(invalid);
 });
@@ -221,12 +221,12 @@ test.each([
 ] as const)('where subjects are matched, a call with %s', async (_, holder, encrypted, isTaken) => {
   const { accessToken } = await tokens.issue(identity);
   const peer = peerWith(holder === undefined ? undefined : certificates[holder], encrypted);
-  const answer = gatekeeper({ matchCertificateSubject: true }).identify(callWith(accessToken), peer);
+  const answer = authCalls({ matchCertificateSubject: true }).identify(callWith(accessToken), peer);
   if (isTaken) {
     expect(await answer).toEqual(identity);
   } else {
     await expect(answer).rejects.toEqual(invalid);
   }
   expect(refused).toEqual(isTaken ? [] : ['wrong-certificate']);
-  expect(await gatekeeper().identify(callWith(accessToken), peer)).toEqual(identity);
+  expect(await authCalls().identify(callWith(accessToken), peer)).toEqual(identity);
 });

@@ -7,16 +7,16 @@ import {
   type AgentIdentity,
   AuthError,
   type AuthRequest,
+  type ClientInfo,
   commonNameOf,
   isAgentMode,
-  type PeerInfo,
 } from '../../auth/index.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
 import { paths } from '../methods.ts';
 import type { WireServerOptions } from './server-options.ts';
 
-/** What strangers call and name, as far as it goes into the log. */
+/** Longest text of an unauthenticated client that is logged. */
 const loggedCharacters = 100;
 
 /** Texts that argocd-agent's principal answers with; agents and people know them. */
@@ -27,8 +27,8 @@ const answers = {
   tooManyLogins: 'too many logins at once',
 } as const;
 
-/** Decides who may come in: logins, renewals of tokens, and calls that carry one. */
-export class Gatekeeper {
+/** Authenticates agents: logins, renewals of tokens, and calls that carry a token. */
+export class AuthCalls {
   readonly #options: WireServerOptions;
 
   constructor(options: WireServerOptions) {
@@ -36,7 +36,7 @@ export class Gatekeeper {
   }
 
   /** Answers a login (protobuf in, protobuf out). @throws GrpcError */
-  async authenticate(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
+  async authenticate(bytes: Uint8Array, peer: ClientInfo): Promise<Uint8Array> {
     const { logger, tokens, version, principalNamespace } = this.#options;
     const message = AuthRequestMessage.decode(bytes);
     const { mode } = message;
@@ -49,7 +49,7 @@ export class Gatekeeper {
     try {
       agent = await this.#options.authenticate(request, peer);
     } catch (error) {
-      throw this.#refusal(error, peer, about, answers.authenticationFailed);
+      throw this.#refused(error, peer, about, answers.authenticationFailed);
     }
     if (message.version === '') {
       throw new GrpcError(grpcStatus.invalidArgument, answers.versionRequired);
@@ -59,7 +59,7 @@ export class Gatekeeper {
       await this.#options.authorize?.(identity, peer);
       await this.#options.authenticated?.(identity, request, peer);
     } catch (error) {
-      throw this.#refusal(error, peer, { ...about, agent }, answers.authenticationFailed);
+      throw this.#refused(error, peer, { ...about, agent }, answers.authenticationFailed);
     }
     const pair = await tokens.issue(identity);
     logger.info({ ...about, agent }, 'An agent has logged in');
@@ -67,7 +67,7 @@ export class Gatekeeper {
   }
 
   /** Answers a renewal of an access token. @throws GrpcError */
-  async refreshToken(bytes: Uint8Array, peer: PeerInfo): Promise<Uint8Array> {
+  async refreshToken(bytes: Uint8Array, peer: ClientInfo): Promise<Uint8Array> {
     const { tokens } = this.#options;
     const { refreshToken } = RefreshTokenRequest.decode(bytes);
     try {
@@ -76,12 +76,12 @@ export class Gatekeeper {
         AuthResponse.fromPartial({ accessToken: pair.accessToken, refreshToken: pair.refreshToken ?? '' }),
       ).finish();
     } catch (error) {
-      throw this.#refusal(error, peer, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
+      throw this.#refused(error, peer, { peer: peer.address, call: paths.refreshToken }, answers.authenticationFailed);
     }
   }
 
   /** Who makes a call: the checks that argocd-agent's principal makes, in its order. @throws GrpcError */
-  async identify(call: ServerCall, peer: PeerInfo): Promise<AgentIdentity> {
+  async identify(call: ServerCall, peer: ClientInfo): Promise<AgentIdentity> {
     const { tokens, principalNamespace, matchCertificateSubject } = this.#options;
     try {
       const token = call.header('authorization');
@@ -106,12 +106,12 @@ export class Gatekeeper {
       await this.#options.authorize?.(identity, peer);
       return identity;
     } catch (error) {
-      throw this.#refusal(error, peer, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
+      throw this.#refused(error, peer, { peer: peer.address, call: call.path }, answers.invalidAuthenticationData);
     }
   }
 
-  /** Tells the log why, and the agent only that. */
-  #refusal(error: unknown, peer: PeerInfo, about: object, answer: string): GrpcError {
+  /** The log gets the reason, the agent only the fact. */
+  #refused(error: unknown, peer: ClientInfo, about: object, answer: string): GrpcError {
     if (error instanceof AuthError) {
       const { agent, code, hint } = error;
       const known = {
@@ -135,7 +135,7 @@ export class Gatekeeper {
   }
 }
 
-/** A text of a stranger's, short enough for the log. */
+/** A text of an unauthenticated client, cut for the log. */
 export function shortened(text: string): string {
   return text.length <= loggedCharacters ? text : `${text.slice(0, loggedCharacters)}…`;
 }

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { PushSummary } from '../../../proto/gen/eventstreamapi/eventstream.ts';
 import { VersionResponse } from '../../../proto/gen/versionapi/version.ts';
-import type { AgentIdentity, PeerInfo } from '../../auth/index.ts';
+import type { AgentIdentity, ClientInfo } from '../../auth/index.ts';
 import { defaultConnectionLimits } from '../grpc/server/connection-rate.ts';
 import { listenGrpc, type ServerConnection } from '../grpc/server/server.ts';
 import type { ServerCall } from '../grpc/server/server-call.ts';
@@ -10,13 +10,13 @@ import { collectUnary, paths } from '../methods.ts';
 import { observeCall } from '../observe.ts';
 import { CallEventStream } from '../streams/event-stream.ts';
 import { LogStreamResponse, serveLiveStream, TerminalStreamData } from '../streams/live-streams.ts';
-import { logStreamData } from '../streams/log-stream-data.ts';
+import { logStreamCodec } from '../streams/log-stream-data.ts';
 import { defaultMaxMessageBytes } from '../streams/stream.ts';
-import { Gatekeeper, shortened } from './auth-calls.ts';
+import { AuthCalls, shortened } from './auth-calls.ts';
 import type { Session, WireServer, WireServerOptions } from './server-options.ts';
 
 const defaultKeepalive = { intervalMs: 15_000, timeoutMs: 10_000 };
-const defaultPatience = { requestMs: 15_000, idleMs: 60_000 };
+const defaultTimeouts = { requestMs: 15_000, idleMs: 60_000 };
 /** Requests of unary calls are small: credentials and tokens. */
 const maxCredentialsBytes = 64 * 1024;
 
@@ -27,17 +27,17 @@ const certificateHint =
  * Serves agents: login, version, event streams, over HTTP/2 and, if asked for, over HTTP/1.1 and WebSocket.
  *
  * The checks and answers are those of argocd-agent's principal, with these differences, which its agents do not notice:
- * agents of any version are taken; a bad client certificate is answered with a reason; a newer stream of an agent ends
- * the older one; a message that is no event is left out instead of ending the stream.
+ * agents of any version are accepted; a bad client certificate is answered with a reason; a newer stream of an agent ends
+ * the older one; a message that is no event is skipped instead of ending the stream.
  *
- * A stream may outlive the client certificate that its connection was opened with, as with argocd-agent's principal, whose
- * agents do not look for a new one; no further call is taken over such a connection. A certificate that must not count any
- * more at once belongs on the blocklist.
+ * A stream may outlive the client certificate of its connection, as with argocd-agent's principal, whose agents do not
+ * reconnect with a new one; no further call is accepted on such a connection. A certificate that must stop to count at once
+ * belongs on the blocklist.
  *
- * @throws when the port cannot be taken or the TLS material is unusable
+ * @throws when the port cannot be used or the TLS material is unusable
  */
 export async function serveWire(options: WireServerOptions): Promise<WireServer> {
-  const server = new Principal(options);
+  const server = new AgentService(options);
   const listener = await listenGrpc({
     ...(options.address === undefined ? undefined : { address: options.address }),
     port: options.port,
@@ -47,7 +47,7 @@ export async function serveWire(options: WireServerOptions): Promise<WireServer>
     minPingIntervalMs: options.minPingIntervalMs,
     limits: { ...defaultConnectionLimits, ...options.limits },
     maxReceivingBytes: options.maxReceivingBytes ?? 2 * (options.maxMessageBytes ?? defaultMaxMessageBytes),
-    idleMs: (options.patience ?? defaultPatience).idleMs,
+    idleMs: (options.timeouts ?? defaultTimeouts).idleMs,
     logger: options.logger,
     refused: (reason, peer) => options.refused?.(reason, peer),
     serve: (call, connection) => server.serve(call, connection),
@@ -73,14 +73,15 @@ interface OpenStream {
   push: ServerCall | undefined;
 }
 
-class Principal {
+/** The methods that agents call, and the streams that they have open. */
+class AgentService {
   readonly #options: WireServerOptions;
-  readonly #gatekeeper: Gatekeeper;
+  readonly #authCalls: AuthCalls;
   readonly #sessions = new Map<string, OpenStream>();
 
   constructor(options: WireServerOptions) {
     this.#options = options;
-    this.#gatekeeper = new Gatekeeper(options);
+    this.#authCalls = new AuthCalls(options);
   }
 
   connectedAgents(): string[] {
@@ -118,18 +119,18 @@ class Principal {
       call.finish(grpcStatus.unauthenticated, `client certificate rejected: ${problem}`);
       return;
     }
-    const { requestMs } = this.#options.patience ?? defaultPatience;
+    const { requestMs } = this.#options.timeouts ?? defaultTimeouts;
     const limits = { maxBytes: maxCredentialsBytes, timeoutMs: requestMs };
     switch (call.path) {
       case paths.authenticate:
         collectUnary(call, limits, async (bytes) => {
-          const answer = await this.#gatekeeper.authenticate(bytes, peer);
-          connection.trust();
+          const answer = await this.#authCalls.authenticate(bytes, peer);
+          connection.authenticated();
           return answer;
         });
         break;
       case paths.refreshToken:
-        collectUnary(call, limits, (bytes) => this.#gatekeeper.refreshToken(bytes, peer));
+        collectUnary(call, limits, (bytes) => this.#authCalls.refreshToken(bytes, peer));
         break;
       case paths.version:
         collectUnary(call, limits, async () => this.#version());
@@ -168,14 +169,14 @@ class Principal {
 
   #withIdentity(
     call: ServerCall,
-    peer: PeerInfo,
+    peer: ClientInfo,
     connection: ServerConnection,
     accepted: (identity: AgentIdentity) => void,
   ): void {
-    this.#gatekeeper
+    this.#authCalls
       .identify(call, peer)
       .then((identity) => {
-        connection.trust();
+        connection.authenticated();
         if (!call.isOver) {
           accepted(identity);
         }
@@ -189,7 +190,7 @@ class Principal {
       });
   }
 
-  #subscribe(call: ServerCall, identity: AgentIdentity, peer: PeerInfo, connection: ServerConnection): void {
+  #subscribe(call: ServerCall, identity: AgentIdentity, peer: ClientInfo, connection: ServerConnection): void {
     const { logger } = this.#options;
     const maxMessageBytes = this.#maxMessageBytes(call);
     const { agent, mode } = identity;
@@ -278,14 +279,14 @@ class Principal {
   #serveLive(call: ServerCall, agent: string): void {
     const { live, logger, maxMessageBytes = defaultMaxMessageBytes } = this.#options;
     if (live === undefined) {
-      // Nothing is asked of agents that would make them call these; one that does is told, and goes on.
+      // No request of ours makes an agent call these; the refusal does not disturb it.
       logger.info({ agent, call: call.path }, 'An agent offers live data that nobody asked for');
       call.finish(grpcStatus.unimplemented, 'live logs and terminals are not served here');
       return;
     }
     const limits = { maxMessageBytes, logger };
     if (call.path === paths.streamLogs) {
-      const codecs = { incoming: logStreamData, outgoing: LogStreamResponse };
+      const codecs = { incoming: logStreamCodec, outgoing: LogStreamResponse };
       serveLiveStream(call, agent, codecs, limits, (stream) => live.logs(stream));
     } else {
       const codecs = { incoming: TerminalStreamData, outgoing: TerminalStreamData };
@@ -323,7 +324,7 @@ function expiry(certificate: X509Certificate | undefined): string | undefined {
   return `the certificate expired on ${certificate.validTo}`;
 }
 
-function peerOf(call: ServerCall, connection: ServerConnection): PeerInfo {
+function peerOf(call: ServerCall, connection: ServerConnection): ClientInfo {
   return {
     address: connection.address,
     encrypted: connection.encrypted,

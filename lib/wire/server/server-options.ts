@@ -3,12 +3,12 @@ import type {
   AgentMode,
   AuthErrorCode,
   AuthRequest,
-  PeerInfo,
+  ClientInfo,
   TokenAuthority,
 } from '../../auth/index.ts';
 import type { Logger } from '../../base/index.ts';
 import type { ConnectionLimits } from '../grpc/server/connection-rate.ts';
-import type { DoorRefusal } from '../grpc/server/listener.ts';
+import type { ConnectionRefusal } from '../grpc/server/listener.ts';
 import type { ObservedCall } from '../observe.ts';
 import type { LiveStreamService } from '../streams/live-streams.ts';
 import type { EventStream, SessionHandlers } from '../streams/stream.ts';
@@ -18,17 +18,17 @@ import type { ServerTls } from '../tls.ts';
 export interface Session {
   readonly agent: string;
   readonly mode: AgentMode;
-  readonly peer: PeerInfo;
+  readonly peer: ClientInfo;
   readonly stream: EventStream;
 }
 
 /**
- * Why somebody was not let in: the code of an AuthError, `certificate` for an unusable client certificate, or that there are
- * too many connections.
+ * Why a client was refused: the code of an AuthError, `certificate` for an unusable client certificate, or a limit of
+ * connections.
  */
-export type Refusal = AuthErrorCode | 'certificate' | DoorRefusal;
+export type RefusalReason = AuthErrorCode | 'certificate' | ConnectionRefusal;
 
-/** What the principal is told and asked about agents. */
+/** How a server of the protocol is configured, and what it calls. */
 export interface WireServerOptions {
   /** Address to listen on. Default: all. */
   readonly address?: string;
@@ -40,14 +40,14 @@ export interface WireServerOptions {
   readonly principalNamespace: string;
   readonly tokens: TokenAuthority;
   /** The agent's name. Throws AuthError to refuse; agents are told only that authentication failed. */
-  authenticate(request: AuthRequest, peer: PeerInfo): Promise<string>;
+  authenticate(request: AuthRequest, peer: ClientInfo): Promise<string>;
   /** Called after an agent was given tokens, with what it said about itself. */
-  authenticated?(identity: AgentIdentity, request: AuthRequest, peer: PeerInfo): void | Promise<void>;
-  /** A last look at every call with a good token and at every token refresh (blocklist, removed agent). Throws AuthError. */
-  authorize?(identity: AgentIdentity, peer: PeerInfo): void | Promise<void>;
-  /** Hears why somebody was not let in. */
-  refused?(reason: Refusal, peer: Pick<PeerInfo, 'address'>): void;
-  /** Hears of each call when it begins and when it has ended; for metrics. */
+  authenticated?(identity: AgentIdentity, request: AuthRequest, peer: ClientInfo): void | Promise<void>;
+  /** A last check of every call with a valid token and of every token refresh (blocklist, removed agent). Throws AuthError. */
+  authorize?(identity: AgentIdentity, peer: ClientInfo): void | Promise<void>;
+  /** Called when a client was refused. */
+  refused?(reason: RefusalReason, peer: Pick<ClientInfo, 'address'>): void;
+  /** Called when a call begins, passes a message and has ended; for metrics. */
   called?(call: ObservedCall): void;
   /** Whether the certificate's common name must be the agent's name. Not checked on plaintext connections. */
   readonly matchCertificateSubject?: boolean;
@@ -60,17 +60,17 @@ export interface WireServerOptions {
   /** Default 200 MiB. */
   readonly maxMessageBytes?: number;
   /**
-   * What of messages that have not all come may be in memory, on all connections together; above it, the call that holds most
-   * is ended. Default: two messages of the greatest size.
+   * Bytes of incomplete messages that may be in memory, on all connections together; above it, the call that holds most is
+   * ended. Default: two messages of the greatest size.
    */
   readonly maxReceivingBytes?: number;
-  /** After how much silence a connection is probed. Default 15 s; a peer from which nothing comes for another 10 s is cut off. */
+  /** When a silent connection is probed. Default after 15 s; a peer that is silent for another 10 s is cut off. */
   readonly keepalive?: { readonly intervalMs: number; readonly timeoutMs: number };
   /**
-   * What strangers may make the server wait for: `requestMs` for the request of a login or renewal (default 15 s), `idleMs`
-   * for the next call on a connection that has none (default 60 s).
+   * How long the server waits: `requestMs` for the request of a login or renewal (default 15 s), `idleMs` for the next call on
+   * a connection without one (default 60 s).
    */
-  readonly patience?: { readonly requestMs: number; readonly idleMs: number };
+  readonly timeouts?: { readonly requestMs: number; readonly idleMs: number };
   /** Whether HTTP/1.1 and WebSocket are served on the same port (`--enable-websocket`). */
   readonly webSocket?: boolean;
   /**
@@ -78,7 +78,7 @@ export interface WireServerOptions {
    * without anything sent in between ends its connection. Default: only floods are stopped (above one a second).
    */
   readonly minPingIntervalMs?: number;
-  /** How many connections are taken. Defaults: see `ConnectionLimits`. */
+  /** How many connections are accepted. Defaults: see `ConnectionLimits`. */
   readonly limits?: Partial<ConnectionLimits>;
   readonly logger: Logger;
 }

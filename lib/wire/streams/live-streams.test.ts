@@ -12,14 +12,14 @@ import {
   serveWire,
   TerminalStreamData,
 } from '../index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from '../testing/certificates.ts';
+import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from '../testing/certificates.ts';
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const tokens = TokenAuthority.fromPem(createSigningKey());
 const clean: (() => Promise<unknown>)[] = [];
 
 let ca: TestCa;
-let material: Material;
+let material: TestCertificate;
 beforeAll(async () => {
   ca = await createTestCa();
   material = await ca.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { LogStreamData } from '../../../proto/gen/logstreamapi/logstream.ts';
-import { logStreamData } from './log-stream-data.ts';
+import { logStreamCodec } from './log-stream-data.ts';
 
 const messages = [
   LogStreamData.fromPartial({}),
@@ -11,19 +11,19 @@ const messages = [
 ];
 
 test.each(messages)('messages are written and read as by the generated code', (message) => {
-  const bytes = Buffer.concat(logStreamData.encode(message).finish());
+  const bytes = Buffer.concat(logStreamCodec.encode(message).finish());
   expect(LogStreamData.decode(bytes)).toEqual(message);
-  expect(logStreamData.decode(LogStreamData.encode(message).finish())).toEqual(message);
+  expect(logStreamCodec.decode(LogStreamData.encode(message).finish())).toEqual(message);
 });
 
 test('unknown fields are passed over, the last of a repeated field counts', () => {
   const two = messages.slice(1, 3).map((message) => LogStreamData.encode(message).finish());
   const bytes = Buffer.concat([Buffer.from('7a0161', 'hex'), ...two, Buffer.from('f80101', 'hex')]);
-  expect(logStreamData.decode(bytes)).toEqual(LogStreamData.decode(bytes));
+  expect(logStreamCodec.decode(bytes)).toEqual(LogStreamData.decode(bytes));
 });
 
 test('what breaks off is refused', () => {
   const bytes = Buffer.from(LogStreamData.encode(messages[2] as LogStreamData).finish());
-  expect(() => logStreamData.decode(bytes.subarray(0, 1000))).toThrow();
-  expect(() => logStreamData.decode(Buffer.from('07', 'hex'))).toThrow();
+  expect(() => logStreamCodec.decode(bytes.subarray(0, 1000))).toThrow();
+  expect(() => logStreamCodec.decode(Buffer.from('07', 'hex'))).toThrow();
 });

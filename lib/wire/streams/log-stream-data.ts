@@ -8,7 +8,7 @@ const dataTag = (2 << 3) | lengthDelimited;
  * The bytes of {@link LogStreamData}, as the generated code writes and reads them, but without a copy of the data on either side:
  * large answers and logs pass through here, and each copy of them costs as much as encrypting them.
  */
-export const logStreamData = {
+export const logStreamCodec = {
   encode(message: LogStreamData): { finish(): Uint8Array[] } {
     const { data, ...rest } = message;
     const others = LogStreamData.encode({ ...rest, data: none }).finish();

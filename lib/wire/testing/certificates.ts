@@ -16,7 +16,7 @@ const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const day = 24 * 60 * 60 * 1000;
 
 /** A certificate and its key, in PEM form. */
-export interface Material {
+export interface TestCertificate {
   readonly cert: string;
   readonly key: string;
 }
@@ -30,7 +30,7 @@ export interface TestCa {
     readonly uri?: string;
     readonly notAfter?: Date;
     readonly usage?: 'client' | 'server';
-  }): Promise<Material>;
+  }): Promise<TestCertificate>;
 }
 
 /** Makes a CA. */

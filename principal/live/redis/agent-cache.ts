@@ -3,13 +3,13 @@ import type { Logger } from '../../../lib/base/index.ts';
 import { type RedisRequest, redisResponse } from '../../../lib/live/index.ts';
 import type { RedisLink } from '../../../lib/redis/index.ts';
 import { dataOf, eventTypes, messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
-import { type Exchange, NoAnswerError } from '../agent-requests.ts';
+import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
 import { emptyValue } from './keys.ts';
 
 /** What {@link AgentCache} works with. */
 export interface AgentCacheOptions {
-  readonly exchange: Exchange;
+  readonly exchange: AgentRequests;
   /** Where the last values are kept. */
   readonly link: Pick<RedisLink, 'get' | 'set'>;
   readonly metrics: RedisProxyMetrics;

@@ -5,7 +5,7 @@ import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../../caches.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import { parseListen } from '../../flags.ts';
-import type { PrincipalOptions } from '../../settings.ts';
+import type { PrincipalSettings } from '../../settings.ts';
 import { firstMaterial } from '../key-material.ts';
 import type { LiveAccess } from '../live-access.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
@@ -24,7 +24,7 @@ export interface ApplicationOwners {
  * @throws FatalError when the port cannot be taken
  */
 export async function proxyRedis(options: {
-  settings: PrincipalOptions;
+  settings: PrincipalSettings;
   credentials: PrincipalCredentials;
   caches: PrincipalCaches;
   owners: ApplicationOwners;
@@ -100,7 +100,7 @@ function agentOf(
     settings: { flags },
     caches,
     owners,
-  }: { settings: PrincipalOptions; caches: PrincipalCaches; owners: ApplicationOwners },
+  }: { settings: PrincipalSettings; caches: PrincipalCaches; owners: ApplicationOwners },
 ): string | undefined {
   const keyed = applicationOf(key);
   if (keyed === undefined) {

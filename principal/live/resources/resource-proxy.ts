@@ -26,7 +26,7 @@ import {
   type WireEvent,
 } from '../../../lib/wire/index.ts';
 import type { Bodies, BodyReader, ExpectedBody } from '../agent-bodies.ts';
-import { type Exchange, NoAnswerError } from '../agent-requests.ts';
+import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
 import { runTerminal } from '../terminals/terminal.ts';
 import type { TerminalSessions } from '../terminals/terminal-sessions.ts';
@@ -40,7 +40,7 @@ export interface ResourceProxyOptions {
   readonly host: string;
   readonly tls: ServerTls;
   readonly callers: CallerNames;
-  readonly exchange: Exchange;
+  readonly exchange: AgentRequests;
   readonly bodies: Bodies;
   readonly terminals: TerminalSessions;
   /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
@@ -133,7 +133,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
 }
 
 /** A request that is answered with a Status by the principal itself. */
-class Refusal extends Error {
+class ProxyRefusal extends Error {
   readonly code: number;
 
   constructor(code: number, message: string) {
@@ -179,7 +179,7 @@ async function serveUpgrade(options: Context, request: IncomingMessage, socket: 
     const agent = await callerOf(options, request);
     const { resource, query } = targetOf(request);
     if (!isTerminal(resource)) {
-      throw new Refusal(400, 'only terminals (pods/exec) are served over WebSocket');
+      throw new ProxyRefusal(400, 'only terminals (pods/exec) are served over WebSocket');
     }
     requireTerminal(options, agent, resource, request);
     upgrade(request, socket, head, (webSocket) =>
@@ -202,23 +202,26 @@ async function callerOf({ callers, metrics }: Context, { headers, socket, url }:
   return agent;
 }
 
-/** What a request is about. @throws Refusal when it is nothing that is served */
+/** What a request is about. @throws ProxyRefusal when it is nothing that is served */
 function targetOf({ method = '', url = '', headers }: IncomingMessage) {
   const question = url.indexOf('?');
   const path = pathOf({ url });
   const query = question < 0 ? '' : url.slice(question + 1);
   if (!methods.has(method)) {
-    throw new Refusal(405, `${method} is not served by the resource proxy`);
+    throw new ProxyRefusal(405, `${method} is not served by the resource proxy`);
   }
   for (const name of Object.keys(headers)) {
     if (name.startsWith('impersonate-')) {
       // What is asked with fewer rights must not be done with more.
-      throw new Refusal(403, 'impersonation is not served by the resource proxy: agents act with rights of their own');
+      throw new ProxyRefusal(
+        403,
+        'impersonation is not served by the resource proxy: agents act with rights of their own',
+      );
     }
   }
   const resource = parseResourcePath(path);
   if (resource === undefined && !isDiscoveryPath(path)) {
-    throw new Refusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
+    throw new ProxyRefusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
   }
   return { path, query, resource };
 }
@@ -232,7 +235,7 @@ function isTerminal(resource: ResourcePath | undefined): resource is ResourcePat
   return resource?.group === '' && resource.resource === 'pods' && resource.subresource === 'exec';
 }
 
-/** @throws Refusal or NoAnswerError when there can be no terminal */
+/** @throws ProxyRefusal or NoAnswerError when there can be no terminal */
 function requireTerminal(
   { terminals, isConnected, metrics }: Context,
   agent: string,
@@ -240,7 +243,7 @@ function requireTerminal(
   request: IncomingMessage,
 ): void {
   if (namespace === '' || name === '') {
-    throw new Refusal(400, 'Missing required parameters: namespace and pod');
+    throw new ProxyRefusal(400, 'Missing required parameters: namespace and pod');
   }
   if (!isConnected(agent)) {
     metrics.failed(agent, 'agent_disconnected');
@@ -249,7 +252,7 @@ function requireTerminal(
   terminals.requireRoom(agent);
   const fault = handshakeFault(request);
   if (fault !== undefined) {
-    throw new Refusal(...fault);
+    throw new ProxyRefusal(...fault);
   }
 }
 
@@ -269,7 +272,7 @@ async function forward(
   }
   if (resource?.resource === 'pods' && resource.subresource === 'log' && method === 'GET') {
     if (resource.namespace === '' || resource.name === '') {
-      throw new Refusal(400, 'Missing required parameters: namespace and pod');
+      throw new ProxyRefusal(400, 'Missing required parameters: namespace and pod');
     }
     if (!options.isConnected(agent)) {
       throw new NoAnswerError('disconnected', agent);
@@ -350,7 +353,7 @@ async function forward(
       return send(response, 200, json, unknownVersion);
     }
     if (isBeyondOriginal(path, query)) {
-      throw new Refusal(501, `agent ${agent} is argocd-agent's own, which does not serve this`);
+      throw new ProxyRefusal(501, `agent ${agent} is argocd-agent's own, which does not serve this`);
     }
   }
   const text =
@@ -420,7 +423,7 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   for await (const part of request as AsyncIterable<Buffer>) {
     length += part.length;
     if (length > mostBodyBytes) {
-      throw new Refusal(413, `the body is larger than ${mostBodyBytes} bytes`);
+      throw new ProxyRefusal(413, `the body is larger than ${mostBodyBytes} bytes`);
     }
     parts.push(part);
   }
@@ -483,7 +486,7 @@ function send(response: ServerResponse, status: number, contentType: string, tex
 }
 
 function refusalOf(error: unknown, logger: Logger): [code: number, message: string] {
-  if (error instanceof Refusal) {
+  if (error instanceof ProxyRefusal) {
     return [error.code, error.message];
   }
   if (error instanceof NoAnswerError) {

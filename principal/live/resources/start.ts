@@ -4,7 +4,7 @@ import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import { parseListen } from '../../flags.ts';
 import type { Blocklist } from '../../sessions/blocklist.ts';
-import type { PrincipalOptions } from '../../settings.ts';
+import type { PrincipalSettings } from '../../settings.ts';
 import { firstMaterial } from '../key-material.ts';
 import type { LiveAccess } from '../live-access.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
@@ -15,7 +15,7 @@ import type { ResourceProxyMetrics } from '../metrics.ts';
  * @throws FatalError when the port cannot be taken
  */
 export async function proxyResources(options: {
-  settings: PrincipalOptions;
+  settings: PrincipalSettings;
   credentials: PrincipalCredentials;
   live: LiveAccess;
   tokens: TokenAuthority;

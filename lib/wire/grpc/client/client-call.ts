@@ -1,6 +1,6 @@
 import type { CallObserver } from '../call-observer.ts';
 import { FrameReader, frameMessage, type MessageBytes } from '../frames.ts';
-import { unpack } from '../gunzip.ts';
+import { gunzipMessage } from '../gunzip.ts';
 import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus, statusOfHttp } from '../status.ts';
 import type { ChannelEnd, ClientChannel } from './client-channel.ts';
 
@@ -148,7 +148,7 @@ export class ClientCall {
     try {
       for (const { payload, isCompressed } of this.#reader.push(chunk)) {
         this.#observer?.received();
-        this.#listener?.message(isCompressed ? unpack(payload, this.#maxMessageBytes) : payload);
+        this.#listener?.message(isCompressed ? gunzipMessage(payload, this.#maxMessageBytes) : payload);
       }
     } catch (error) {
       const { code, details } =

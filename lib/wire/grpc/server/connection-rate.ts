@@ -2,11 +2,11 @@
 export interface ConnectionLimits {
   /** Open connections altogether. Default 16,384. */
   readonly maxConnections: number;
-  /** Those among them on which nobody has proved yet who they are. Default 4,096. */
-  readonly maxStrangers: number;
+  /** Open connections on which no call has authenticated yet. Default 4,096. */
+  readonly maxUnauthenticated: number;
   /**
-   * New connections a second from one address (of IPv6 from one /64), on average. Default 500. What is above waits,
-   * and is refused when it would have to wait longer than 10 s. A fleet may share one address.
+   * New connections a second from one address (of IPv6 from one /64), on average. Default 500. Connections above the
+   * rate wait, and are refused when they would wait longer than 10 s. A fleet may share one address.
    */
   readonly connectionsPerSecond: number;
   /** New connections from one address that are taken at once. Default 2,000. */
@@ -16,19 +16,19 @@ export interface ConnectionLimits {
 /** See `ConnectionLimits`. */
 export const defaultConnectionLimits: ConnectionLimits = {
   maxConnections: 16_384,
-  maxStrangers: 4096,
+  maxUnauthenticated: 4096,
   connectionsPerSecond: 500,
   burst: 2000,
 };
 
 /** Longest wait for a new connection, in ms. Clients give up after about as long. */
 const maxWaitMs = 10_000;
-/** Addresses that are remembered; more than can be active, since idle ones are forgotten. */
+/** Addresses that are remembered; idle ones are forgotten, so this is more than can be active. */
 const maxAddresses = 65_536;
 
 /**
- * How often each address may connect. Remembers one time per address: when the address will have used up what it was
- * granted (the generic cell rate algorithm).
+ * Limits how often each address connects, by the generic cell rate algorithm: one time per address, until when its
+ * connections are paid for.
  */
 export class ConnectionRate {
   readonly #intervalMs: number;
@@ -61,7 +61,7 @@ export class ConnectionRate {
         this.#paidUntil.delete(key);
       }
     }
-    // Under attack from everywhere the oldest go; they merely start afresh.
+    // With too many active addresses the oldest are forgotten; they start with a full burst again.
     for (const key of this.#paidUntil.keys()) {
       if (this.#paidUntil.size < maxAddresses) {
         break;

@@ -2,26 +2,26 @@ import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
-/** A client's connection, as those who serve its calls see it. */
+/** A client's connection. */
 export interface ServerConnection {
   /** `address:port`. */
   readonly address: string;
   readonly encrypted: boolean;
-  /** Present when the client showed a certificate and it holds. */
+  /** Present when the client sent a certificate and it was verified. */
   readonly certificate?: X509Certificate;
-  /** Why the certificate that was asked for does not hold, in words; undefined when all is well. */
+  /** Why the requested certificate is missing or invalid; undefined when there is one and it is valid. */
   readonly certificateProblem?: string;
   /** Whether all calls of a client come over one connection (HTTP/2), not each over one of its own. */
   readonly isShared: boolean;
-  /** Somebody who may be here uses the connection: it is no stranger's any more, and gets more room. */
-  trust(): void;
+  /** Call it when a call has authenticated: the limits for unauthenticated connections end. */
+  authenticated(): void;
 }
 
 /** What is known about the other end of a socket. */
 export function describePeer(
   socket: Socket,
 ): Pick<ServerConnection, 'address' | 'encrypted' | 'certificate' | 'certificateProblem'> {
-  const address = addressOf(socket);
+  const address = remoteAddressOf(socket);
   if (!(socket instanceof TLSSocket)) {
     return { address, encrypted: false };
   }
@@ -37,7 +37,7 @@ export function describePeer(
 }
 
 /** `address:port` of the other end of a socket. */
-export function addressOf(socket: {
+export function remoteAddressOf(socket: {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
 }): string {
@@ -45,7 +45,7 @@ export function addressOf(socket: {
 }
 
 /**
- * Ends a connection on which there was no call for a while, so that strangers cannot keep connections for nothing.
+ * Ends a connection that has had no call for a while, so that unused connections do not use up the limit.
  */
 export class Idleness {
   readonly #idleMs: number;

@@ -1,26 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { metadataFrame } from '../websocket-frames.ts';
 import type { ChannelListener, ServerChannel } from './server-channel.ts';
 
 /** How long a client may go on sending after its call has ended. */
 const lingerMs = 1000;
 
 /**
- * A call over a request of HTTP/1.1: the frames are the bodies, the status comes in trailers after a chunked response. As
- * gRPC-Web, for clients that cannot read trailers, the status is a last frame of the body.
+ * A call over a request of HTTP/1.1: the bodies are the frames, the status is in the trailers of a chunked response.
  */
 export class Http1ServerChannel implements ServerChannel {
   readonly path: string;
   readonly maxMessageBytes = Number.POSITIVE_INFINITY;
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
-  readonly #isWeb: boolean;
 
-  constructor(request: IncomingMessage, response: ServerResponse, options: { readonly isWeb: boolean }) {
+  constructor(request: IncomingMessage, response: ServerResponse) {
     this.path = (request.url ?? '').replace(/\?.*/, '');
     this.#request = request;
     this.#response = response;
-    this.#isWeb = options.isWeb;
     request.on('error', () => undefined);
     response.on('error', () => undefined);
   }
@@ -55,7 +51,7 @@ export class Http1ServerChannel implements ServerChannel {
   respond(headers: Readonly<Record<string, string>>): void {
     this.#response.writeHead(200, {
       ...headers,
-      ...(this.#isWeb ? { 'content-type': 'application/grpc-web+proto' } : { trailer: 'Grpc-Status, Grpc-Message' }),
+      trailer: 'Grpc-Status, Grpc-Message',
       // A request without an end cannot be followed by another one.
       ...(this.#request.complete ? undefined : { connection: 'close' }),
     });
@@ -70,12 +66,8 @@ export class Http1ServerChannel implements ServerChannel {
     if (headers !== undefined) {
       this.respond(headers);
     }
-    if (this.#isWeb) {
-      this.#response.end(metadataFrame(trailers));
-    } else {
-      this.#response.addTrailers(trailers);
-      this.#response.end();
-    }
+    this.#response.addTrailers(trailers);
+    this.#response.end();
     const { socket } = this.#request;
     this.#request.resume();
     if (this.#request.complete) {

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from '../../../base/index.ts';
 import type { KeepaliveTiming } from '../keepalive.ts';
 import { webSocketProtocol } from '../websocket-frames.ts';
-import { addressOf, describePeer, Idleness, type ServerConnection } from './connection.ts';
+import { describePeer, Idleness, remoteAddressOf, type ServerConnection } from './connection.ts';
 import { Http1ServerChannel } from './http1-channel.ts';
-import type { Reception } from './receive-budget.ts';
+import type { ReceiveBudget } from './receive-budget.ts';
 import { ServerCall } from './server-call.ts';
 import type { ServerChannel } from './server-channel.ts';
 import { WebSocketServerChannel } from './websocket-channel.ts';
@@ -21,51 +21,50 @@ export interface Http1Server {
   closeIdle(): void;
 }
 
-interface Guest {
+interface OpenConnection {
   readonly idleness: Idleness;
   readonly connection: ServerConnection;
 }
 
 /**
- * Serves gRPC to clients behind proxies that only speak HTTP/1.1: over WebSocket, one call each, over plain requests with
- * trailers, and as gRPC-Web. What is nothing of this gets 404, as from argocd-agent's principal.
+ * Serves gRPC to clients behind proxies that only speak HTTP/1.1: over WebSocket, one call each, and over plain requests with
+ * trailers. Any other request gets 404, as from argocd-agent's principal.
  */
 export function createHttp1Server(options: {
   readonly keepalive: KeepaliveTiming;
   readonly idleMs: number;
-  readonly reception: Reception;
+  readonly budget: ReceiveBudget;
   readonly logger: Logger;
   /** A call has come in on a connection. */
   called(socket: Socket): void;
-  /** Somebody who may be here uses the connection. */
-  trusted(socket: Socket): void;
+  /** The client of this connection is authenticated. */
+  authenticated(socket: Socket): void;
   serve(call: ServerCall, connection: ServerConnection): void;
 }): Http1Server {
   const { logger } = options;
-  const guests = new Map<Duplex, Guest>();
-  // Streams last for days: no limit of time but the one for connections without a call.
+  const connections = new Map<Duplex, OpenConnection>();
+  // Streams last for days: only connections without a call have a time limit.
   const server = createServer({ maxHeaderSize: maxHeaderBytes, requestTimeout: 0, keepAliveTimeout: 0 });
   server.timeout = 0;
 
   const serve = (channel: ServerChannel, socket: Duplex) => {
-    const guest = guests.get(socket);
-    if (guest === undefined) {
+    const open = connections.get(socket);
+    if (open === undefined) {
       // It has closed in the meantime.
       socket.destroy();
       return;
     }
-    guest.idleness.callBegan();
+    open.idleness.callBegan();
     options.called(socket as Socket);
-    options.serve(new ServerCall(channel, options.reception), guest.connection);
+    options.serve(new ServerCall(channel, options.budget), open.connection);
   };
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const kind = kindOf(request);
-    if (kind === undefined) {
+    if (!isGrpc(request)) {
       response.writeHead(404, { 'content-type': 'text/plain', connection: 'close' }).end('404 page not found\n');
       return;
     }
-    response.once('close', () => guests.get(request.socket)?.idleness.callEnded());
-    serve(new Http1ServerChannel(request, response, { isWeb: kind === 'web' }), request.socket);
+    response.once('close', () => connections.get(request.socket)?.idleness.callEnded());
+    serve(new Http1ServerChannel(request, response), request.socket);
   });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     // The header is compared as a whole, as argocd-agent's principal does.
@@ -73,13 +72,13 @@ export function createHttp1Server(options: {
       socket.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
       return;
     }
-    const peer = addressOf(request.socket);
+    const peer = remoteAddressOf(request.socket);
     const dead = () => logger.warn({ peer }, 'A connection does not answer any more and is cut off');
     const channel = new WebSocketServerChannel(request, request.socket, head, { keepalive: options.keepalive, dead });
     serve(channel, socket);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    logger.debug({ peer: addressOf(socket as Socket), code: error.code }, 'A client sends what is no HTTP');
+    logger.debug({ peer: remoteAddressOf(socket as Socket), code: error.code }, 'A client sends what is no HTTP');
     if (socket.writable) {
       socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
     } else {
@@ -93,18 +92,18 @@ export function createHttp1Server(options: {
       const connection: ServerConnection = {
         ...describePeer(socket),
         isShared: false,
-        trust: () => options.trusted(socket),
+        authenticated: () => options.authenticated(socket),
       };
-      guests.set(socket, { idleness, connection });
+      connections.set(socket, { idleness, connection });
       socket.once('close', () => {
         idleness.stop();
-        guests.delete(socket);
+        connections.delete(socket);
       });
       socket.setNoDelay(true);
       server.emit('connection', socket);
     },
     closeIdle() {
-      for (const [socket, { idleness }] of guests) {
+      for (const [socket, { idleness }] of connections) {
         if (idleness.isIdle) {
           socket.destroy();
         }
@@ -113,19 +112,7 @@ export function createHttp1Server(options: {
   };
 }
 
-/** What a request is; undefined when it is not for gRPC. */
-function kindOf({ method, headers, httpVersion }: IncomingMessage): 'grpc' | 'web' | undefined {
-  if (method !== 'POST' || httpVersion !== '1.1') {
-    return undefined;
-  }
+function isGrpc({ method, headers, httpVersion }: IncomingMessage): boolean {
   const type = headers['content-type'] ?? '';
-  if (/^application\/grpc-web(\+proto)?($|;)/.test(type)) {
-    return 'web';
-  }
-  if (!/^application\/grpc(\+proto)?($|;)/.test(type)) {
-    return undefined;
-  }
-  // Proxies take `TE: trailers` away, so its absence says nothing by itself.
-  const wantsWeb = headers.te !== 'trailers' && headers.accept?.includes('application/grpc-web') === true;
-  return wantsWeb ? 'web' : 'grpc';
+  return method === 'POST' && httpVersion === '1.1' && /^application\/grpc(\+proto)?($|;)/.test(type);
 }

@@ -11,14 +11,14 @@ import { type KeepaliveTiming, watchSession } from '../keepalive.ts';
 import { connectionWindowBytes, sessionMemoryMegabytes, streamWindowBytes } from '../windows.ts';
 import { describePeer, Idleness, type ServerConnection } from './connection.ts';
 import { watchPings } from './ping-policy.ts';
-import type { Reception } from './receive-budget.ts';
+import type { ReceiveBudget } from './receive-budget.ts';
 import { ServerCall } from './server-call.ts';
 import type { ChannelListener, ServerChannel } from './server-channel.ts';
 
-/** Calls that a client may have open at once: its events, its renewals, and live logs and terminals of many users. */
+/** Open calls of one client: its event stream, renewals of tokens, and live logs and terminals of many users. */
 const maxConcurrentStreams = 1_000;
-/** The same before anybody has proved who it is: enough to log in. Every call may cost as much memory as its headers. */
-const maxConcurrentStreamsOfStrangers = 8;
+/** The same before the client is authenticated: enough to log in. Every call may cost as much memory as its headers. */
+const maxUnauthenticatedStreams = 8;
 /** Headers of a request: a token and what proxies add. */
 const maxHeaderListBytes = 32 * 1024;
 /** How long a connection that is asked to end may take. */
@@ -32,7 +32,7 @@ export interface Http2Connection {
   close(): void;
 }
 
-/** Serves the calls of one connection; `serve` is told of every one. */
+/** Serves the calls of one connection; `serve` is called for each. */
 export function serveHttp2(
   socket: Socket,
   options: {
@@ -40,12 +40,12 @@ export function serveHttp2(
     /** Shortest allowed time between pings of the client (`--keepalive-min-interval`); undefined for our own default. */
     readonly minPingIntervalMs: number | undefined;
     readonly idleMs: number;
-    readonly reception: Reception;
+    readonly budget: ReceiveBudget;
     readonly logger: Logger;
     /** A call has come in. */
     called(): void;
-    /** Somebody who may be here uses the connection. */
-    trusted(): void;
+    /** The client is authenticated. */
+    authenticated(): void;
     serve(call: ServerCall, connection: ServerConnection): void;
   },
 ): Http2Connection {
@@ -53,24 +53,24 @@ export function serveHttp2(
   const session = performServerHandshake(socket, {
     settings: {
       initialWindowSize: streamWindowBytes,
-      maxConcurrentStreams: maxConcurrentStreamsOfStrangers,
+      maxConcurrentStreams: maxUnauthenticatedStreams,
       maxHeaderListSize: maxHeaderListBytes,
     },
     maxSessionMemory: sessionMemoryMegabytes,
   });
-  let isTrusted = false;
+  let isAuthenticated = false;
   const connection: ServerConnection = {
     ...describePeer(socket),
     isShared: true,
-    trust() {
-      if (isTrusted || session.destroyed) {
+    authenticated() {
+      if (isAuthenticated || session.destroyed) {
         return;
       }
-      isTrusted = true;
-      // What strangers may send ahead stays at the small default of HTTP/2.
+      isAuthenticated = true;
+      // Before this an unauthenticated client has the small default window of HTTP/2.
       session.setLocalWindowSize(connectionWindowBytes);
       session.settings({ maxConcurrentStreams });
-      options.trusted();
+      options.authenticated();
     },
   };
   const about = { peer: connection.address };
@@ -95,7 +95,7 @@ export function serveHttp2(
     stream.once('close', () => idleness.callEnded());
     const channel = new Http2ServerChannel(stream, headers, pings.written);
     if (isGrpc(headers)) {
-      options.serve(new ServerCall(channel, options.reception), connection);
+      options.serve(new ServerCall(channel, options.budget), connection);
     } else {
       channel.refuseContent();
     }
@@ -105,7 +105,7 @@ export function serveHttp2(
 
 function closeInTime(session: ServerHttp2Session): void {
   session.close();
-  // A client that does not even finish the greeting of HTTP/2 does not take part in an orderly end either.
+  // A client that does not complete the HTTP/2 preface does not complete a graceful shutdown either.
   setTimeout(() => session.destroy(), shutdownGraceMs).unref();
 }
 
@@ -122,13 +122,13 @@ class Http2ServerChannel implements ServerChannel {
   readonly #headers: IncomingHttpHeaders;
   readonly #written: () => void;
 
-  /** @param written is told whenever something is sent */
+  /** @param written is called whenever something is sent */
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, written: () => void) {
     this.path = headers[':path'] ?? '';
     this.#stream = stream;
     this.#headers = headers;
     this.#written = written;
-    // Until somebody listens: a stream may be reset at any moment.
+    // Before a listener is set: a stream may be reset at any moment.
     stream.on('error', () => undefined);
   }
 
@@ -153,7 +153,7 @@ class Http2ServerChannel implements ServerChannel {
     this.#stream.on('drain', () => listener.drain());
     this.#stream.on('data', (chunk: Buffer) => listener.data(chunk));
     this.#stream.on('end', () => listener.end());
-    // Node tells of the end of an empty request at once, before anybody listens.
+    // Node emits the end of an empty request at once, before a listener is set.
     if (this.#stream.readableEnded) {
       queueMicrotask(() => listener.end());
     }

@@ -6,7 +6,7 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import { Random } from '../../../../e2e/random/index.ts';
 import { TokenAuthority } from '../../../auth/index.ts';
 import { runWireClient, serveWire, type WireServer } from '../../index.ts';
-import { createSigningKey, createTestCa, type Material, type TestCa } from '../../testing/certificates.ts';
+import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from '../../testing/certificates.ts';
 
 // Whoever comes to the door with whatever harms nobody.
 
@@ -15,7 +15,7 @@ const tokens = TokenAuthority.fromPem(createSigningKey());
 const seed = Math.floor(Math.random() * 2 ** 31);
 
 let ca: TestCa;
-let material: Material;
+let material: TestCertificate;
 beforeAll(async () => {
   ca = await createTestCa();
   material = await ca.issue({ subject: 'CN=principal', names: ['127.0.0.1'], usage: 'server' });
@@ -61,7 +61,7 @@ test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind
     tokens,
     authenticate: async () => 'one',
     subscribe: () => ({ event: () => undefined, closed: () => undefined }),
-    patience: { requestMs: 200, idleMs: 200 },
+    timeouts: { requestMs: 200, idleMs: 200 },
     logger: silent,
   });
   const open = (): Socket => {
@@ -125,7 +125,7 @@ test.each([
     tokens,
     authenticate: async () => 'one',
     subscribe: () => ({ event: () => undefined, closed: () => undefined }),
-    patience: { requestMs: 200, idleMs: 200 },
+    timeouts: { requestMs: 200, idleMs: 200 },
     logger: silent,
   });
   const socket = connectTcp({ host: '127.0.0.1', port: server.port });

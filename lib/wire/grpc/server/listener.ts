@@ -2,114 +2,116 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import type { Logger } from '../../../base/index.ts';
 import type { ServerTls } from '../../tls.ts';
-import { addressOf } from './connection.ts';
+import { remoteAddressOf } from './connection.ts';
 import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
-import { logTlsTrouble } from './tls-failures.ts';
+import { logTlsFailures } from './tls-failures.ts';
 import { secureContextOptions } from './tls-options.ts';
 
 /** What a client speaks. */
 export type HttpVersion = 'h2' | 'http/1.1';
 
 /** Why a connection was not taken. */
-export type DoorRefusal = 'too-many-connections' | 'too-many-strangers' | 'too-many-from-address';
+export type ConnectionRefusal = 'too-many-connections' | 'too-many-strangers' | 'too-many-from-address';
 
-/** The listening socket and everything that happens before the first request. */
-export interface Door {
+/** The listening socket, and every connection until its first request. */
+export interface ConnectionListener {
   readonly port: number;
   setTls(tls: ServerTls): void;
   /** A call has come in on this connection. */
   called(socket: Socket): void;
-  /** The connection is no stranger's. */
-  trusted(socket: Socket): void;
+  /** The client of this connection is authenticated. */
+  authenticated(socket: Socket): void;
   /** Takes no more connections; resolves when all have ended. */
   close(): Promise<void>;
   /** Ends all connections at once. */
   destroyAll(): void;
 }
 
-/** A TLS handshake takes no longer, however patient the door is otherwise; clients give up before, if they are not as patient. */
+/** The longest TLS handshake; `idleMs` may shorten it. */
 const maxHandshakeMs = 60_000;
-/** Strangers are given this long before they may have to make room for others. */
-const strangerGraceMs = 5000;
-/** What every client of HTTP/2 sends first. */
+/** An unauthenticated connection is kept at least this long before it may have to make room for a new one. */
+const unauthenticatedGraceMs = 5000;
+/** The first bytes of every HTTP/2 client. */
 const http2Preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-/** How often refused connections are told to the log, at most. */
+/** Refused connections are logged at most this often. */
 const refusalLogMs = 10_000;
 
-interface Visitor {
+interface OpenConnection {
   readonly socket: Socket;
   readonly since: number;
   hasCalled: boolean;
 }
 
 /**
- * Listens, keeps connections within their limits, ends TLS and finds out what the client speaks: by ALPN, or in plaintext
- * by the first bytes. A client certificate that does not hold does not fail the handshake, because TLS offers no way to
- * tell the client why.
+ * Listens, limits the connections, terminates TLS and detects the version of HTTP: by ALPN, or in plaintext by the first
+ * bytes. An invalid client certificate does not fail the handshake, because TLS cannot carry the reason to the client.
  */
-export async function openDoor(options: {
+export async function listenForConnections(options: {
   readonly address?: string;
   readonly port: number;
   readonly tls: ServerTls | 'plaintext';
   /** Whether HTTP/1.1 is served beside HTTP/2. */
   readonly http1: boolean;
-  /** How long a client may take to say something, or for the TLS handshake. */
+  /** How long a client may take for its first bytes, or for the TLS handshake. */
   readonly idleMs: number;
   readonly limits: ConnectionLimits;
   readonly logger: Logger;
-  refused(reason: DoorRefusal, peer: { readonly address: string }): void;
-  enter(socket: Socket, version: HttpVersion): void;
-}): Promise<Door> {
+  refused(reason: ConnectionRefusal, peer: { readonly address: string }): void;
+  accept(socket: Socket, version: HttpVersion): void;
+}): Promise<ConnectionListener> {
   const { limits, logger, tls, http1 } = options;
   const rate = new ConnectionRate(limits);
-  const visitors = new Map<string, Visitor>();
-  /** Visitors that nobody knows, oldest first. */
-  const strangers = new Map<string, Visitor>();
+  const connections = new Map<string, OpenConnection>();
+  /** Connections on which no call has authenticated yet, oldest first. */
+  const unauthenticated = new Map<string, OpenConnection>();
   let isClosing = false;
   let refusals = 0;
-  let toldAt = Number.NEGATIVE_INFINITY;
+  let loggedAt = Number.NEGATIVE_INFINITY;
 
-  const refuse = (socket: Socket, reason: DoorRefusal) => {
-    const peer = addressOf(socket);
+  const refuse = (socket: Socket, reason: ConnectionRefusal) => {
+    const peer = remoteAddressOf(socket);
     socket.destroy();
     options.refused(reason, { address: peer });
     refusals++;
     const now = performance.now();
-    if (now - toldAt < refusalLogMs) {
+    if (now - loggedAt < refusalLogMs) {
       return;
     }
-    logger.warn({ peer, reason, connections: visitors.size, refusals }, 'A connection is refused: there are too many');
-    toldAt = now;
+    logger.warn(
+      { peer, reason, connections: connections.size, refusals },
+      'A connection is refused: there are too many',
+    );
+    loggedAt = now;
     refusals = 0;
   };
   const makeRoom = (now: number): boolean => {
-    if (strangers.size < limits.maxStrangers) {
+    if (unauthenticated.size < limits.maxUnauthenticated) {
       return true;
     }
-    const [oldest] = strangers;
-    if (oldest === undefined || now - oldest[1].since < strangerGraceMs) {
+    const [oldest] = unauthenticated;
+    if (oldest === undefined || now - oldest[1].since < unauthenticatedGraceMs) {
       return false;
     }
-    strangers.delete(oldest[0]);
+    unauthenticated.delete(oldest[0]);
     refuse(oldest[1].socket, 'too-many-strangers');
     return true;
   };
 
-  const tlsServer = tls === 'plaintext' ? undefined : createDoorTls(tls, http1, options.idleMs);
-  const enter = (socket: Socket) => {
+  const tlsServer = tls === 'plaintext' ? undefined : createTlsListener(tls, http1, options.idleMs);
+  const accept = (socket: Socket) => {
     if (tlsServer !== undefined) {
       tlsServer.emit('connection', socket);
     } else if (!http1) {
-      options.enter(socket, 'h2');
+      options.accept(socket, 'h2');
     } else {
-      sniff(socket, options.idleMs, (version) => options.enter(socket, version));
+      sniff(socket, options.idleMs, (version) => options.accept(socket, version));
     }
   };
   const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 30_000 }, (socket) => {
     const now = performance.now();
     socket.on('error', () => undefined);
     const wait = rate.admit(socket.remoteAddress ?? '', now);
-    if (visitors.size >= limits.maxConnections) {
+    if (connections.size >= limits.maxConnections) {
       return refuse(socket, 'too-many-connections');
     }
     if (wait === undefined) {
@@ -118,18 +120,18 @@ export async function openDoor(options: {
     if (!makeRoom(now)) {
       return refuse(socket, 'too-many-strangers');
     }
-    const peer = addressOf(socket);
-    const visitor: Visitor = { socket, since: now, hasCalled: false };
-    visitors.set(peer, visitor);
-    strangers.set(peer, visitor);
-    const timer = wait === 0 ? undefined : setTimeout(() => enter(socket), wait);
+    const peer = remoteAddressOf(socket);
+    const connection: OpenConnection = { socket, since: now, hasCalled: false };
+    connections.set(peer, connection);
+    unauthenticated.set(peer, connection);
+    const timer = wait === 0 ? undefined : setTimeout(() => accept(socket), wait);
     socket.once('close', () => {
       clearTimeout(timer);
-      visitors.delete(peer);
-      strangers.delete(peer);
-      // A client that does not like the server's certificate just leaves. Probes of load balancers send nothing, and those of
-      // argocd-agent's agents, before every call over WebSocket, only look at the certificate.
-      if (visitor.hasCalled || tls === 'plaintext' || socket.bytesRead === 0 || isClosing) {
+      connections.delete(peer);
+      unauthenticated.delete(peer);
+      // A client that rejects the server's certificate closes without an alert. Probes of load balancers send nothing, and
+      // argocd-agent's agents probe before every call over WebSocket, only to see the certificate.
+      if (connection.hasCalled || tls === 'plaintext' || socket.bytesRead === 0 || isClosing) {
         return;
       }
       const message =
@@ -141,21 +143,21 @@ export async function openDoor(options: {
       }
     });
     if (timer === undefined) {
-      enter(socket);
+      accept(socket);
     }
   });
   if (tlsServer !== undefined) {
-    logTlsTrouble(tlsServer, logger);
+    logTlsFailures(tlsServer, logger);
     // Node.js reports a handshake that takes too long, and leaves it to the server to end the connection.
     tlsServer.on('tlsClientError', (_error, socket) => socket.destroy());
     tlsServer.on('secureConnection', (socket: TLSSocket) => {
       socket.on('error', () => undefined);
       if (socket.alpnProtocol === 'h2') {
-        options.enter(socket, 'h2');
+        options.accept(socket, 'h2');
       } else if (http1) {
-        options.enter(socket, 'http/1.1');
+        options.accept(socket, 'http/1.1');
       } else {
-        logger.warn({ peer: addressOf(socket) }, 'A client does not speak HTTP/2 (ALPN h2) and is turned away');
+        logger.warn({ peer: remoteAddressOf(socket) }, 'A client does not speak HTTP/2 (ALPN h2) and is turned away');
         socket.destroy();
       }
     });
@@ -179,27 +181,27 @@ export async function openDoor(options: {
       tlsServer.setSecureContext(secureContextOptions(next));
     },
     called(socket) {
-      const visitor = visitors.get(addressOf(socket));
-      if (visitor !== undefined) {
-        visitor.hasCalled = true;
+      const connection = connections.get(remoteAddressOf(socket));
+      if (connection !== undefined) {
+        connection.hasCalled = true;
       }
     },
-    trusted(socket) {
-      strangers.delete(addressOf(socket));
+    authenticated(socket) {
+      unauthenticated.delete(remoteAddressOf(socket));
     },
     close() {
       isClosing = true;
       return new Promise((resolve) => server.close(() => resolve()));
     },
     destroyAll() {
-      for (const { socket } of visitors.values()) {
+      for (const { socket } of connections.values()) {
         socket.destroy();
       }
     },
   };
 }
 
-function createDoorTls(tls: ServerTls, http1: boolean, idleMs: number): TlsServer {
+function createTlsListener(tls: ServerTls, http1: boolean, idleMs: number): TlsServer {
   return createTlsServer({
     ...secureContextOptions(tls),
     requestCert: tls.clientCa !== undefined,
@@ -209,7 +211,7 @@ function createDoorTls(tls: ServerTls, http1: boolean, idleMs: number): TlsServe
   });
 }
 
-/** Reads as much as tells HTTP/2 from HTTP/1.1, and puts it back. */
+/** Reads the bytes that distinguish HTTP/2 from HTTP/1.1, and puts them back. */
 function sniff(socket: Socket, timeoutMs: number, found: (version: HttpVersion) => void): void {
   let seen = Buffer.alloc(0);
   const timer = setTimeout(() => socket.destroy(), timeoutMs).unref();
@@ -225,7 +227,7 @@ function sniff(socket: Socket, timeoutMs: number, found: (version: HttpVersion) 
     socket.pause();
     socket.unshift(seen);
     found(isHttp2 ? 'h2' : 'http/1.1');
-    // HTTP/2 fetches by itself what was put back.
+    // HTTP/2 reads by itself what was put back.
     if (!isHttp2) {
       socket.resume();
     }

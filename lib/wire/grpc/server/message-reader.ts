@@ -1,46 +1,46 @@
 import { FrameReader } from '../frames.ts';
-import { unpackLittle } from '../gunzip.ts';
+import { gunzipIfSmall } from '../gunzip.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
-import type { Receiver, Reception } from './receive-budget.ts';
+import type { ReceiveBudget, Receiver } from './receive-budget.ts';
 
-/** What a {@link MessageReader} tells. */
+/** Receives the results of a {@link MessageReader}. */
 export interface MessageListener {
   message(bytes: Uint8Array): void;
-  /** What came is no gRPC message, is over a limit, or was not taken well; nothing follows. */
+  /** The bytes are no gRPC message or exceed a limit, or `message` threw; nothing follows. */
   unreadable(error: unknown): void;
-  /** Nothing more will come. */
+  /** The client will send nothing more. */
   halfClose(): void;
   /** `isBusy` has changed. */
   flow(): void;
-  /** Whether nobody listens any more. */
+  /** Whether the call has ended. */
   isOver(): boolean;
 }
 
 /**
- * Reads the messages of one call from the bytes that come, in their order. What unpacks to much is unpacked on another
- * thread, during which the reader is busy: what comes meanwhile waits, and the channel should be paused.
+ * Reads the messages of one call, in order. A message that decompresses to much is decompressed in the thread pool; the
+ * reader is busy meanwhile: further bytes wait, and the channel should be paused.
  */
 export class MessageReader implements Receiver {
   readonly #listener: MessageListener;
   readonly #maxBytes: number;
-  readonly #reception: Reception;
+  readonly #budget: ReceiveBudget;
   readonly #frames: FrameReader;
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #hasEnded = false;
   #isBusy = false;
   #isClosed = false;
-  /** Bytes of the message that is being unpacked, and those that the channel holds. */
-  #unpackingBytes = 0;
+  /** Bytes of the message that is being decompressed, and those that the channel holds. */
+  #decompressingBytes = 0;
   #channelBytes = 0;
 
   constructor(
     listener: MessageListener,
-    options: { readonly maxBytes: number; readonly gzip: boolean; readonly reception: Reception },
+    options: { readonly maxBytes: number; readonly gzip: boolean; readonly budget: ReceiveBudget },
   ) {
     this.#listener = listener;
     this.#maxBytes = options.maxBytes;
-    this.#reception = options.reception;
+    this.#budget = options.budget;
     this.#frames = new FrameReader(options);
   }
 
@@ -58,7 +58,7 @@ export class MessageReader implements Receiver {
     this.#account();
   }
 
-  /** So many bytes of a message are with the channel. */
+  /** The channel itself holds so many bytes of an incomplete message. */
   partial(bytes: number): void {
     if (this.#isDone) {
       return;
@@ -83,11 +83,11 @@ export class MessageReader implements Receiver {
     this.close();
   }
 
-  /** Lets go of everything. */
+  /** Releases all bytes. */
   close(): void {
     this.#isClosed = true;
     this.#waiting.length = 0;
-    this.#reception.hold(this, 0);
+    this.#budget.hold(this, 0);
   }
 
   get #isDone(): boolean {
@@ -109,9 +109,9 @@ export class MessageReader implements Receiver {
         if (this.#isDone) {
           return;
         }
-        const message = isCompressed ? unpackLittle(payload, this.#maxBytes) : payload;
+        const message = isCompressed ? gunzipIfSmall(payload, this.#maxBytes) : payload;
         if (message === undefined) {
-          this.#unpack(payload);
+          this.#decompress(payload);
           return;
         }
         this.#listener.message(message);
@@ -123,12 +123,12 @@ export class MessageReader implements Receiver {
     }
   }
 
-  #unpack(payload: Buffer): void {
+  #decompress(payload: Buffer): void {
     this.#isBusy = true;
-    this.#unpackingBytes = payload.length;
+    this.#decompressingBytes = payload.length;
     this.#listener.flow();
-    this.#reception.unpacker
-      .unpack(payload, this.#maxBytes, () => !this.#isDone)
+    this.#budget.gunzipQueue
+      .run(payload, this.#maxBytes, () => !this.#isDone)
       .then((message) => {
         if (!this.#isDone) {
           this.#listener.message(message);
@@ -139,16 +139,16 @@ export class MessageReader implements Receiver {
           this.#listener.unreadable(error);
         }
       })
-      .finally(() => this.#unpacked());
+      .finally(() => this.#decompressed());
   }
 
-  #unpacked(): void {
+  #decompressed(): void {
     this.#isBusy = false;
-    this.#unpackingBytes = 0;
+    this.#decompressingBytes = 0;
     if (this.#isDone) {
       return;
     }
-    // What follows in the same bytes first; it may make the reader busy again.
+    // First the rest of the frame reader's bytes; it may make the reader busy again.
     const waiting = [Buffer.alloc(0), ...this.#waiting.splice(0)];
     this.#waitingBytes = 0;
     for (const chunk of waiting) {
@@ -180,7 +180,7 @@ export class MessageReader implements Receiver {
     if (this.#isDone) {
       return;
     }
-    const held = this.#frames.bufferedBytes + this.#waitingBytes + this.#unpackingBytes;
-    this.#reception.hold(this, held + this.#channelBytes);
+    const held = this.#frames.bufferedBytes + this.#waitingBytes + this.#decompressingBytes;
+    this.#budget.hold(this, held + this.#channelBytes);
   }
 }

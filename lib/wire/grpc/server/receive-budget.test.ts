@@ -8,7 +8,7 @@ import { until } from '../../../base/testing.ts';
 import { agentSource, encodeEvent, objectEvent, serveWire, type WireServer } from '../../index.ts';
 import { createSigningKey } from '../../testing/certificates.ts';
 import { MessageReader } from './message-reader.ts';
-import { Reception } from './receive-budget.ts';
+import { ReceiveBudget } from './receive-budget.ts';
 
 // What agents may make the principal hold in memory, and what it costs the others.
 
@@ -26,7 +26,7 @@ describe('compressed messages', () => {
   let flows = 0;
   const over = { is: false };
 
-  function reader(maxBytes = 50 * million, reception = new Reception(100 * million)) {
+  function reader(maxBytes = 50 * million, budget = new ReceiveBudget(100 * million)) {
     seen.length = 0;
     flows = 0;
     over.is = false;
@@ -38,7 +38,7 @@ describe('compressed messages', () => {
         flow: () => flows++,
         isOver: () => over.is,
       },
-      { maxBytes, gzip: true, reception },
+      { maxBytes, gzip: true, budget },
     );
   }
 
@@ -82,15 +82,15 @@ describe('compressed messages', () => {
   });
 
   test('nobody hears of one whose call has ended meanwhile', async () => {
-    const reception = new Reception(100 * million);
-    const messages = reader(50 * million, reception);
+    const budget = new ReceiveBudget(100 * million);
+    const messages = reader(50 * million, budget);
     messages.push(bomb);
     over.is = true;
     messages.close();
     // Those that come later are unpacked after it.
-    await reception.unpacker.unpack(bomb.subarray(5), 50 * million, () => true);
+    await budget.gunzipQueue.run(bomb.subarray(5), 50 * million, () => true);
     expect(seen).toEqual([]);
-    expect(reception.heldBytes).toBe(0);
+    expect(budget.heldBytes).toBe(0);
   });
 });
 

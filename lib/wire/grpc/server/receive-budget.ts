@@ -1,22 +1,21 @@
-import { Unpacker } from '../gunzip.ts';
+import { GunzipQueue } from '../gunzip.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
 
-/** Up to here a message that has not all come counts for nothing. */
+/** An incomplete message up to this size is not counted. */
 const freeBytes = 64 * 1024;
 
-/** A call that receives. */
+/** A call that holds bytes of incomplete messages. */
 export interface Receiver {
-  /** What it holds is too much and must go. */
+  /** The budget is exceeded and this call holds most of it: it must end. */
   refuse(error: GrpcError): void;
 }
 
 /**
- * What a server holds of messages that are under way to it, on all connections together. One message may be large, but not
- * many at a time: when there is more than `maxBytes`, whoever holds most of it has to go. The others, whose messages are
- * small, notice nothing.
+ * Limits the bytes of incomplete messages that a server holds, on all connections together. One message may be large, but
+ * not many at a time: above `maxBytes` the call that holds most is ended. Calls with small messages are not affected.
  */
-export class Reception {
-  readonly unpacker = new Unpacker();
+export class ReceiveBudget {
+  readonly gunzipQueue = new GunzipQueue();
   readonly #maxBytes: number;
   readonly #held = new Map<Receiver, number>();
   #total = 0;
@@ -25,12 +24,12 @@ export class Reception {
     this.#maxBytes = maxBytes;
   }
 
-  /** How much of unfinished messages there is, small ones not counted. */
+  /** Bytes of incomplete messages, small ones not counted. */
   get heldBytes(): number {
     return this.#total;
   }
 
-  /** Says how much a call holds now. */
+  /** Records how many bytes a call holds now. */
   hold(receiver: Receiver, bytes: number): void {
     this.#total -= this.#held.get(receiver) ?? 0;
     if (bytes <= freeBytes) {

@@ -2,7 +2,7 @@ import type { CallObserver } from '../call-observer.ts';
 import { frameMessage } from '../frames.ts';
 import { encodeMessage, GrpcError, type GrpcStatusCode, grpcStatus } from '../status.ts';
 import { MessageReader } from './message-reader.ts';
-import type { Reception } from './receive-budget.ts';
+import type { ReceiveBudget } from './receive-budget.ts';
 import type { ServerChannel } from './server-channel.ts';
 
 const contentType = 'application/grpc';
@@ -26,7 +26,7 @@ export class ServerCall {
   /** The largest message that the transport can carry, or `Infinity`. */
   readonly maxMessageBytes: number;
   readonly #channel: ServerChannel;
-  readonly #reception: Reception;
+  readonly #budget: ReceiveBudget;
   readonly #gzip: boolean;
   #reader: MessageReader | undefined;
   #isPaused = false;
@@ -38,11 +38,11 @@ export class ServerCall {
   #code: GrpcStatusCode = grpcStatus.canceled;
   #observer: CallObserver | undefined;
 
-  constructor(channel: ServerChannel, reception: Reception) {
+  constructor(channel: ServerChannel, budget: ReceiveBudget) {
     this.path = channel.path;
     this.maxMessageBytes = channel.maxMessageBytes;
     this.#channel = channel;
-    this.#reception = reception;
+    this.#budget = budget;
     this.#gzip = channel.header('grpc-encoding') === 'gzip';
     // A paused channel does not close before it is read to its end.
     channel.onGone(() => this.#over());
@@ -82,7 +82,7 @@ export class ServerCall {
         flow: () => this.#flow(),
         isOver: () => this.isOver,
       },
-      { maxBytes: options.maxMessageBytes, gzip: this.#gzip, reception: this.#reception },
+      { maxBytes: options.maxMessageBytes, gzip: this.#gzip, budget: this.#budget },
     );
     this.#reader = reader;
     this.#channel.read(

@@ -6,8 +6,8 @@ import type { ServerConnection } from './connection.ts';
 import type { ConnectionLimits } from './connection-rate.ts';
 import { createHttp1Server } from './http1-server.ts';
 import { type Http2Connection, serveHttp2 } from './http2-server.ts';
-import { type DoorRefusal, openDoor } from './listener.ts';
-import { Reception } from './receive-budget.ts';
+import { type ConnectionRefusal, listenForConnections } from './listener.ts';
+import { ReceiveBudget } from './receive-budget.ts';
 import type { ServerCall } from './server-call.ts';
 
 export type { ServerConnection } from './connection.ts';
@@ -24,8 +24,8 @@ export interface GrpcListener {
 
 /**
  * Serves gRPC over HTTP/2, with TLS or in plaintext with prior knowledge (h2c); on the same port, if asked for, also over
- * HTTP/1.1 and WebSocket. The connection of a client whose certificate does not hold is marked with `certificateProblem`,
- * so that `serve` can answer with the reason.
+ * HTTP/1.1 and WebSocket. The connection of a client with an invalid certificate has a `certificateProblem`, so that
+ * `serve` can answer with the reason.
  */
 export async function listenGrpc(options: {
   readonly address?: string;
@@ -39,11 +39,11 @@ export async function listenGrpc(options: {
   /** How long a connection may stay open without a call. */
   readonly idleMs: number;
   readonly limits: ConnectionLimits;
-  /** What of messages that have not all come may be in memory, on all connections together. */
+  /** Bytes of incomplete messages that may be in memory, on all connections together. */
   readonly maxReceivingBytes: number;
   readonly logger: Logger;
   /** A connection was not taken. */
-  refused(reason: DoorRefusal, peer: { readonly address: string }): void;
+  refused(reason: ConnectionRefusal, peer: { readonly address: string }): void;
   /** Called for every call; nothing of its request is read before `ServerCall.listen`. */
   serve(call: ServerCall, connection: ServerConnection): void;
 }): Promise<GrpcListener> {
@@ -56,21 +56,21 @@ export async function listenGrpc(options: {
       call.finish(grpcStatus.unimplemented, `messages with grpc-encoding "${encoding}" cannot be read here`);
     }
   };
-  const reception = new Reception(options.maxReceivingBytes);
+  const budget = new ReceiveBudget(options.maxReceivingBytes);
   const http2Connections = new Set<Http2Connection>();
   let isClosing = false;
   const http1Server = createHttp1Server({
     keepalive,
     idleMs,
-    reception,
+    budget,
     logger,
-    called: (socket) => door.called(socket),
-    trusted: (socket) => door.trusted(socket),
+    called: (socket) => listener.called(socket),
+    authenticated: (socket) => listener.authenticated(socket),
     serve,
   });
-  const door = await openDoor({
+  const listener = await listenForConnections({
     ...options,
-    enter(socket, version) {
+    accept(socket, version) {
       if (isClosing) {
         socket.destroy();
         return;
@@ -81,9 +81,9 @@ export async function listenGrpc(options: {
       }
       const connection = serveHttp2(socket, {
         ...options,
-        reception,
-        called: () => door.called(socket),
-        trusted: () => door.trusted(socket),
+        budget,
+        called: () => listener.called(socket),
+        authenticated: () => listener.authenticated(socket),
         serve,
       });
       http2Connections.add(connection);
@@ -91,16 +91,16 @@ export async function listenGrpc(options: {
     },
   });
   return {
-    port: door.port,
-    setTls: (tls) => door.setTls(tls),
+    port: listener.port,
+    setTls: (tls) => listener.setTls(tls),
     async close() {
       isClosing = true;
-      const closed = door.close();
+      const closed = listener.close();
       for (const connection of http2Connections) {
         connection.close();
       }
       http1Server.closeIdle();
-      const force = setTimeout(() => door.destroyAll(), shutdownGraceMs);
+      const force = setTimeout(() => listener.destroyAll(), shutdownGraceMs);
       await closed;
       clearTimeout(force);
     },

@@ -1,11 +1,11 @@
 import type { Server, TLSSocket } from 'node:tls';
 import type { Logger } from '../../../base/index.ts';
-import { addressOf } from './connection.ts';
+import { remoteAddressOf } from './connection.ts';
 
-/** Says in the log why TLS handshakes fail. */
-export function logTlsTrouble(server: Server, logger: Logger): void {
+/** Logs why TLS handshakes fail. */
+export function logTlsFailures(server: Server, logger: Logger): void {
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
-    const peer = addressOf(socket);
+    const peer = remoteAddressOf(socket);
     // Reported when the socket closes.
     if (error.code === 'ECONNRESET') {
       logger.debug({ peer }, 'A client left during the TLS handshake');

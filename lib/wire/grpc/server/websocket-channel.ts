@@ -4,9 +4,9 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { type KeepaliveTiming, watchWebSocket } from '../keepalive.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
 import {
+  encodeMetadataFrame,
   maxWebSocketBytes,
   maxWebSocketMessageBytes,
-  metadataFrame,
   readFrame,
   webSocketBuffer,
 } from '../websocket-frames.ts';
@@ -88,7 +88,7 @@ export class WebSocketServerChannel implements ServerChannel {
   }
 
   respond(headers: Readonly<Record<string, string>>): void {
-    this.write(metadataFrame(headers));
+    this.write(encodeMetadataFrame(headers));
   }
 
   write(frame: Buffer): boolean {
@@ -112,7 +112,7 @@ export class WebSocketServerChannel implements ServerChannel {
   finish(trailers: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> | undefined): void {
     this.#isFinished = true;
     const webSocket = this.#open(maxWebSocketBytes);
-    webSocket?.send(metadataFrame({ ...headers, ...trailers }));
+    webSocket?.send(encodeMetadataFrame({ ...headers, ...trailers }));
     webSocket?.resume();
     webSocket?.close(1000);
   }
