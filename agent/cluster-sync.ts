@@ -18,7 +18,7 @@ import type { Logger } from '../lib/base/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { type Detail, detailOf } from '../lib/ops/index.ts';
-import type { Store, StoredObject } from '../lib/sync/index.ts';
+import { processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
 import type { AgentCaches } from './caches.ts';
 import type { AgentFlags } from './flags.ts';
 import { namespaceCreator } from './namespaces.ts';
@@ -36,7 +36,7 @@ export function agentParts(options: {
 }): AgentSync {
   const { flags, client, caches, detail, logger } = options;
   const { namespace } = flags;
-  const log = logger;
+  const runtime = processRuntime(logger);
   const store = <T extends StoredObject>(
     type: ResourceType,
     informer: Parameters<typeof kubeStore>[0]['informer'],
@@ -53,26 +53,26 @@ export function agentParts(options: {
   ];
   // Acknowledgements are passed on that much later.
   const heldBackMs = flags['buffer-informer-event-interval'];
-  const resend =
+  const tuning =
     heldBackMs > 0 ? { resend: { baseMs: 5_000 + heldBackMs, factor: 4, capMs: 120_000 + heldBackMs, jitter: 1 } } : {};
   if (options.mode === 'autonomous') {
     return new AgentSync({
       mode: 'autonomous',
       kinds: [
         // In this order: Argo CD on the hub refuses an Application whose project it does not know yet.
-        publishOwnAppProjects({ store: projects, namespace, log }),
-        new ClusterApplications({ applications: local, namespace, log, ...resend }),
+        publishOwnAppProjects({ store: projects, namespace, runtime }),
+        new ClusterApplications({ applications: local, namespace, runtime, tuning }),
       ],
-      log,
+      runtime,
     });
   }
   const adoptionPolicy = flags['adoption-policy'] as 'always' | 'never';
   return new AgentSync({
     mode: 'managed',
     kinds: [
-      replicateAppProjects({ store: projects, namespace, log }),
-      replicateRepositories({ store: store<Secret>(secrets, caches.Secrets), namespace, adoptionPolicy, log }),
-      replicateGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, log }),
+      replicateAppProjects({ store: projects, namespace, runtime }),
+      replicateRepositories({ store: store<Secret>(secrets, caches.Secrets), namespace, adoptionPolicy, runtime }),
+      replicateGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, runtime }),
       new ApplicationCopies({
         applications: local,
         namespace,
@@ -86,10 +86,10 @@ export function agentParts(options: {
         mismatchPolicy: flags['source-uid-mismatch-policy'] as 'recreate' | 'upsert',
         adoptionPolicy,
         onRecreate: flags['on-application-recreate'] as 'ignore' | 'clear-status' | 'resync',
-        log,
-        ...resend,
+        runtime,
+        tuning,
       }),
     ],
-    log,
+    runtime,
   });
 }

@@ -20,7 +20,7 @@ import { type Logger, labelSelector } from '../lib/base/index.ts';
 import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
 import { type Detail, detailOf } from '../lib/ops/index.ts';
-import type { Store, StoredObject } from '../lib/sync/index.ts';
+import { processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
 import type { PrincipalCaches } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
 import { type NamespaceCreation, namespaceCreator } from './namespaces.ts';
@@ -57,7 +57,7 @@ export function principalParts(options: {
   const { flags, client, caches, principalUid, detail, logger } = options;
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
-  const log = logger;
+  const runtime = processRuntime(logger);
   const store = <T extends StoredObject>(
     type: ResourceType,
     informer: Parameters<typeof kubeStore>[0]['informer'],
@@ -70,18 +70,18 @@ export function principalParts(options: {
     });
   const projects = store<AppProject>(appProjects, caches.AppProjects);
   const hubApplications = store<Application>(applications, caches.Applications);
-  const common = { namespace, principalUid, mapping, log };
+  const common = { namespace, principalUid, mapping, runtime };
   // These caches serve other purposes too, and are therefore not restricted.
   const selects = labelSelector(flags['label-selector']);
-  const concurrency = flags['event-processors'];
+  const tuning = { concurrency: flags['event-processors'] };
   const mirrors = new ApplicationMirrors({
     applications: hubApplications,
     principalUid,
     clusterOf: options.clusterOf,
     ensureNamespace: namespaceCreator(client, options.namespaceCreation, logger),
     onFailure: options.onFailure,
-    concurrency,
-    log,
+    tuning,
+    runtime,
   });
   const router = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
   const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
@@ -90,7 +90,7 @@ export function principalParts(options: {
       // In this order: Argo CD refuses an Application whose project it does not know yet.
       publishAppProjects({ store: projects, ...common }),
       publishRepositories({ store: store<Secret>(secrets, caches.Secrets), projects, selects, ...common }),
-      publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), selects, namespace, log }),
+      publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), selects, namespace, runtime }),
       new HubApplications({
         applications: hubApplications,
         principalUid,
@@ -102,16 +102,16 @@ export function principalParts(options: {
             }
           : {}),
         lastSeen: options.lastSeen,
-        concurrency,
-        log,
+        tuning,
+        runtime,
       }),
     ],
     refused: (agent, { target }) => options.refused(agent, target),
     autonomous: [
-      new ProjectMirrors({ store: projects, namespace, onFailure: options.onFailure, concurrency, log }),
+      new ProjectMirrors({ store: projects, namespace, onFailure: options.onFailure, tuning, runtime }),
       mirrors,
     ],
-    log,
+    runtime,
   });
   return { parts, agentOf, clusterChanged: (agent) => mirrors.clusterChanged(agent) };
 }

@@ -1,6 +1,6 @@
 import { resourceListChecksum } from '../../lib/argocd/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
-import { type Delivery, Outbox, type ResourceKey } from '../../lib/sync/index.ts';
+import { type Delivery, Outbox, type ResourceKey, systemClock } from '../../lib/sync/index.ts';
 import {
   acknowledgement,
   agentSource,
@@ -88,7 +88,8 @@ export class SimulatedAgent {
   constructor(options: SimulatedAgentOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#reports = new Outbox({ source: { read: (key) => this.#status(key) }, sendsDeletes: false });
+    const runtime = { clock: systemClock, random: Math.random };
+    this.#reports = new Outbox({ source: { read: (key) => this.#status(key) }, sendsDeletes: false, runtime });
   }
 
   get isConnected(): boolean {

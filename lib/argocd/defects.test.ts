@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { processRuntime } from '../sync/index.ts';
 import {
   ApplicationMirrors,
   type AppProject,
@@ -33,7 +34,7 @@ test('defect 15: a project of the hub that is called like an agent’s own stand
   const hub = new Memory<AppProject>();
   const cluster = new Memory<AppProject>();
   const log = testLog();
-  const common = { namespace: 'argocd', log };
+  const common = { namespace: 'argocd', runtime: processRuntime(log) };
   hub.put({ metadata: { name: 'default' }, spec: { sourceRepos: ['the hub’s'] } });
   cluster.put({ metadata: { name: 'default' }, spec: { sourceRepos: ['the agent’s'] } });
   const start = () =>

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../base/index.ts';
-import { backoffDelay } from '../sync/index.ts';
+import { retryDelay } from '../sync/index.ts';
 
 /** Repeats what fails until it succeeds or is aborted, waiting 0.2 s to 10 s in between; each failure is logged. */
 export async function retryForever<T>(
@@ -17,7 +17,7 @@ export async function retryForever<T>(
         throw error;
       }
       const backoff = { baseMs: 200, factor: 2, capMs: 10_000, jitter: 0.5 };
-      const wait = backoffDelay(backoff, failures, Math.random());
+      const wait = retryDelay(backoff, failures, Math.random());
       logger.warn({ error, retryInMs: Math.round(wait) }, `cannot ${what} yet`);
       await delay(wait, undefined, { signal });
     }

@@ -16,7 +16,7 @@ import {
   type Secret,
   specChecksum,
 } from '../argocd/index.ts';
-import type { Store, StoreChange, StoredObject } from '../sync/index.ts';
+import { processRuntime, type Store, type StoreChange, type StoredObject } from '../sync/index.ts';
 import { decodeEvent, principalSource, type WireEvent } from '../wire/index.ts';
 import { eventOf, messageOf } from './index.ts';
 
@@ -155,7 +155,8 @@ describe('recorded by Go peers', () => {
   });
 });
 
-const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const nothing = () => undefined;
+const runtime = processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing });
 
 /** What our principal sends to the agent `in-cluster` of the object in a message of a Go principal, which it rewrote. */
 async function published(message: Message, principalUid: string): Promise<Message> {
@@ -164,7 +165,7 @@ async function published(message: Message, principalUid: string): Promise<Messag
   }
   const { object } = message;
   const namespace = object.metadata.namespace ?? '';
-  const common = { namespace, principalUid, mapping: 'namespace' as const, log };
+  const common = { namespace, principalUid, mapping: 'namespace' as const, runtime };
   const project = (name: string): AppProject => ({
     metadata: { name, namespace },
     spec: { sourceNamespaces: ['*'], destinations: [{ name: '*' }] },
@@ -180,9 +181,9 @@ async function published(message: Message, principalUid: string): Promise<Messag
             store: holding<Secret>(object as Secret),
             projects: holding(project(Buffer.from(`${(object as Secret).data?.project}`, 'base64').toString())),
           })
-        : publishGpgKeys({ namespace, log, store: holding<ConfigMap>(object as ConfigMap) });
+        : publishGpgKeys({ namespace, runtime, store: holding<ConfigMap>(object as ConfigMap) });
   const stop = stopped();
-  const parts = new HubSync({ managed: [kind], log });
+  const parts = new HubSync({ managed: [kind], runtime });
   parts.start(stop);
   return firstState(
     (connection) => parts.connected('in-cluster', 'managed', connection),
@@ -194,8 +195,8 @@ async function publishedByAgent(project: AppProject): Promise<Message> {
   const namespace = project.metadata.namespace ?? '';
   const parts = new AgentSync({
     mode: 'autonomous',
-    kinds: [publishOwnAppProjects({ store: holding(project), namespace, log })],
-    log,
+    kinds: [publishOwnAppProjects({ store: holding(project), namespace, runtime })],
+    runtime,
   });
   parts.start(stopped());
   return firstState(

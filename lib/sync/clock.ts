@@ -24,21 +24,3 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
-
-/** A growing wait between attempts: `baseMs * factor^(attempt-1)`, never above `capMs`, plus up to `jitter` of itself. */
-export interface Backoff {
-  readonly baseMs: number;
-  readonly factor: number;
-  readonly capMs: number;
-  /** 0: none, 1: up to twice the wait. */
-  readonly jitter: number;
-}
-
-/**
- * The wait in milliseconds after the given attempt (the first is 1).
- * @param random a number in [0, 1), as of Math.random
- */
-export function backoffDelay(backoff: Backoff, attempt: number, random: number): number {
-  const wait = Math.min(backoff.capMs, backoff.baseMs * backoff.factor ** Math.min(attempt - 1, 64));
-  return wait * (1 + backoff.jitter * random);
-}

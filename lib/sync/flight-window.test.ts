@@ -76,7 +76,7 @@ test('what waits because the peer is busy is sent as it is then', async () => {
 });
 
 test('a fast peer soon has as much in flight as the limit says', () => {
-  const f = new Fixture({ maxInFlight: 64 });
+  const f = new Fixture({ tuning: { maxInFlight: 64 } });
   f.connect();
   for (let index = 0; index < 400; index++) {
     f.set(`app-${index}`, 'u', 1);
@@ -102,7 +102,7 @@ test('a peer that answers nothing is not told ever more, and everything in the e
 });
 
 test('what later ones have overtaken at the peer is sent again, and takes no place', async () => {
-  const f = new Fixture({ maxInFlight: 2 });
+  const f = new Fixture({ tuning: { maxInFlight: 2 } });
   f.connect();
   f.set('stuck', 'u', 1);
   f.set('a', 'u', 1);

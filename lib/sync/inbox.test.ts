@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Inbox, type InboxOptions, type InboxOutcome } from './index.ts';
+import { Inbox, type InboxOptions, type InboxOutcome, systemClock } from './index.ts';
 import { VirtualTime } from './simulation/virtual-time.ts';
 
 interface Message {
@@ -35,8 +35,7 @@ class Fixture {
         supersedes: (newer, older) => newer.kind === 'state' && older.kind === 'state',
         once: ({ kind }) => kind === 'once',
         onError: (error) => this.errors.push(error),
-        clock: this.time,
-        random: () => 0,
+        runtime: { clock: this.time, random: () => 0 },
         ...options,
       },
       this.stop.signal,
@@ -87,7 +86,7 @@ test('on a new connection a state is done again, a one-shot message is not', asy
 });
 
 test('one lane in order, lanes side by side, not more than allowed', async () => {
-  const f = new Fixture({ concurrency: 2 });
+  const f = new Fixture({ tuning: { concurrency: 2 } });
   for (const message of [once('a1'), once('a2'), once('b1', 'b'), once('c1', 'c')]) {
     f.inbox.receive(message);
   }
@@ -122,7 +121,7 @@ test('a state does not overtake a one-shot message', async () => {
 });
 
 test('what failed is tried again later, unacknowledged, and blocks no other lane', async () => {
-  const f = new Fixture({ concurrency: 1 });
+  const f = new Fixture({ tuning: { concurrency: 1 } });
   f.inbox.receive(state('1'));
   await f.end('1', new Error('no'));
   expect(f.inbox.retrying).toBe(1);
@@ -219,6 +218,7 @@ test('work that leads to more work without end lets others have their turn', asy
       acknowledge: () => undefined,
       laneOf: () => 'one',
       idOf: String,
+      runtime: { clock: systemClock, random: Math.random },
       supersedes: () => true,
     },
     stop.signal,

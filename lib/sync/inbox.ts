@@ -1,4 +1,6 @@
-import { type Backoff, backoffDelay, type Clock, systemClock } from './clock.ts';
+import type { Clock } from './clock.ts';
+import { type RetryDelays, retryDelay } from './retry-delay.ts';
+import type { Runtime, Tuning } from './runtime.ts';
 
 /** `done`: written, or settled so that sending it again would change nothing. `retry`: not possible now. */
 export type InboxOutcome = 'done' | 'retry';
@@ -23,17 +25,16 @@ export interface InboxOptions<M> {
    */
   readonly once?: (message: M) => boolean;
   readonly onError?: (error: unknown, message: M, attempt: number) => void;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  /** How many messages may be worked on at once. Waiting for a retry does not count. */
-  readonly concurrency?: number;
+  readonly runtime: Pick<Runtime, 'clock' | 'random'>;
+  /** Waiting for a retry does not count as working on a message. */
+  readonly tuning?: Tuning | undefined;
   /** How many messages may wait. What comes beyond is dropped unacknowledged, so that the sender repeats it later. */
   readonly maxQueued?: number;
   /** Whether a message is this side's own, which nobody would repeat: it is never dropped. Default: none. */
   readonly isOwn?: (message: M) => boolean;
   /** How many processed messages are remembered, to acknowledge late copies of them. */
   readonly remembered?: number;
-  readonly retry?: Backoff;
+  readonly retry?: RetryDelays;
 }
 
 interface Item<M> {
@@ -59,7 +60,7 @@ interface Lane<M> {
 
 /** After so many pieces of work there is a pause. */
 const longestStreak = 1_000;
-const defaultRetry: Backoff = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1 };
+const defaultRetry: RetryDelays = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1 };
 
 /**
  * Works off what a peer says.
@@ -80,7 +81,7 @@ export class Inbox<M> {
   readonly #concurrency: number;
   readonly #maxQueued: number;
   readonly #remembered: number;
-  readonly #retry: Backoff;
+  readonly #retry: RetryDelays;
   readonly #signal: AbortSignal;
 
   readonly #lanes = new Map<string, Lane<M>>();
@@ -100,9 +101,9 @@ export class Inbox<M> {
   /** @param signal ends all work: nothing is started or acknowledged after it */
   constructor(options: InboxOptions<M>, signal: AbortSignal) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#random = options.random ?? Math.random;
-    this.#concurrency = options.concurrency ?? 64;
+    this.#clock = options.runtime.clock;
+    this.#random = options.runtime.random;
+    this.#concurrency = options.tuning?.concurrency ?? 64;
     this.#maxQueued = options.maxQueued ?? 20_000;
     this.#remembered = options.remembered ?? 4_096;
     this.#retry = options.retry ?? defaultRetry;
@@ -292,7 +293,7 @@ export class Inbox<M> {
       newest.superseded.push(...item.superseded, { id: item.id, message: item.message });
       newest.attempt = item.attempt;
     }
-    lane.cancelRetry = this.#clock.after(backoffDelay(this.#retry, item.attempt, this.#random()), () => {
+    lane.cancelRetry = this.#clock.after(retryDelay(this.#retry, item.attempt, this.#random()), () => {
       lane.cancelRetry = undefined;
       lane.state = 'ready';
       this.#backingOff -= 1;

@@ -150,7 +150,7 @@ test('a new state does not wait out the long pause of an old one', async () => {
 });
 
 test('resources that are never acknowledged hold up no other, and do not spin', async () => {
-  const f = new Fixture({ maxInFlight: 2 });
+  const f = new Fixture({ tuning: { maxInFlight: 2 } });
   f.connect();
   for (const name of ['a', 'b', 'c', 'd']) {
     f.set(name, 'u', 1);
@@ -169,7 +169,7 @@ test('resources that are never acknowledged hold up no other, and do not spin', 
 });
 
 test('first in, first out by the moment of getting out of step', () => {
-  const f = new Fixture({ maxInFlight: 1 });
+  const f = new Fixture({ tuning: { maxInFlight: 1 } });
   for (const name of ['c', 'a', 'b']) {
     f.set(name, 'u', 1);
   }
@@ -379,7 +379,7 @@ test('memory is bounded whatever the peer claims; what the source has is heard a
 });
 
 test('an incarnation that the peer was seen to have, though none was sent, is deleted before it is forgotten', () => {
-  const f = new Fixture({ maxInFlight: 1 });
+  const f = new Fixture({ tuning: { maxInFlight: 1 } });
   f.connect();
   f.set('other', 'u0', 1);
   f.set('shop', 'u1', 2);

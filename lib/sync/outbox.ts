@@ -1,4 +1,4 @@
-import { type Backoff, backoffDelay, type Clock, systemClock } from './clock.ts';
+import type { Clock } from './clock.ts';
 import {
   decide,
   type Entry,
@@ -11,17 +11,15 @@ import {
 } from './decision.ts';
 import { FlightWindow } from './flight-window.ts';
 import { keyString, type Link, type ResourceKey, type Source } from './resource.ts';
+import { type RetryDelays, retryDelay } from './retry-delay.ts';
+import type { Runtime, Tuning } from './runtime.ts';
 
 /** How an {@link Outbox} works. */
 export interface OutboxOptions<T> {
   readonly source: Source<T>;
-  readonly clock?: Clock;
-  /** Numbers in [0, 1), for jitter. */
-  readonly random?: () => number;
-  /** How many resources may wait for their first acknowledgement at most; a peer that is slow is sent fewer at once. */
-  readonly maxInFlight?: number;
-  /** When to send again what was not acknowledged. Default as argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
-  readonly resend?: Backoff;
+  readonly runtime: Pick<Runtime, 'clock' | 'random'>;
+  /** Of a peer that is slow fewer resources are in flight at once than the tuning allows. */
+  readonly tuning?: Tuning | undefined;
   /** Whether a resource that is gone at the source is deleted at the peer. Default true. False: nothing is said about it. */
   readonly sendsDeletes?: boolean;
   /**
@@ -39,7 +37,8 @@ const mostStrays = 50_000;
 const mostCopies = 100;
 /** What is asked for may wait at the peer for what is to be said next. */
 const intentPatienceMs = 1_000;
-const defaultResend: Backoff = { baseMs: 5_000, factor: 4, capMs: 120_000, jitter: 1 };
+/** As argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
+const defaultResend: RetryDelays = { baseMs: 5_000, factor: 4, capMs: 120_000, jitter: 1 };
 
 /**
  * Keeps one peer in step with a source. It holds no events, only which resources may be out of step and what the peer
@@ -66,7 +65,7 @@ export class Outbox<T> {
   readonly #source: Source<T>;
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #resend: Backoff;
+  readonly #resend: RetryDelays;
   readonly #sendsDeletes: boolean;
   readonly #replaces: boolean;
   readonly #onIdle: (() => void) | undefined;
@@ -89,10 +88,12 @@ export class Outbox<T> {
 
   constructor(options: OutboxOptions<T>) {
     this.#source = options.source;
-    this.#clock = options.clock ?? systemClock;
-    this.#random = options.random ?? Math.random;
-    this.#resend = options.resend ?? defaultResend;
-    this.#window = new FlightWindow({ most: options.maxInFlight ?? 256, resendMs: this.#resend.baseMs });
+    const { clock, random } = options.runtime;
+    const { maxInFlight = 256, resend = defaultResend } = options.tuning ?? {};
+    this.#clock = clock;
+    this.#random = random;
+    this.#resend = resend;
+    this.#window = new FlightWindow({ most: maxInFlight, resendMs: resend.baseMs });
     this.#sendsDeletes = options.sendsDeletes ?? true;
     this.#replaces = options.replaces ?? true;
     this.#onIdle = options.onIdle;
@@ -327,7 +328,7 @@ export class Outbox<T> {
       event,
       outcome: next.outcome,
       sentAt: now,
-      dueAt: now + backoffDelay(this.#resend, entry.timeouts + 1, this.#random()) + this.#usualWait(),
+      dueAt: now + retryDelay(this.#resend, entry.timeouts + 1, this.#random()) + this.#usualWait(),
       isRepeated: entry.timeouts > 0,
     };
     entry.flight = flight;

@@ -1,10 +1,11 @@
 import { isNewerVersion } from '../base/index.ts';
-import { type Backoff, backoffDelay, type Clock } from './clock.ts';
+import type { Clock } from './clock.ts';
+import { type RetryDelays, retryDelay } from './retry-delay.ts';
 import type { ObjectRef, Store, StoreChange, StoredObject } from './store.ts';
 
 const rememberedGone = 4_096;
 /** Whether our own creation is still not in the cache is asked ever more rarely: it may be out of the cache's selection. */
-const doubt: Backoff = { baseMs: 10_000, factor: 2, capMs: 600_000, jitter: 0 };
+const doubt: RetryDelays = { baseMs: 10_000, factor: 2, capMs: 600_000, jitter: 0 };
 
 /** What a {@link View} tells its owner. */
 export interface ViewOptions<T> {
@@ -122,7 +123,7 @@ export class View<T extends StoredObject> {
   }
 
   #awaitInCache(object: T, attempt: number): void {
-    this.#options.clock.after(backoffDelay(doubt, attempt, 0), () => {
+    this.#options.clock.after(retryDelay(doubt, attempt, 0), () => {
       const ref = refOf(object);
       const { uid } = object.metadata;
       if (this.#following && this.get(ref)?.metadata.uid === uid && !this.#cached.has(uid ?? '')) {

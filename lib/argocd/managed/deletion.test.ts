@@ -299,7 +299,10 @@ test('a deletion that Argo CD does not get on with is brought to its notice, eve
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   agent.stop.abort();
   const nudges: number[] = [];
-  const restarted = lab.agent({ today: () => new Date(lab.time.now()) }, agent.cluster);
+  const restarted = lab.agent(
+    { runtime: { ...lab.common('a').runtime, today: () => new Date(lab.time.now()) } },
+    agent.cluster,
+  );
   agent.cluster.objects.watch(() => nudges.push(lab.time.now()));
   await lab.run(3_600_000);
   const gaps = nudges.map((at, i) => at - (nudges[i - 1] ?? 0));
@@ -389,7 +392,7 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   const lab = new Lab();
   lab.hub.objects.create(hubApplication({ name: 'first' }));
   const { metadata } = lab.hub.objects.create(hubApplication());
-  const principal = lab.principal({ maxInFlight: 1 });
+  const principal = lab.principal({ tuning: { maxInFlight: 1 } });
   const send = (message: Message) => principal.said.push(message) > 0;
   principal.sync.connected('a', 'managed', { send, acknowledge: () => undefined });
   for (const introduction of principal.said.splice(0)) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
+import { type ObjectRef, processRuntime, type Store, type StoreChange } from '../../sync/index.ts';
 import {
   AgentSync,
   type Application,
@@ -16,7 +16,10 @@ beforeAll(() => void vi.useFakeTimers());
 afterAll(() => void vi.useRealTimers());
 
 const nothing = () => undefined;
-const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+const runtime = {
+  ...processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing }),
+  random: () => 0,
+};
 const mark = annotations.namespaceRemapped;
 
 class Refusal extends Error {
@@ -98,11 +101,10 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
     mismatchPolicy: 'recreate',
     adoptionPolicy: 'always',
     onRecreate: 'ignore',
-    log,
-    random: () => 0,
+    runtime,
   });
   const stop = new AbortController();
-  const sync = new AgentSync({ mode: 'managed', kinds: [applications], log });
+  const sync = new AgentSync({ mode: 'managed', kinds: [applications], runtime });
   sync.start(stop.signal);
   const said: Message[] = [];
   sync.connected(
@@ -218,10 +220,9 @@ function startPrincipal(...objects: Application[]) {
     principalUid: 'p',
     agentOf: ({ spec }) => spec.destination?.name,
     namespaceOf: (_, local) => sameNamespaces('hub', 'argocd').toHub(local),
-    log,
-    random: () => 0,
+    runtime,
   });
-  const sync = new HubSync({ managed: [applications], log });
+  const sync = new HubSync({ managed: [applications], runtime });
   sync.start(new AbortController().signal);
   const sent: string[] = [];
   const connection: PeerConnection = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { MergePatch } from '../../base/index.ts';
-import type { Store } from '../../sync/index.ts';
+import { processRuntime, type Store } from '../../sync/index.ts';
 import { type Application, annotations, HubApplications, HubSync, type Message } from '../index.ts';
 
 beforeAll(() => void vi.useFakeTimers());
@@ -40,16 +40,16 @@ async function reportTo(status: number, refusals: number) {
     },
   } as Partial<Store<Application>> as Store<Application>;
   const acknowledged: unknown[] = [];
-  const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  const runtime = processRuntime({ debug: nothing, info: nothing, warn: nothing, error: nothing });
   const managed = new HubApplications({
     applications,
     principalUid: 'p',
     agentOf: () => 'a',
-    log,
+    runtime,
     namespaceOf: (_, local) => local,
   });
   const stop = new AbortController();
-  const sync = new HubSync({ managed: [managed], log });
+  const sync = new HubSync({ managed: [managed], runtime });
   sync.start(stop.signal);
   sync.connected('a', 'managed', { send: () => true, acknowledge: (event) => acknowledged.push(event) });
   sync.receive('a', report);

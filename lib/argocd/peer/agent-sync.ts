@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../base/index.ts';
-import type { Backoff, Clock } from '../../sync/index.ts';
+import type { Runtime, Tuning } from '../../sync/index.ts';
 import { CopyResync } from './copy-resync.ts';
 import type { AgentKind, ConnectedPrincipal, CopySync, SourceSync } from './kind-sync.ts';
 import type { Message, PeerConnection } from './messages.ts';
@@ -15,23 +13,20 @@ export type AgentKinds =
 
 /** How {@link AgentSync} work. */
 export type AgentSyncOptions = AgentKinds & {
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly newId?: () => string;
-  readonly resend?: Backoff;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 };
 
 /** Everything that an agent keeps in step with its principal. */
 export class AgentSync {
   readonly #options: AgentSyncOptions;
-  readonly #conversation: PeerSync<SourceSync> | PeerSync<CopySync>;
+  readonly #sync: PeerSync<SourceSync> | PeerSync<CopySync>;
 
   constructor(options: AgentSyncOptions) {
-    const { log, clock, random = Math.random, newId = randomUUID, resend, mode } = options;
-    const common = { log, peer: { mode }, clock, random, newId, resend };
+    const { mode, runtime, tuning } = options;
+    const common = { peer: { mode }, runtime, tuning };
     this.#options = options;
-    this.#conversation =
+    this.#sync =
       options.mode === 'managed'
         ? new PeerSync(options.kinds, (context) => new CopyResync(context), common)
         : new PeerSync(options.kinds, (context) => new SourceResync(context), common);
@@ -42,36 +37,36 @@ export class AgentSync {
     for (const kind of this.#options.kinds) {
       kind.start(signal);
     }
-    signal.addEventListener('abort', () => this.#conversation.close());
+    signal.addEventListener('abort', () => this.#sync.close());
   }
 
   /** The principal is there; a newer connection takes the place of an older one. */
   connected(connection: PeerConnection, principal: ConnectedPrincipal): void {
-    this.#conversation.connected(connection, principal);
+    this.#sync.connected(connection, principal);
   }
 
   /** The connection is gone; ignored when a newer one has taken its place. */
   disconnected(connection: PeerConnection): void {
-    this.#conversation.disconnected(connection);
+    this.#sync.disconnected(connection);
   }
 
   /** The connection takes more after it had refused. */
   writable(): void {
-    this.#conversation.writable();
+    this.#sync.writable();
   }
 
   /** The principal processed an event of ours. */
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): void {
-    this.#conversation.acknowledged(event);
+    this.#sync.acknowledged(event);
   }
 
   /** Takes a message of the principal. It is acknowledged when it is done. */
   receive(message: Message): void {
-    this.#conversation.receive(message);
+    this.#sync.receive(message);
   }
 
   /** Figures for metrics, of all kinds together. */
   stats(): SyncStats {
-    return this.#conversation.stats();
+    return this.#sync.stats();
   }
 }

@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../base/index.ts';
-import type { Backoff, Clock } from '../../sync/index.ts';
+import type { Runtime, Tuning } from '../../sync/index.ts';
 import { CopyResync } from './copy-resync.ts';
 import type { AgentMode, CopySync, HubKind, SourceSync } from './kind-sync.ts';
 import type { Message, PeerConnection } from './messages.ts';
@@ -16,16 +14,13 @@ export interface HubSyncOptions {
   readonly autonomous?: readonly HubKind<CopySync>[];
   /** Hears of each message that an agent may not send in its mode. */
   readonly refused?: (agent: string, message: Message) => void;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly newId?: () => string;
-  readonly resend?: Backoff;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 interface Agent {
   readonly mode: AgentMode;
-  readonly conversation: PeerSync<SourceSync> | PeerSync<CopySync>;
+  readonly sync: PeerSync<SourceSync> | PeerSync<CopySync>;
 }
 
 /** Everything that the principal keeps in step with its agents, managed and autonomous ones. */
@@ -44,8 +39,8 @@ export class HubSync {
       kind.start(signal);
     }
     signal.addEventListener('abort', () => {
-      for (const { conversation } of this.#agents.values()) {
-        conversation.close();
+      for (const { sync } of this.#agents.values()) {
+        sync.close();
       }
     });
   }
@@ -63,33 +58,33 @@ export class HubSync {
    * another agent: what is known of it is dropped.
    */
   connected(agent: string, mode: AgentMode, connection: PeerConnection): void {
-    this.#agent(agent, mode).conversation.connected(connection, { agent, principalNamespace: '' });
+    this.#agent(agent, mode).sync.connected(connection, { agent, principalNamespace: '' });
   }
 
   /** The connection is gone; ignored when a newer one has taken its place. */
   disconnected(agent: string, connection: PeerConnection): void {
-    this.#agents.get(agent)?.conversation.disconnected(connection);
+    this.#agents.get(agent)?.sync.disconnected(connection);
   }
 
   /** The agent's connection takes more after it had refused. */
   writable(agent: string): void {
-    this.#agents.get(agent)?.conversation.writable();
+    this.#agents.get(agent)?.sync.writable();
   }
 
   /** The agent processed an event of ours. */
   acknowledged(agent: string, event: { readonly resourceId: string; readonly eventId: string }): void {
-    this.#agents.get(agent)?.conversation.acknowledged(event);
+    this.#agents.get(agent)?.sync.acknowledged(event);
   }
 
   /** Takes a message of a connected agent. It is acknowledged when it is done. */
   receive(agent: string, message: Message): void {
-    this.#agents.get(agent)?.conversation.receive(message);
+    this.#agents.get(agent)?.sync.receive(message);
   }
 
   /** The agent left the fleet: what is known of it is dropped; objects stay. */
   forgetAgent(agent: string): void {
     const { managed, autonomous = [] } = this.#options;
-    this.#agents.get(agent)?.conversation.close();
+    this.#agents.get(agent)?.sync.close();
     this.#agents.delete(agent);
     for (const kind of [...managed, ...autonomous]) {
       kind.forgetAgent(agent);
@@ -98,7 +93,7 @@ export class HubSync {
 
   /** Figures for metrics, of all kinds together. */
   stats(agent: string): SyncStats {
-    return this.#agents.get(agent)?.conversation.stats() ?? { pending: 0, inFlight: 0, queued: 0, retrying: 0 };
+    return this.#agents.get(agent)?.sync.stats() ?? { pending: 0, inFlight: 0, queued: 0, retrying: 0 };
   }
 
   #agent(name: string, mode: AgentMode): Agent {
@@ -109,15 +104,15 @@ export class HubSync {
     if (known !== undefined) {
       this.forgetAgent(name);
     }
-    const agent = { mode, conversation: this.#conversation(name, mode) };
+    const agent = { mode, sync: this.#syncWith(name, mode) };
     this.#agents.set(name, agent);
     return agent;
   }
 
-  #conversation(agent: string, mode: AgentMode): Agent['conversation'] {
-    const { managed, autonomous = [], log, clock, random = Math.random, newId = randomUUID, resend } = this.#options;
+  #syncWith(agent: string, mode: AgentMode): Agent['sync'] {
+    const { managed, autonomous = [], runtime, tuning } = this.#options;
     const refused = (message: Message) => this.#options.refused?.(agent, message);
-    const options = { log, peer: { agent, mode }, clock, random, newId, resend, refused };
+    const options = { peer: { agent, mode }, runtime, tuning, refused };
     return mode === 'managed'
       ? new PeerSync(
           managed.map((kind) => kind.syncFor(agent)),

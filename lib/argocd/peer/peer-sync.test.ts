@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Clock } from '../../sync/index.ts';
+import { type Clock, processRuntime } from '../../sync/index.ts';
 import {
   AgentSync,
   type Copy,
@@ -88,9 +88,11 @@ function startPrincipal(
   const principal = new HubSync({
     managed: [kindOf('AppProject', options.projects), kindOf('Application', options.applications)],
     autonomous: [mirrors],
-    log: logOf(warnings),
-    random: () => 0,
-    ...(options.clock === undefined ? {} : { clock: options.clock }),
+    runtime: {
+      ...processRuntime(logOf(warnings)),
+      random: () => 0,
+      ...(options.clock === undefined ? {} : { clock: options.clock }),
+    },
   });
   principal.start(new AbortController().signal);
   const connection = {
@@ -327,8 +329,7 @@ function startAgent() {
   const agent = new AgentSync({
     mode: 'managed',
     kinds: [kindOf('AppProject', [copy('p')]), kindOf('Application', [copy('x'), copy('y')])],
-    log: logOf([]),
-    random: () => 0,
+    runtime: { ...processRuntime(logOf([])), random: () => 0 },
   });
   agent.start(new AbortController().signal);
   const connection = {

@@ -1,5 +1,4 @@
-import type { Logger } from '../../base/index.ts';
-import { type Backoff, type Clock, systemClock } from '../../sync/index.ts';
+import type { Clock, Runtime, Tuning } from '../../sync/index.ts';
 import type { ConnectedPrincipal, CopySync, ObjectMessage, SourceSync } from './kind-sync.ts';
 import type { Message, PeerConnection, ResyncMessage } from './messages.ts';
 import { ReliableMessages } from './reliable-messages.ts';
@@ -29,13 +28,10 @@ export interface ResyncContext<P> {
 
 /** What a {@link PeerSync} needs besides its parts. */
 export interface PeerSyncOptions {
-  readonly log: Logger;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
   /** Stands in every log line about the peer. */
   readonly peer: object;
-  readonly clock?: Clock | undefined;
-  readonly random: () => number;
-  readonly newId: () => string;
-  readonly resend?: Backoff | undefined;
   /** Hears of each message that the peer may not send in this mode. */
   readonly refused?: ((message: Message) => void) | undefined;
 }
@@ -65,12 +61,12 @@ export class PeerSync<P extends SourceSync | CopySync> {
   #connection: PeerConnection | undefined;
 
   constructor(kinds: readonly P[], resync: (context: ResyncContext<P>) => Resync, options: PeerSyncOptions) {
-    const { clock = systemClock, random, newId, resend } = options;
+    const { clock, log } = options.runtime;
     this.#kinds = kinds;
     this.#peer = options.peer;
     this.#refused = options.refused;
-    this.#messages = new ReliableMessages({ clock, random, newId, resend });
-    this.#warnings = new Warnings(options.log, clock);
+    this.#messages = new ReliableMessages(options.runtime, options.tuning);
+    this.#warnings = new Warnings(log, clock);
     this.#resync = resync({
       kinds,
       messages: this.#messages,

@@ -1,4 +1,4 @@
-import { type Backoff, type Clock, Outbox, type ResourceKey, type Snapshot } from '../../sync/index.ts';
+import { Outbox, type ResourceKey, type Runtime, type Snapshot, type Tuning } from '../../sync/index.ts';
 import type { Message, PeerConnection } from './messages.ts';
 
 type Unaddressed<M> = M extends Message ? Omit<M, 'resourceId' | 'eventId'> : never;
@@ -31,14 +31,13 @@ export class ReliableMessages {
   readonly #idOf = new Map<string, string>();
   readonly #newId: () => string;
 
-  constructor(options: { clock: Clock; random: () => number; newId: () => string; resend?: Backoff | undefined }) {
-    this.#newId = options.newId;
+  constructor(runtime: Pick<Runtime, 'clock' | 'random' | 'newId'>, tuning: Tuning = {}) {
+    this.#newId = runtime.newId;
     this.#outbox = new Outbox<(id: string) => ReliableMessage>({
       source: { read: (key) => this.#posted.get(key.name) },
-      clock: options.clock,
-      random: options.random,
+      runtime,
+      tuning: { resend: tuning.resend },
       sendsDeletes: false,
-      ...(options.resend === undefined ? {} : { resend: options.resend }),
     });
   }
 

@@ -1,12 +1,13 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { until } from '../../base/testing.ts';
+import { processRuntime } from '../../sync/index.ts';
 import { type AppProject, annotations, type Mapping, publishAppProjects, replicateAppProjects } from '../index.ts';
 import { Memory, pair, summaries, testLog } from './testing.ts';
 
 function start(options: { mapping?: Mapping; hub?: Memory<AppProject>; managed?: Memory<AppProject> } = {}) {
   const { mapping = 'destination', hub = new Memory(), managed = new Memory() } = options;
   const log = testLog();
-  const common = { namespace: 'argocd', log };
+  const common = { namespace: 'argocd', runtime: processRuntime(log) };
   const joined = pair({
     managed: [publishAppProjects({ ...common, store: hub, principalUid: 'p', mapping })],
     agent: { mode: 'managed', kinds: [replicateAppProjects({ ...common, store: managed })] },

@@ -1,5 +1,5 @@
-import { canonicalJson, type Logger, type MergePatch } from '../../base/index.ts';
-import { type Clock, failureOf, type ObjectRef, type Store, type View } from '../../sync/index.ts';
+import { canonicalJson, type MergePatch } from '../../base/index.ts';
+import { failureOf, type ObjectRef, type Runtime, type Store, type View } from '../../sync/index.ts';
 import { annotations } from '../names.ts';
 import type { Copy } from '../peer/kind-sync.ts';
 import type { RequestUpdate } from '../peer/messages.ts';
@@ -20,9 +20,7 @@ export interface CopyKeeperOptions<T extends ReplicaObject> {
   readonly namespace: string;
   /** Stands in every log line. */
   readonly peer: object;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
+  readonly runtime: Runtime;
   /** Hears what cannot be had here and why, once per reason. */
   readonly onFailure?: ((name: string, message: string) => void) | undefined;
   /** Has an object looked at again. */
@@ -58,15 +56,14 @@ export class CopyKeeper<T extends ReplicaObject> {
 
   constructor(options: CopyKeeperOptions<T>) {
     this.#options = options;
-    const { kind, peer, log, clock, random } = options;
+    const { kind, peer } = options;
+    const { log, clock } = options.runtime;
     this.#warnings = new Warnings(log, clock);
-    this.#failures = new Failures({ clock, random });
+    this.#failures = new Failures(options.runtime);
     this.#conflicts = new ConflictBackoff({
       noun: kind.noun,
       logFields: ({ name }) => ({ ...peer, [kind.field]: name }),
-      clock,
-      random,
-      log,
+      runtime: options.runtime,
     });
   }
 
@@ -169,7 +166,8 @@ export class CopyKeeper<T extends ReplicaObject> {
   }
 
   async #write(name: string, written: { count: number }, signal: AbortSignal): Promise<'done' | 'retry'> {
-    const { store, view, kind, rules, log, peer } = this.#options;
+    const { store, view, kind, rules, peer } = this.#options;
+    const { log } = this.#options.runtime;
     const ref = this.refOf(name);
     let result: string | undefined;
     for (let step = 0; step < maxSteps; step++) {
@@ -241,7 +239,8 @@ export class CopyKeeper<T extends ReplicaObject> {
 
   /** The source wants its object of this UID gone. */
   async remove(name: string, sourceUid: string, signal: AbortSignal): Promise<'done' | 'retry'> {
-    const { store, view, kind, log, peer } = this.#options;
+    const { store, view, kind, peer } = this.#options;
+    const { log } = this.#options.runtime;
     const ref = this.refOf(name);
     const desired = this.#desired.get(name);
     if (desired === undefined || desired.sourceUid === sourceUid) {

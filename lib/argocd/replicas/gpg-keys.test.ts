@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
+import { processRuntime } from '../../sync/index.ts';
 import { annotations, type ConfigMap, gpgKeysName, publishGpgKeys, replicateGpgKeys, skipSyncLabel } from '../index.ts';
 import { apiRefusal, Memory, pair, summaries, testLog } from './testing.ts';
 
 function start({ hub = new Memory<ConfigMap>(), managed = new Memory<ConfigMap>() } = {}) {
   const log = testLog();
-  const common = { namespace: 'argocd', log };
+  const common = { namespace: 'argocd', runtime: processRuntime(log) };
   const joined = pair({
     managed: [publishGpgKeys({ ...common, store: hub })],
     agent: { mode: 'managed', kinds: [replicateGpgKeys({ ...common, store: managed })] },

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { until } from '../../base/testing.ts';
+import { processRuntime } from '../../sync/index.ts';
 import {
   type AppProject,
   annotations,
@@ -13,9 +14,11 @@ import { Memory, pair, summaries, testLog } from './testing.ts';
 
 function start({ hub = new Memory<AppProject>(), cluster = new Memory<AppProject>() } = {}) {
   const log = testLog();
-  const common = { namespace: 'argocd', log };
+  const common = { namespace: 'argocd', runtime: processRuntime(log) };
   const joined = pair({
-    autonomous: [new ProjectMirrors({ ...common, store: hub, today: () => new Date(0) })],
+    autonomous: [
+      new ProjectMirrors({ ...common, store: hub, runtime: { ...common.runtime, today: () => new Date(0) } }),
+    ],
     agent: { mode: 'autonomous', kinds: [publishOwnAppProjects({ ...common, store: cluster })] },
   });
   return { hub, cluster, log, ...joined };
@@ -144,8 +147,8 @@ describe('a mirror', () => {
     await first.settled();
     first.stop();
     const log = testLog();
-    const mirrors = new ProjectMirrors({ store: first.hub, namespace: 'argocd', log });
-    const principal = new HubSync({ managed: [], autonomous: [mirrors], log });
+    const mirrors = new ProjectMirrors({ store: first.hub, namespace: 'argocd', runtime: processRuntime(log) });
+    const principal = new HubSync({ managed: [], autonomous: [mirrors], runtime: processRuntime(log) });
     const stop = new AbortController();
     principal.start(stop.signal);
     principal.expect('one', 'autonomous');
@@ -243,7 +246,7 @@ describe('an agent can reach only its own mirrors', () => {
     const log = testLog();
     const troubles: unknown[] = [];
     const onFailure = (trouble: unknown) => troubles.push(trouble);
-    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', onFailure, log });
+    const mirrors = new ProjectMirrors({ store: hub, namespace: 'argocd', onFailure, runtime: processRuntime(log) });
     const stop = new AbortController();
     mirrors.start(stop.signal);
     const tell = async (agent: string, name: string, sourceRepos: string[]) => {

@@ -1,16 +1,15 @@
-import type { LabelTest, Logger } from '../../base/index.ts';
+import type { LabelTest } from '../../base/index.ts';
 import {
-  type Backoff,
-  type Clock,
   type Delivery,
   type ObjectRef,
   Outbox,
   type ResourceKey,
+  type Runtime,
   refOf,
   type Snapshot,
   type Store,
   type StoreChange,
-  systemClock,
+  type Tuning,
   View,
 } from '../../sync/index.ts';
 import type { ConnectedPrincipal, HubKind, Listed, SourceSync } from '../peer/kind-sync.ts';
@@ -36,11 +35,8 @@ export interface PublisherOptions<T extends ReplicaObject> {
   readonly asHeld?: (sent: T, agent: string) => T;
   /** This side's name of what a peer speaks of. */
   readonly ownName?: (summaries: string, agent: string) => string;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly maxInFlight?: number;
-  readonly resend?: Backoff;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 interface Peer<T> {
@@ -67,10 +63,10 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   constructor(options: PublisherOptions<T>) {
     this.#options = options;
     this.#view = new View({
-      clock: options.clock ?? systemClock,
+      clock: options.runtime.clock,
       changed: (ref, change) => this.#changed(ref, change),
       // Nothing is created here, so what is known was in the cache.
-      doubted: (ref) => options.log.debug({ [options.kind.field]: ref.name }, 'not in the cache'),
+      doubted: (ref) => options.runtime.log.debug({ [options.kind.field]: ref.name }, 'not in the cache'),
     });
   }
 
@@ -151,15 +147,13 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   }
 
   #newPeer(name: string): Peer<T> {
-    const { clock = systemClock, random = Math.random, maxInFlight, resend, kind, ownName } = this.#options;
+    const { kind, ownName } = this.#options;
     let agent = name;
     const read = (key: ResourceKey) => this.#read(key, agent, peer);
     const outbox = new Outbox<T>({
-      clock,
-      random,
+      runtime: this.#options.runtime,
+      tuning: this.#options.tuning,
       source: { read },
-      ...(maxInFlight === undefined ? {} : { maxInFlight }),
-      ...(resend === undefined ? {} : { resend }),
     });
     let connection: PeerConnection | undefined;
     let isOpen = false;
@@ -218,7 +212,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   ): string | undefined {
     const now = read(key);
     if (now === undefined && outbox.pending >= mostStrays) {
-      this.#options.log.debug({ agent, [this.#options.kind.field]: name }, 'too many strange copies at once');
+      this.#options.runtime.log.debug({ agent, [this.#options.kind.field]: name }, 'too many strange copies at once');
       return undefined;
     }
     if (uid === '') {

@@ -1,5 +1,12 @@
-import type { Logger } from '../../base/index.ts';
-import { type Clock, Inbox, type ObjectRef, type Store, type StoreChange, type View } from '../../sync/index.ts';
+import {
+  Inbox,
+  type ObjectRef,
+  type Runtime,
+  type Store,
+  type StoreChange,
+  type Tuning,
+  type View,
+} from '../../sync/index.ts';
 import type { Copy, CopySync, ObjectMessage } from '../peer/kind-sync.ts';
 import type { PeerConnection, RequestUpdate } from '../peer/messages.ts';
 import type { SyncStats } from '../peer/stats.ts';
@@ -20,11 +27,8 @@ export interface ReplicaOptions<T extends ReplicaObject> {
   readonly namespace: string;
   /** Stands in every log line. */
   readonly peer: object;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly newId: () => string;
-  readonly concurrency: number | undefined;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
   /** Hears what cannot be had here and why, once per reason. */
   readonly onFailure?: (name: string, message: string) => void;
 }
@@ -51,7 +55,8 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   constructor(options: ReplicaOptions<T>, signal: AbortSignal) {
     this.kind = options.kind.kind;
     this.#options = options;
-    const { kind, log, peer, clock, random, concurrency } = options;
+    const { kind, peer } = options;
+    const { log } = options.runtime;
     this.#keeper = new CopyKeeper({ ...options, look: (name) => this.look(name) });
     this.#inbox = new Inbox<Work>(
       {
@@ -67,9 +72,8 @@ export class Replica<T extends ReplicaObject> implements CopySync {
         supersedes,
         onError: (error, { name }, attempt) =>
           log.warn({ ...peer, [kind.field]: name, attempt, err: error }, `${kind.noun} not written, will retry`),
-        clock,
-        random,
-        ...(concurrency === undefined ? {} : { concurrency }),
+        runtime: options.runtime,
+        tuning: options.tuning,
       },
       signal,
     );
@@ -115,7 +119,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
 
   /** Something may be out of step. `doubtful`: the cache may be wrong about it. */
   look(name: string, doubtful = false): void {
-    this.#inbox.receive({ is: 'look', name, id: this.#options.newId(), doubtful });
+    this.#inbox.receive({ is: 'look', name, id: this.#options.runtime.newId(), doubtful });
   }
 
   copies(): Iterable<Copy> {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { type LabelTest, labelSelector } from '../../base/index.ts';
+import { processRuntime } from '../../sync/index.ts';
 import {
   type AppProject,
   annotations,
@@ -23,7 +24,7 @@ interface World {
 /** A hub whose project `team` is for agent `one`, unless it has other ones. */
 function start({ hub = new Memory(), projects = hubProjects(), managed = new Memory(), ...rest }: World = {}) {
   const log = testLog();
-  const common = { namespace: 'argocd', log };
+  const common = { namespace: 'argocd', runtime: processRuntime(log) };
   const hubSide = { ...common, principalUid: 'p', mapping: 'destination' as const };
   const joined = pair({
     managed: [
@@ -285,7 +286,7 @@ test('an agent that connects costs nothing for the Secrets that are no repositor
     namespace: 'argocd',
     principalUid: 'p',
     mapping: 'destination',
-    log: testLog(),
+    runtime: processRuntime(testLog()),
   });
   kind.start(new AbortController().signal);
   expect(kind.syncFor('one').stats().pending).toBe(1);

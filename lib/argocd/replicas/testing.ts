@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { applyMergePatch } from '../../base/index.ts';
-import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
+import { type ObjectRef, processRuntime, type Store, type StoreChange } from '../../sync/index.ts';
 import {
   type AgentKind,
   type AgentMode,
@@ -151,8 +151,9 @@ export function pair({ managed = [], autonomous = [], agent: own }: Sides) {
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
   const log = testLog();
-  const principal = new HubSync({ managed, autonomous, log });
-  const agent = new AgentSync({ ...own, log });
+  const runtime = processRuntime(log);
+  const principal = new HubSync({ managed, autonomous, runtime });
+  const agent = new AgentSync({ ...own, runtime });
   principal.start(stop.signal);
   agent.start(stop.signal);
   /** Every message in the order in which it was sent. */

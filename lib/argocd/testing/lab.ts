@@ -1,4 +1,4 @@
-import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
+import type { ObjectRef, Runtime, Store, StoreChange } from '../../sync/index.ts';
 import { type Collection, type Kinds, SimulatedCluster, VirtualTime } from '../../sync/testing.ts';
 import {
   AgentSync,
@@ -129,13 +129,14 @@ export class Lab {
   common(who: string) {
     const say = (level: string) => (fields: object, message: string) => void this.log.push({ level, fields, message });
     let ids = 0;
-    return {
+    const runtime: Runtime = {
       log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
       clock: this.time,
       random: () => 0.5,
       newId: () => `${who}${++ids}`,
       today: () => today,
     };
+    return { runtime };
   }
 }
 

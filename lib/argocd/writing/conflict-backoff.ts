@@ -1,5 +1,4 @@
-import type { Logger } from '../../base/index.ts';
-import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../sync/index.ts';
+import { type ObjectRef, type RetryDelays, type Runtime, retryDelay } from '../../sync/index.ts';
 import { placeOf } from '../place.ts';
 
 /** How a {@link ConflictBackoff} works. */
@@ -8,9 +7,7 @@ export interface ConflictBackoffOptions {
   readonly noun: string;
   /** The fields by which log lines name an object. */
   readonly logFields: (ref: ObjectRef) => object;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Logger;
+  readonly runtime: Runtime;
   /** Called when a conflict about an object begins or ends. */
   readonly changed?: (ref: ObjectRef) => void;
 }
@@ -19,7 +16,7 @@ export interface ConflictBackoffOptions {
 const unsuspicious = 10;
 /** A conflict is over when the object stays as it was put back for this long. */
 const calmMs = 10_000;
-const retreat: Backoff = { baseMs: 1_000, factor: 2, capMs: 60_000, jitter: 0.5 };
+const retreat: RetryDelays = { baseMs: 1_000, factor: 2, capMs: 60_000, jitter: 0.5 };
 
 interface Conflict {
   putBack: number;
@@ -60,14 +57,14 @@ export class ConflictBackoff {
 
   /** Calls `putBack`, which restores an object, when it is time: at once, unless that was necessary too often. */
   whenDue(ref: ObjectRef, putBack: () => void): void {
-    const { clock, random } = this.#options;
+    const { clock, random } = this.#options.runtime;
     const conflict = this.#conflicts.get(placeOf(ref));
     if (conflict === undefined || conflict.putBack <= unsuspicious) {
       putBack();
       return;
     }
     conflict.endsAt?.();
-    const due = conflict.lastAt + backoffDelay(retreat, conflict.putBack - unsuspicious, random());
+    const due = conflict.lastAt + retryDelay(retreat, conflict.putBack - unsuspicious, random());
     conflict.waiting?.();
     conflict.waiting = clock.after(Math.max(0, due - clock.now()), () => {
       conflict.waiting = undefined;
@@ -82,7 +79,8 @@ export class ConflictBackoff {
     if (this.#isClosed) {
       return;
     }
-    const { clock, log, logFields, changed } = this.#options;
+    const { logFields, changed } = this.#options;
+    const { clock, log } = this.#options.runtime;
     const place = placeOf(ref);
     const conflict = this.#conflicts.get(place) ?? { putBack: 0, lastAt: 0, waiting: undefined, endsAt: undefined };
     conflict.putBack++;
@@ -105,7 +103,8 @@ export class ConflictBackoff {
       conflict.endsAt?.();
       this.#conflicts.delete(place);
       if (conflict.putBack > unsuspicious) {
-        const { log, logFields, noun, changed } = this.#options;
+        const { logFields, noun, changed } = this.#options;
+        const { log } = this.#options.runtime;
         log.info(logFields(ref), `the ${noun} is left as it was put back`);
         changed?.(ref);
       }

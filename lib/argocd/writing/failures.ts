@@ -1,4 +1,4 @@
-import { type Backoff, backoffDelay, type Clock } from '../../sync/index.ts';
+import { type Clock, type RetryDelays, retryDelay } from '../../sync/index.ts';
 
 interface Entry {
   readonly message: string;
@@ -6,7 +6,7 @@ interface Entry {
   readonly cancelRetry: () => void;
 }
 
-const retry: Backoff = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
+const retry: RetryDelays = { baseMs: 2_000, factor: 2, capMs: 300_000, jitter: 0.5 };
 
 /** What stands in the way of objects being as they should, by name. What may pass is tried again ever more rarely. */
 export class Failures {
@@ -45,7 +45,7 @@ export class Failures {
     before?.cancelRetry();
     const attempt = (before?.attempt ?? 0) + 1;
     const cancelRetry =
-      again === undefined ? () => undefined : this.#clock.after(backoffDelay(retry, attempt, this.#random()), again);
+      again === undefined ? () => undefined : this.#clock.after(retryDelay(retry, attempt, this.#random()), again);
     this.#entries.set(name, { message, attempt, cancelRetry });
     return before?.message !== message;
   }

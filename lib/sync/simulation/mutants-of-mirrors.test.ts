@@ -116,7 +116,7 @@ const mutants: Mutant[] = [
   {
     invariant: 'who says the same again has been asked',
     file: peer,
-    from: "is === 'again' ? this.#options.newId() : messageId(message)",
+    from: "is === 'again' ? this.#options.runtime.newId() : messageId(message)",
     to: 'messageId(message)',
     seed: 1_770,
   },

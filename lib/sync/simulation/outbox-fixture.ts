@@ -13,11 +13,10 @@ export class OutboxFixture {
   idle = 0;
   room = Number.POSITIVE_INFINITY;
 
-  constructor(options: Partial<OutboxOptions<string>> = {}) {
+  constructor({ random = () => 0, ...options }: Partial<OutboxOptions<string>> & { random?: () => number } = {}) {
     this.outbox = new Outbox<string>({
       source: { read: ({ name }) => this.source.get(name) },
-      clock: this.time,
-      random: () => 0,
+      runtime: { clock: this.time, random },
       onIdle: () => this.idle++,
       ...options,
     });

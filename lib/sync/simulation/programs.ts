@@ -15,6 +15,7 @@ import {
   replicateRepositories,
 } from '../../argocd/index.ts';
 import type { Logger } from '../../base/index.ts';
+import type { Runtime } from '../index.ts';
 import type { SimulatedCluster } from './cluster.ts';
 import { ClusterStore } from './cluster-store.ts';
 import { SimulatedGoAgent } from './go-agent.ts';
@@ -31,7 +32,7 @@ export function startAgentProgram(
   const stop = new AbortController();
   const applications = new ClusterStore(site.cluster.of('Application'), dice, stop.signal);
   if (site.isGo) {
-    const { newId } = commonOptions(scene, site.name);
+    const { newId } = commonOptions(scene, site.name).runtime;
     const program = new SimulatedGoAgent({ store: applications, time: scene.time, dice, newId });
     program.start(stop.signal);
     return { program, stores: [applications], stop };
@@ -140,13 +141,12 @@ function commonOptions(scene: Scene, who: string) {
   const say = (fields: object, message: string) =>
     scene.say(`${who}: ${message} ${JSON.stringify(fields, (_, v) => (v instanceof Error ? v.message : v))}`);
   const log: Logger = { debug: say, info: say, warn: say, error: say };
-  return {
+  const runtime: Runtime = {
     log,
     clock: scene.time,
     random: scene.dice.roll,
     newId: () => `${who}.${incarnation}.${++ids}`,
     today: () => new Date(scene.time.now()),
-    maxInFlight: scene.dice.integer(1, 4),
-    concurrency: scene.dice.integer(1, 4),
   };
+  return { runtime, tuning: { maxInFlight: scene.dice.integer(1, 4), concurrency: scene.dice.integer(1, 4) } };
 }

@@ -1,4 +1,4 @@
-import { backoffDelay, systemClock } from '../../../lib/sync/index.ts';
+import { retryDelay, systemClock } from '../../../lib/sync/index.ts';
 
 const askBackoff = { baseMs: 500, factor: 2, capMs: 30_000, jitter: 1 };
 
@@ -71,7 +71,7 @@ export class AgentChannel {
   }
 
   #askAgainLater(signal: AbortSignal, failures: number): void {
-    const wait = backoffDelay(askBackoff, failures, Math.random());
+    const wait = retryDelay(askBackoff, failures, Math.random());
     const cancel = systemClock.after(wait, async () => {
       signal.removeEventListener('abort', cancel);
       if (await this.#ask(signal)) {

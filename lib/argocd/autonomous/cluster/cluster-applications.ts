@@ -1,7 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../../base/index.ts';
 import {
-  type Backoff,
   type Clock,
   type Delivery,
   Inbox,
@@ -9,9 +6,10 @@ import {
   type ObjectRef,
   Outbox,
   type ResourceKey,
+  type Runtime,
   type Snapshot,
   type Store,
-  systemClock,
+  type Tuning,
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
@@ -34,13 +32,8 @@ export interface ClusterApplicationsOptions {
   readonly applications: Store<Application>;
   /** The agent's namespace. */
   readonly namespace: string;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly newId?: () => string;
-  readonly maxInFlight?: number;
-  readonly concurrency?: number;
-  readonly resend?: Backoff;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /** What a user asked for on the mirror. */
@@ -91,34 +84,33 @@ export class ClusterApplications implements AgentKind<SourceSync> {
 
   constructor(options: ClusterApplicationsOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#newId = options.newId ?? randomUUID;
+    this.#clock = options.runtime.clock;
+    this.#newId = options.runtime.newId;
     this.#view = new View({
       clock: this.#clock,
       changed: (ref) => this.#localChange(ref),
       // Nothing is created here, so what is known was in the cache.
-      doubted: (ref) => options.log.debug({ application: displayName(ref) }, 'not in the cache'),
+      doubted: (ref) => options.runtime.log.debug({ application: displayName(ref) }, 'not in the cache'),
     });
     this.#outbox = new Outbox<Application>({
       source: { read: (key) => this.#read(key) },
       // A Go principal does not replace an incarnation; it has to hear that the one before is gone.
       replaces: false,
-      clock: this.#clock,
-      random: options.random ?? Math.random,
-      ...(options.resend === undefined ? {} : { resend: options.resend }),
-      ...(options.maxInFlight === undefined ? {} : { maxInFlight: options.maxInFlight }),
+      runtime: options.runtime,
+      tuning: options.tuning,
     });
     this.#writer = new CopyWriter({
       store: options.applications,
       view: this.#view,
       objection: () => undefined,
       ensureNamespace: undefined,
-      log: options.log,
+      log: options.runtime.log,
     });
   }
 
   start(signal: AbortSignal): void {
-    const { namespace, applications, log, random, concurrency } = this.#options;
+    const { namespace, applications } = this.#options;
+    const { log } = this.#options.runtime;
     this.#inbox = new Inbox<Intent>(
       {
         apply: (intent, aborted) => this.#apply(intent, aborted),
@@ -129,9 +121,8 @@ export class ClusterApplications implements AgentKind<SourceSync> {
         once: () => true,
         onError: (error, { ref }, attempt) =>
           log.warn({ err: error, application: displayName(ref), attempt }, 'request not carried out, will retry'),
-        clock: this.#clock,
-        random: random ?? Math.random,
-        ...(concurrency === undefined ? {} : { concurrency }),
+        runtime: this.#options.runtime,
+        tuning: this.#options.tuning,
       },
       signal,
     );
@@ -362,7 +353,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       signal,
     );
     if (result.is === 'stopped') {
-      this.#options.log.warn({ application: displayName(ref) }, result.message);
+      this.#options.runtime.log.warn({ application: displayName(ref) }, result.message);
     }
     return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
   }

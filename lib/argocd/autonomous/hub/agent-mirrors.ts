@@ -1,5 +1,4 @@
-import type { Logger } from '../../../base/index.ts';
-import { type Backoff, type Clock, Inbox, type InboxOutcome, type ObjectRef, type View } from '../../../sync/index.ts';
+import { Inbox, type InboxOutcome, type ObjectRef, type Runtime, type Tuning, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
 import type { Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
@@ -27,14 +26,8 @@ export interface AgentMirrorsOptions {
   readonly names: () => Iterable<string>;
   readonly writer: CopyWriter;
   readonly onFailure: (trouble: MirrorFailure) => void;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly newId: () => string;
-  readonly today: () => Date;
-  readonly maxInFlight: number | undefined;
-  readonly concurrency: number | undefined;
-  readonly resend: Backoff | undefined;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /** Something to do for one mirror: what the agent said, or a look at what changed. */
@@ -65,17 +58,18 @@ export class AgentMirrors implements CopySync {
 
   constructor(options: AgentMirrorsOptions) {
     this.#options = options;
-    const { agent, clock, random, log } = options;
+    const { agent } = options;
+    const { log } = options.runtime;
     this.#requests = new MirrorRequests({
       ...options,
       read: (name) => this.#keeper.mirror(name),
       sourceUid: (name) => this.#keeper.desired(name)?.sourceUid,
     });
-    this.#messages = new ReliableMessages(options);
+    this.#messages = new ReliableMessages(options.runtime, options.tuning);
     this.#keeper = new MirrorKeeper({
       ...options,
       requests: this.#requests,
-      look: (name) => this.#inbox.receive({ is: 'look', name, id: options.newId() }),
+      look: (name) => this.#inbox.receive({ is: 'look', name, id: options.runtime.newId() }),
       isBusy: (name) => this.#inbox.isBusy(name),
       ask: (name) => this.#ask(name),
     });
@@ -96,9 +90,8 @@ export class AgentMirrors implements CopySync {
         supersedes,
         onError: (error, { name }, attempt) =>
           log.warn({ agent, application: `${agent}/${name}`, attempt, err: error }, 'mirror not written, will retry'),
-        clock,
-        random,
-        ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
+        runtime: options.runtime,
+        tuning: options.tuning,
       },
       this.#stop.signal,
     );
@@ -151,7 +144,7 @@ export class AgentMirrors implements CopySync {
       return true;
     }
     const heard = this.#requests.heard(name);
-    const id = is === 'again' ? this.#options.newId() : messageId(message);
+    const id = is === 'again' ? this.#options.runtime.newId() : messageId(message);
     this.#inbox.receive({ is: 'message', name, id, message, heard, connection: this.#connection });
     return true;
   }
@@ -240,7 +233,7 @@ export class AgentMirrors implements CopySync {
 
   /** The object's creation has not shown up. */
   doubt({ name }: ObjectRef): void {
-    this.#inbox.receive({ is: 'doubt', name, id: this.#options.newId() });
+    this.#inbox.receive({ is: 'doubt', name, id: this.#options.runtime.newId() });
   }
 
   /** Makes the agent say what it has of this name. */

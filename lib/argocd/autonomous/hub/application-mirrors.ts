@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../../base/index.ts';
 import {
-  type Backoff,
   type Clock,
   type ObjectRef,
+  type Runtime,
   type Store,
   type StoreChange,
-  systemClock,
+  type Tuning,
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
@@ -34,15 +32,8 @@ export interface ApplicationMirrorsOptions {
   readonly adoptionPolicy?: MirrorAdoptionPolicy;
   /** Hears what cannot be mirrored and why, once per reason, for people to see. */
   readonly onFailure?: (trouble: MirrorFailure) => void;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly newId?: () => string;
-  /** Wall-clock time, for the annotation that tells the last write. */
-  readonly today?: () => Date;
-  readonly maxInFlight?: number;
-  readonly concurrency?: number;
-  readonly resend?: Backoff;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /**
@@ -62,7 +53,7 @@ export class ApplicationMirrors implements HubKind<CopySync> {
 
   constructor(options: ApplicationMirrorsOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.runtime.clock;
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#hubChange(ref, change),
@@ -73,7 +64,7 @@ export class ApplicationMirrors implements HubKind<CopySync> {
       view: this.#view,
       objection: () => undefined,
       ensureNamespace: namespaceMaker(options.ensureNamespace),
-      log: options.log,
+      log: options.runtime.log,
     });
   }
 
@@ -98,14 +89,8 @@ export class ApplicationMirrors implements HubKind<CopySync> {
         names: () => this.#names.get(agent) ?? [],
         writer: this.#writer,
         onFailure: options.onFailure ?? (() => undefined),
-        log: options.log,
-        clock: this.#clock,
-        random: options.random ?? Math.random,
-        newId: options.newId ?? randomUUID,
-        today: options.today ?? (() => new Date()),
-        maxInFlight: options.maxInFlight,
-        concurrency: options.concurrency,
-        resend: options.resend,
+        runtime: this.#options.runtime,
+        tuning: this.#options.tuning,
       });
       this.#peers.set(agent, peer);
       peer.begin();

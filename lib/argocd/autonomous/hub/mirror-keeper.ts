@@ -1,5 +1,4 @@
-import type { Logger } from '../../../base/index.ts';
-import type { Clock, InboxOutcome, ObjectRef, View } from '../../../sync/index.ts';
+import type { InboxOutcome, ObjectRef, Runtime, View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
@@ -42,10 +41,7 @@ export interface MirrorKeeperOptions {
   /** Makes the agent say what it has of this name. */
   readonly ask: (name: string) => void;
   readonly onFailure: (trouble: MirrorFailure) => void;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly today: () => Date;
+  readonly runtime: Runtime;
 }
 
 /** The agent's word on one of its Applications, with what it had got of the hub's requests by then. */
@@ -72,15 +68,12 @@ export class MirrorKeeper {
 
   constructor(options: MirrorKeeperOptions) {
     this.#options = options;
-    const { clock, random, log } = options;
     this.#conflicts = new ConflictBackoff({
       noun: 'Application',
       logFields: (ref) => ({ application: displayName(ref) }),
-      clock,
-      random,
-      log,
+      runtime: options.runtime,
     });
-    this.#failures = new Failures({ clock, random });
+    this.#failures = new Failures(options.runtime);
   }
 
   /** Mirrors that cannot be written, or that somebody fights over. */
@@ -206,7 +199,7 @@ export class MirrorKeeper {
       this.#fail(name, `the hub's Argo CD has no cluster for agent ${agent}`);
       return 'retry';
     }
-    const now = this.#options.today();
+    const now = this.#options.runtime.today();
     let writes = false;
     const plan = (mirror: Application | undefined) => {
       if (mirror !== undefined && isSkipped(mirror)) {
@@ -253,7 +246,8 @@ export class MirrorKeeper {
 
   #fail(name: string, message: string, again?: () => void): void {
     if (this.#failures.met(name, message, again)) {
-      const { agent, log, onFailure } = this.#options;
+      const { agent, onFailure } = this.#options;
+      const { log } = this.#options.runtime;
       log.error({ agent, application: `${agent}/${name}` }, `Application cannot be mirrored: ${message}`);
       onFailure({ agent, name, message });
     }
@@ -314,7 +308,8 @@ export class MirrorKeeper {
       signal,
     );
     if (result.is === 'stopped') {
-      const { agent, log } = this.#options;
+      const { agent } = this.#options;
+      const { log } = this.#options.runtime;
       log.error({ agent, application: displayName(this.#ref(name)) }, `mirror not deleted: ${result.message}`);
     }
     if (result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass)) {

@@ -1,5 +1,5 @@
 import { digestOf, type MergePatch } from '../../../base/index.ts';
-import { type Backoff, type Clock, Outbox, type ResourceKey } from '../../../sync/index.ts';
+import { Outbox, type ResourceKey, type Runtime, type Tuning } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { ReportContext } from '../../managed/status.ts';
 import { annotations } from '../../names.ts';
@@ -25,10 +25,8 @@ export interface MirrorRequestsOptions {
   readonly read: (name: string) => Application | undefined;
   /** UID of the agent's Application that it shows, whatever users made of it. */
   readonly sourceUid: (name: string) => string | undefined;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly maxInFlight: number | undefined;
-  readonly resend: Backoff | undefined;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 interface Known {
@@ -234,7 +232,7 @@ export class MirrorRequests {
   }
 }
 
-function outboxOf({ read, clock, random, maxInFlight, resend }: MirrorRequestsOptions): Outbox<Application> {
+function outboxOf({ read, runtime, tuning }: MirrorRequestsOptions): Outbox<Application> {
   return new Outbox<Application>({
     source: {
       read: ({ name }) => {
@@ -244,10 +242,8 @@ function outboxOf({ read, clock, random, maxInFlight, resend }: MirrorRequestsOp
       },
     },
     sendsDeletes: false,
-    clock,
-    random,
-    ...(maxInFlight === undefined ? {} : { maxInFlight }),
-    ...(resend === undefined ? {} : { resend }),
+    runtime,
+    tuning,
   });
 }
 

@@ -1,15 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../base/index.ts';
 import {
-  type Backoff,
-  type Clock,
   Inbox,
   type InboxOutcome,
   type ObjectRef,
+  type Runtime,
   refOf,
   type Store,
   type StoreChange,
-  systemClock,
+  type Tuning,
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
@@ -52,15 +50,8 @@ export interface ApplicationCopiesOptions extends AgentNamespacesOptions {
   readonly mismatchPolicy: MismatchPolicy;
   readonly adoptionPolicy: AdoptionPolicy;
   readonly onRecreate: RecreatePolicy;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly newId?: () => string;
-  /** Wall-clock time, for condition times. */
-  readonly today?: () => Date;
-  readonly maxInFlight?: number;
-  readonly concurrency?: number;
-  readonly resend?: Backoff;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /**
@@ -74,8 +65,6 @@ export interface ApplicationCopiesOptions extends AgentNamespacesOptions {
 export class ApplicationCopies implements AgentKind<CopySync> {
   readonly kind = 'Application';
   readonly #options: ApplicationCopiesOptions;
-  readonly #clock: Clock;
-  readonly #random: () => number;
   readonly #newId: () => string;
   readonly #today: () => Date;
   readonly #log: Logger;
@@ -97,17 +86,15 @@ export class ApplicationCopies implements AgentKind<CopySync> {
 
   constructor(options: ApplicationCopiesOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#random = options.random ?? Math.random;
-    this.#newId = options.newId ?? randomUUID;
-    this.#log = options.log;
+    this.#newId = options.runtime.newId;
+    this.#log = options.runtime.log;
     this.#namespaces = new AgentNamespaces(options);
     this.#view = new View({
-      clock: this.#clock,
+      clock: options.runtime.clock,
       changed: (ref, change) => this.#localChange(ref, change),
       doubted: (ref) => this.#inbox?.receive({ is: 'doubt', ref, id: this.#newId() }),
     });
-    this.#today = options.today ?? (() => new Date());
+    this.#today = options.runtime.today;
     this.#reporter = new Reporter({
       view: this.#view,
       namespaces: this.#namespaces,
@@ -116,26 +103,18 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         warning: this.#conflicts.warningOf(ref),
         ownRefresh: this.#desired.get(placeOf(ref))?.ownRefresh === true,
       }),
-      log: this.#log,
-      clock: this.#clock,
-      random: this.#random,
-      newId: this.#newId,
-      today: this.#today,
-      maxInFlight: options.maxInFlight,
-      resend: options.resend,
+      runtime: options.runtime,
+      tuning: options.tuning,
     });
-    this.#failures = new Failures({ clock: this.#clock, random: this.#random });
+    this.#failures = new Failures(options.runtime);
     this.#conflicts = new ConflictBackoff({
       noun: 'Application',
       logFields: (ref) => ({ application: displayName(ref) }),
-      clock: this.#clock,
-      random: this.#random,
-      log: this.#log,
+      runtime: options.runtime,
       changed: (ref) => this.#reporter.repeat(ref),
     });
     this.#stuckDeletions = new StuckDeletions({
-      clock: this.#clock,
-      random: this.#random,
+      runtime: options.runtime,
       nudge: (ref) => this.#inbox?.receive({ is: 'nudge', ref, id: this.#newId() }),
     });
     this.#writer = new CopyWriter({
@@ -147,11 +126,10 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     });
     this.#actions = new CopyActions({ writer: this.#writer, view: this.#view, log: this.#log });
     this.#operations = new Operations({
-      clock: this.#clock,
+      runtime: options.runtime,
       view: this.#view,
       actions: this.#actions,
       again: (ref, message) => this.#inbox?.receive({ is: 'operation', ref, id: this.#newId(), message }),
-      log: this.#log,
     });
   }
 
@@ -168,9 +146,8 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         isOwn: (work) => work.is !== 'message',
         onError: (error, work, attempt) =>
           this.#log.warn({ err: error, application: displayName(work.ref), attempt }, 'write failed, will retry'),
-        clock: this.#clock,
-        random: this.#random,
-        ...(this.#options.concurrency === undefined ? {} : { concurrency: this.#options.concurrency }),
+        runtime: this.#options.runtime,
+        tuning: this.#options.tuning,
       },
       signal,
     );

@@ -1,5 +1,5 @@
-import { isEqual, type Logger } from '../../../base/index.ts';
-import { type Clock, type InboxOutcome, type ObjectRef, refOf, type View } from '../../../sync/index.ts';
+import { isEqual } from '../../../base/index.ts';
+import { type InboxOutcome, type ObjectRef, type Runtime, refOf, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
@@ -11,12 +11,11 @@ import { notedOn, noteFor } from './queued-operation-note.ts';
 
 /** How {@link Operations} work. */
 export interface OperationsOptions {
-  readonly clock: Clock;
+  readonly runtime: Runtime;
   readonly view: View<Application>;
   readonly actions: CopyActions;
   /** Has {@link Operations.resume} called, in its turn. */
   readonly again: (ref: ObjectRef, message: ApplicationMessage) => void;
-  readonly log: Logger;
 }
 
 interface Waiting {
@@ -58,7 +57,8 @@ export class Operations {
       this.forget(ref, sourceUidOf(message.object));
       return this.#options.actions.unnote(ref, signal);
     }
-    const { actions, view, log } = this.#options;
+    const { actions, view } = this.#options;
+    const { log } = this.#options.runtime;
     const outcome = await actions.operate(ref, message, signal);
     if (outcome !== 'later') {
       if (outcome === 'done') {
@@ -133,7 +133,8 @@ export class Operations {
   }
 
   #wait(ref: ObjectRef, message: ApplicationMessage): boolean {
-    const { clock, view } = this.#options;
+    const { view } = this.#options;
+    const { clock } = this.#options.runtime;
     const known = this.#waiting.get(placeOf(ref));
     if (known?.message === message && (!known.isLate || !isCopyOf(view.get(ref), message))) {
       // Only for a copy the wait has an end: where there is one, it gets its turn.

@@ -1,5 +1,4 @@
-import type { Logger } from '../../../base/index.ts';
-import { type Backoff, type Clock, type ObjectRef, Outbox, refOf, type View } from '../../../sync/index.ts';
+import { type ObjectRef, Outbox, type Runtime, refOf, type Tuning, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
@@ -17,13 +16,8 @@ export interface ReporterOptions {
   readonly namespaces: AgentNamespaces;
   /** What the agent adds to what a copy says of itself. */
   readonly additionsFor: (ref: ObjectRef) => ReportAdditions;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly newId: () => string;
-  readonly today: () => Date;
-  readonly maxInFlight: number | undefined;
-  readonly resend: Backoff | undefined;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /** Tells the principal of the copies of managed mode: how each is, that one is gone, that one cannot be made. */
@@ -35,14 +29,12 @@ export class Reporter {
 
   constructor(options: ReporterOptions) {
     this.#options = options;
-    const { clock, random, newId, today, maxInFlight, resend, view, additionsFor } = options;
-    this.#source = new ReportSource(today);
-    this.#messages = new ReliableMessages({ clock, random, newId, resend });
+    const { view, additionsFor } = options;
+    this.#source = new ReportSource(options.runtime.today);
+    this.#messages = new ReliableMessages(options.runtime, options.tuning);
     this.#reports = new Outbox<Application>({
-      clock,
-      random,
-      ...(resend === undefined ? {} : { resend }),
-      ...(maxInFlight === undefined ? {} : { maxInFlight }),
+      runtime: options.runtime,
+      tuning: options.tuning,
       source: {
         read: (key) => {
           const copy = view.get(key);
@@ -119,7 +111,8 @@ export class Reporter {
 
   /** There is no copy of this source any more: the principal keeps its deleted object until it hears this. */
   gone(ref: ObjectRef, sourceUid: string): void {
-    const { namespaces, log } = this.#options;
+    const { namespaces } = this.#options;
+    const { log } = this.#options.runtime;
     log.info({ application: displayName(ref) }, 'Application is gone');
     const metadata = { ...ref, annotations: { [annotations.sourceUid]: sourceUid } };
     // With a uid of its own: the hub's stands in the ids of the principal's events, the copy's in those of reports.

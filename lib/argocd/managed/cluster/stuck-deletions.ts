@@ -1,16 +1,15 @@
-import { type Backoff, backoffDelay, type Clock, type ObjectRef } from '../../../sync/index.ts';
+import { type ObjectRef, type RetryDelays, type Runtime, retryDelay } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { placeOf } from '../../place.ts';
 
 /** How {@link StuckDeletions} work. */
 export interface StuckDeletionsOptions {
-  readonly clock: Clock;
-  readonly random: () => number;
+  readonly runtime: Runtime;
   /** The deletion of this one takes long: Argo CD may have to be made to look. */
   readonly nudge: (ref: ObjectRef) => void;
 }
 
-const patience: Backoff = { baseMs: 20_000, factor: 2, capMs: 300_000, jitter: 0.5 };
+const patience: RetryDelays = { baseMs: 20_000, factor: 2, capMs: 300_000, jitter: 0.5 };
 
 /**
  * Knows which copies are being deleted, and for how long. A cascade that an outage of the API server interrupted is taken up
@@ -51,8 +50,9 @@ export class StuckDeletions {
   }
 
   #wait(ref: ObjectRef, one: { cancel: () => void }, attempt: number): void {
-    const { clock, random, nudge } = this.#options;
-    one.cancel = clock.after(backoffDelay(patience, attempt, random()), () => {
+    const { nudge } = this.#options;
+    const { clock, random } = this.#options.runtime;
+    one.cancel = clock.after(retryDelay(patience, attempt, random()), () => {
       this.#wait(ref, one, attempt + 1);
       nudge(ref);
     });

@@ -1,7 +1,4 @@
-import type { Logger } from '../../../base/index.ts';
 import {
-  type Backoff,
-  type Clock,
   type Delivery,
   Inbox,
   type InboxOutcome,
@@ -9,7 +6,9 @@ import {
   Outbox,
   type PeerCopy,
   type ResourceKey,
+  type Runtime,
   type Snapshot,
+  type Tuning,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
@@ -46,12 +45,8 @@ export interface AgentApplicationsOptions {
   readonly hubKey: (sentMessages: ReportedRef) => ResourceKey;
   /** The agent is there, or gone. */
   readonly presenceChanged: (isThere: boolean) => void;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly maxInFlight: number | undefined;
-  readonly concurrency: number | undefined;
-  readonly resend: Backoff | undefined;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 type IntentType = 'set-operation' | 'terminate-operation';
@@ -78,16 +73,10 @@ export class AgentApplications implements SourceSync {
 
   constructor(options: AgentApplicationsOptions) {
     this.#options = options;
-    const { clock, random } = options;
-    const delivery = {
-      clock,
-      random,
-      ...(options.maxInFlight === undefined ? {} : { maxInFlight: options.maxInFlight }),
-      ...(options.resend === undefined ? {} : { resend: options.resend }),
-    };
+    const { runtime, tuning } = options;
     const source = { read: options.read };
-    this.#outbox = new Outbox<Application>({ ...delivery, source });
-    this.#terminations = new Outbox<Application>({ ...delivery, source, sendsDeletes: false });
+    this.#outbox = new Outbox<Application>({ runtime, tuning, source });
+    this.#terminations = new Outbox<Application>({ runtime, tuning, source, sendsDeletes: false });
     this.#inbox = new Inbox<AgentReport>(
       {
         apply: options.apply,
@@ -100,13 +89,12 @@ export class AgentApplications implements SourceSync {
         idOf: ({ message, again = '' }) => `${message.type}/${message.resourceId}/${message.eventId}${again}`,
         supersedes: (newer, older) => older.message.type !== 'delete' && newer.message.type === older.message.type,
         onError: (error, { key }, attempt) =>
-          options.log.warn(
+          runtime.log.warn(
             { agent: options.agent, application: displayName(key), attempt, err: error },
             'report not written, will retry',
           ),
-        clock,
-        random,
-        ...(options.concurrency === undefined ? {} : { concurrency: options.concurrency }),
+        runtime,
+        tuning,
       },
       this.#stop.signal,
     );
@@ -271,7 +259,8 @@ export class AgentApplications implements SourceSync {
 
   /** An agent can name anything: what it should not have is told of once more, when it has deleted the others. */
   #admitsStrays(): boolean {
-    const { agent, count, log } = this.#options;
+    const { agent, count } = this.#options;
+    const { log } = this.#options.runtime;
     if (this.#outbox.size < count() + mostStrays) {
       return true;
     }

@@ -1,15 +1,15 @@
 import type { Logger, MergePatch } from '../../../base/index.ts';
 import {
-  type Backoff,
   type Clock,
   type InboxOutcome,
   type ObjectRef,
   type ResourceKey,
+  type Runtime,
   refOf,
   type Snapshot,
   type Store,
   type StoreChange,
-  systemClock,
+  type Tuning,
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
@@ -40,14 +40,8 @@ export interface HubApplicationsOptions {
   readonly namespaceOf?: (agent: string, local: string) => string;
   /** When a managed agent that is not connected was last, if that is known. An agent of which it is known was one. */
   readonly lastSeen?: (agent: string) => Date | undefined;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  /** Wall-clock time, for condition times. */
-  readonly today?: () => Date;
-  readonly maxInFlight?: number;
-  readonly concurrency?: number;
-  readonly resend?: Backoff;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /**
@@ -71,8 +65,8 @@ export class HubApplications implements HubKind<SourceSync> {
 
   constructor(options: HubApplicationsOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#log = options.log;
+    this.#clock = options.runtime.clock;
+    this.#log = options.runtime.log;
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => this.#hubChange(ref, change),
@@ -83,10 +77,7 @@ export class HubApplications implements HubKind<SourceSync> {
       writer: this.#writer,
       agentOf: options.agentOf,
       lastSeen: options.lastSeen ?? (() => undefined),
-      log: this.#log,
-      clock: this.#clock,
-      random: options.random ?? Math.random,
-      today: options.today ?? (() => new Date()),
+      runtime: options.runtime,
     });
   }
 
@@ -129,12 +120,8 @@ export class HubApplications implements HubKind<SourceSync> {
       apply: (report, signal) => this.#apply(agent, report, signal),
       hubKey: (sentMessages) => this.#hubKey(agent, sentMessages),
       presenceChanged: (isThere) => this.#presenceChanged(agent, isThere),
-      log: this.#log,
-      clock: this.#clock,
-      random: this.#options.random ?? Math.random,
-      maxInFlight: this.#options.maxInFlight,
-      concurrency: this.#options.concurrency,
-      resend: this.#options.resend,
+      runtime: this.#options.runtime,
+      tuning: this.#options.tuning,
     });
     this.#peers.set(agent, peer);
     for (const key of this.#assignments.of(agent)) {
@@ -211,7 +198,7 @@ export class HubApplications implements HubKind<SourceSync> {
   #patchFor(agent: string, hub: Application, report: AgentReport): MergePatch | undefined {
     const { message } = report;
     if (message.type === 'error') {
-      return planAgentError(hub, agent, message.error.message, this.#options.today?.() ?? new Date());
+      return planAgentError(hub, agent, message.error.message, this.#options.runtime.today?.() ?? new Date());
     }
     const source = message.object.metadata.annotations?.[annotations.sourceUid];
     if (source !== undefined && source !== sourceUidOf(hub)) {

@@ -1,5 +1,4 @@
-import type { Logger } from '../../../base/index.ts';
-import { type Backoff, type Clock, Inbox, type ObjectRef } from '../../../sync/index.ts';
+import { Inbox, type ObjectRef, type RetryDelays, type Runtime } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
@@ -14,17 +13,14 @@ export interface HubWarningsOptions {
   readonly agentOf: (application: Application) => string | undefined;
   /** When an agent that is not connected was last; undefined when that is not known. */
   readonly lastSeen: (agent: string) => Date | undefined;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly today: () => Date;
+  readonly runtime: Runtime;
 }
 
 /** An agent may be away for as long before its absence is told of. */
 const graceMs = 30_000;
 /** Departures that are remembered. */
 const mostDepartures = 10_000;
-const retry: Backoff = { baseMs: 500, factor: 2, capMs: 60_000, jitter: 1 };
+const retry: RetryDelays = { baseMs: 500, factor: 2, capMs: 60_000, jitter: 1 };
 
 interface Presence {
   readonly isConnected: boolean;
@@ -60,7 +56,7 @@ export class HubWarnings {
 
   constructor(options: HubWarningsOptions) {
     this.#options = options;
-    this.#startedAt = options.today();
+    this.#startedAt = options.runtime.today();
     this.#inbox = new Inbox<Look>(
       {
         apply: ({ ref }, signal) => options.writer.run(ref, (hub) => this.#plan(ref, hub), {}, signal),
@@ -69,9 +65,11 @@ export class HubWarnings {
         idOf: ({ id }) => id,
         supersedes: () => true,
         onError: (error, { ref }, attempt) =>
-          options.log.warn({ application: displayName(ref), attempt, err: error }, 'notice not written, will retry'),
-        clock: options.clock,
-        random: options.random,
+          options.runtime.log.warn(
+            { application: displayName(ref), attempt, err: error },
+            'notice not written, will retry',
+          ),
+        runtime: options.runtime,
         retry,
         isOwn: () => true,
       },
@@ -134,11 +132,11 @@ export class HubWarnings {
   /** An agent says that it is deleting a copy that it should not have any more. */
   departing(ref: ObjectRef, agent: string, sourceUid: string): void {
     if (this.#departures.get(idOf(ref))?.get(agent)?.sourceUid !== sourceUid) {
-      this.#options.log.info(
+      this.#options.runtime.log.info(
         { agent, application: displayName(ref) },
         'the agent is removing what the Application deployed there',
       );
-      this.#depart(ref, agent, { sourceUid, since: this.#options.today() });
+      this.#depart(ref, agent, { sourceUid, since: this.#options.runtime.today() });
       this.#look(ref);
     }
   }
@@ -146,7 +144,7 @@ export class HubWarnings {
   /** An agent's copy that it was deleting is gone, or is there and not being deleted. */
   departed(ref: ObjectRef, agent: string): void {
     if (this.#departures.get(idOf(ref))?.has(agent) === true) {
-      this.#options.log.info(
+      this.#options.runtime.log.info(
         { agent, application: displayName(ref) },
         'the agent has removed what the Application deployed there',
       );
@@ -169,14 +167,14 @@ export class HubWarnings {
     }
     const release = planUserRelease(hub);
     if (release !== undefined) {
-      this.#options.log.warn(
+      this.#options.runtime.log.warn(
         { agent: this.#options.agentOf(hub), application: displayName(ref) },
         'a user lets this Application go without an answer of its agent',
       );
       return release;
     }
     const texts = [this.#waiting(hub), ...this.#removals(ref, hub)].filter((text) => text !== undefined);
-    return planWarning(hub, texts.length === 0 ? undefined : texts.join('; '), this.#options.today());
+    return planWarning(hub, texts.length === 0 ? undefined : texts.join('; '), this.#options.runtime.today());
   }
 
   #waiting(hub: Application): string | undefined {
@@ -185,7 +183,8 @@ export class HubWarnings {
     if (deletionTimestamp === undefined || finalizers.length === 0 || agent === undefined) {
       return undefined;
     }
-    const { clock, lastSeen } = this.#options;
+    const { lastSeen } = this.#options;
+    const { clock } = this.#options.runtime;
     const known = this.#presence.get(agent);
     const last = lastSeen(agent);
     // What never was a managed agent's, or is an autonomous agent's, is somebody else's.
@@ -221,7 +220,7 @@ export class HubWarnings {
   }
 
   #set(agent: string, { isConnected, isMember }: { isConnected: boolean; isMember: boolean }): void {
-    const { clock, today } = this.#options;
+    const { clock, today } = this.#options.runtime;
     this.#presence.set(agent, { isConnected, isMember, since: today(), at: clock.now() });
   }
 
@@ -274,7 +273,7 @@ export class HubWarnings {
       return;
     }
     const due = (this.#presence.get(agent)?.at ?? 0) + graceMs;
-    const cancel = this.#options.clock.after(Math.max(0, due - this.#options.clock.now()), () => {
+    const cancel = this.#options.runtime.clock.after(Math.max(0, due - this.#options.runtime.clock.now()), () => {
       this.#timers.delete(agent);
       this.#lookAtAll(agent);
     });

@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../../base/index.ts';
-import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../../sync/index.ts';
+import { type ObjectRef, type Runtime, type Store, type Tuning, View } from '../../../sync/index.ts';
 import type { AgentKind, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
 import type { ReplicaKind, ReplicaObject } from '../kinds.ts';
@@ -12,11 +10,8 @@ export interface ClusterReplicaOptions<T extends ReplicaObject> {
   readonly store: Store<T>;
   /** The agent's namespace, the only one that counts. */
   readonly namespace: string;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly newId?: () => string;
-  readonly concurrency?: number;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /** Copies of one kind that a managed cluster has of the hub's objects. */
@@ -25,11 +20,11 @@ export function clusterReplica<T extends ReplicaObject>(
   rules: ReplicaRules<T>,
   options: ClusterReplicaOptions<T>,
 ): AgentKind<CopySync> {
-  const { store, namespace, log, clock = systemClock, random = Math.random, newId = randomUUID } = options;
+  const { store, namespace, runtime, tuning } = options;
   let replica: Replica<T> | undefined;
   let requestUpdate: (ref: ObjectRef) => void = () => undefined;
   const view = new View<T>({
-    clock,
+    clock: runtime.clock,
     changed: (ref, change) => replica?.localChange(ref, change),
     doubted: ({ name }) => replica?.look(name, true),
   });
@@ -44,11 +39,7 @@ export function clusterReplica<T extends ReplicaObject>(
     start: (signal) => {
       const unfollow = view.follow(within(store, namespace));
       signal.addEventListener('abort', unfollow);
-      const { concurrency } = options;
-      replica = new Replica(
-        { kind, rules, store, view, namespace, peer: {}, log, clock, random, newId, concurrency },
-        signal,
-      );
+      replica = new Replica({ kind, rules, store, view, namespace, peer: {}, runtime, tuning }, signal);
       replica.onDoubt((ref) => requestUpdate(ref));
       replica.adoptFound();
     },

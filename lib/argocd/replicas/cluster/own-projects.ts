@@ -1,5 +1,4 @@
-import type { Logger } from '../../../base/index.ts';
-import type { Clock, Store } from '../../../sync/index.ts';
+import type { Runtime, Store, Tuning } from '../../../sync/index.ts';
 import type { AppProject } from '../../application.ts';
 import type { AgentKind, SourceSync } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
@@ -12,10 +11,8 @@ export interface AutonomousProjectsOptions {
   readonly store: Store<AppProject>;
   /** The agent's namespace, the only one that counts. */
   readonly namespace: string;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly maxInFlight?: number;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 /**

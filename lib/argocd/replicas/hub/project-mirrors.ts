@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../../base/index.ts';
-import { type Clock, type ObjectRef, type Store, systemClock, View } from '../../../sync/index.ts';
+import { type Clock, type ObjectRef, type Runtime, type Store, type Tuning, View } from '../../../sync/index.ts';
 import type { AppProject } from '../../application.ts';
 import type { MirrorFailure } from '../../autonomous/hub/mirror-failure.ts';
 import { specChecksum } from '../../checksums.ts';
@@ -25,13 +23,8 @@ export interface ProjectMirrorsOptions {
   readonly namespace: string;
   /** Hears what cannot be mirrored and why, once per reason, for people to see. */
   readonly onFailure?: (trouble: MirrorFailure) => void;
-  readonly log: Logger;
-  readonly clock?: Clock;
-  readonly random?: () => number;
-  readonly newId?: () => string;
-  /** Wall-clock time, for the annotation that tells when a mirror was written last. */
-  readonly today?: () => Date;
-  readonly concurrency?: number;
+  readonly runtime: Runtime;
+  readonly tuning?: Tuning | undefined;
 }
 
 interface Mirror {
@@ -53,7 +46,7 @@ export class ProjectMirrors implements HubKind<CopySync> {
 
   constructor(options: ProjectMirrorsOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.runtime.clock;
     this.#view = new View({
       clock: this.#clock,
       changed: (ref, change) => {
@@ -94,7 +87,7 @@ export class ProjectMirrors implements HubKind<CopySync> {
       throw new TypeError('used before it was started');
     }
     const stop = new AbortController();
-    const { store, namespace, log, random = Math.random, newId = randomUUID, concurrency, onFailure } = this.#options;
+    const { store, namespace, onFailure } = this.#options;
     const replica = new Replica<AppProject>(
       {
         kind: appProjectKind,
@@ -103,11 +96,8 @@ export class ProjectMirrors implements HubKind<CopySync> {
         view: this.#view,
         namespace,
         peer: { agent },
-        log,
-        clock: this.#clock,
-        random,
-        newId,
-        concurrency,
+        runtime: this.#options.runtime,
+        tuning: this.#options.tuning,
         onFailure: (local, message) =>
           onFailure?.({ agent, kind: 'AppProject', name: mirroredProjectName(agent, local), message }),
       },
@@ -118,9 +108,9 @@ export class ProjectMirrors implements HubKind<CopySync> {
   }
 
   #rules(agent: string): ReplicaRules<AppProject> {
-    const { today = () => new Date() } = this.#options;
+    const { today } = this.#options.runtime;
     return {
-      localName: (summaries) => projectMirrorName(agent, summaries),
+      localName: (name) => projectMirrorName(agent, name),
       sourceName: (local) => mirroredProjectName(agent, local),
       toLocal: (project) => {
         const name = projectMirrorName(agent, project.metadata.name);

@@ -1,4 +1,4 @@
-import { type Store, systemClock, View } from '../../../sync/index.ts';
+import { type Store, View } from '../../../sync/index.ts';
 import type { Mapping } from '../../app-project-rules.ts';
 import type { AppProject } from '../../application.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
@@ -15,13 +15,13 @@ import type { HubPublisherOptions } from './app-projects.ts';
 export function publishRepositories(
   options: HubPublisherOptions<Secret> & { readonly projects: Store<AppProject>; readonly mapping: Mapping },
 ): HubKind<SourceSync> {
-  const { projects, mapping, namespace, clock = systemClock } = options;
+  const { projects, mapping, namespace, runtime } = options;
   const view = new View<AppProject>({
-    clock,
+    clock: runtime.clock,
     changed: ({ name }) =>
       publisher.reconsider((secret) => isRepository(secret) && projectOfRepository(secret) === name),
     // Nothing is created here, so what is known was in the cache.
-    doubted: (ref) => options.log.debug({ appProject: ref.name }, 'not in the cache'),
+    doubted: (ref) => runtime.log.debug({ appProject: ref.name }, 'not in the cache'),
   });
   const publisher = new Publisher({
     ...options,

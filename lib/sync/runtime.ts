@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto';
+import type { Logger } from '../base/index.ts';
+import { type Clock, systemClock } from './clock.ts';
+import type { RetryDelays } from './retry-delay.ts';
+
+/** What a program gets from the machine it runs on; a simulation brings its own. */
+export interface Runtime {
+  /** For timers and durations. */
+  readonly clock: Clock;
+  /** Numbers in [0, 1), for jitter. */
+  readonly random: () => number;
+  /** A UUID that was never given before. */
+  readonly newId: () => string;
+  /** Wall-clock time, for times that people read. */
+  readonly today: () => Date;
+  readonly log: Logger;
+}
+
+/** How much is done at once, and how soon again. Every value has a default where it is used. */
+export interface Tuning {
+  /** Resources of one peer that may wait for their first acknowledgement. */
+  readonly maxInFlight?: number | undefined;
+  /** Messages of one peer that are worked on at once. */
+  readonly concurrency?: number | undefined;
+  /** When an event that was not acknowledged is sent again. */
+  readonly resend?: RetryDelays | undefined;
+}
+
+/** The runtime of this process, with this log. */
+export function processRuntime(log: Logger): Runtime {
+  return { clock: systemClock, random: Math.random, newId: randomUUID, today: () => new Date(), log };
+}
