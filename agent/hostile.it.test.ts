@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { bytesOf, mutated } from '../e2e/hostile/index.ts';
+import { eventBytes, mutated } from '../e2e/hostile/index.ts';
 import {
   type ArgoObject,
   application,
-  applications,
-  appProjects,
+  argoApplications,
+  argoAppProjects,
   freePort,
   giveAgentCredentials,
   namespace,
@@ -80,8 +80,8 @@ beforeAll(async () => {
   await giveAgentCredentials(client, stand.authority, 'victim');
   await Promise.all([allowed, 'private'].map((name) => client.create(namespaces, { metadata: { name } })));
   await Promise.all([
-    client.create(applications, application({ name: 'guarded', namespace: 'private' })),
-    client.create(appProjects, { metadata: { name: 'guarded', namespace: 'private' }, spec: {} }),
+    client.create(argoApplications, application({ name: 'guarded', namespace: 'private' })),
+    client.create(argoAppProjects, { metadata: { name: 'guarded', namespace: 'private' }, spec: {} }),
     client.create(secrets, { metadata: { name: 'guarded', namespace: 'private' }, data: { password: 'eA==' } }),
     put(client, 'argocd-secret', { 'admin.password': 'x' }),
     client.create(configMaps, {
@@ -172,7 +172,7 @@ async function obeys(): Promise<void> {
     'the agent does what is right',
     () => {
       send();
-      return stand.hub.client.get(applications, { name, namespace });
+      return stand.hub.client.get(argoApplications, { name, namespace });
     },
     { details },
   );
@@ -189,10 +189,10 @@ async function others(): Promise<Map<string, string>> {
   return new Map(
     (
       await Promise.all([
-        ...[applications, appProjects, secrets, configMaps].map((type) => versions(type, 'private')),
+        ...[argoApplications, argoAppProjects, secrets, configMaps].map((type) => versions(type, 'private')),
         ...[secrets, configMaps].map((type) => versions(type, namespace, (object) => !isMarked(object))),
-        ...[applications, appProjects, secrets, configMaps].map((type) => versions(type, 'default')),
-        ...[applications, secrets, configMaps].map((type) => versions(type, 'kube-system')),
+        ...[argoApplications, argoAppProjects, secrets, configMaps].map((type) => versions(type, 'default')),
+        ...[argoApplications, secrets, configMaps].map((type) => versions(type, 'kube-system')),
       ])
     )
       .flat()
@@ -215,7 +215,7 @@ const types = [
 
 test('a principal reaches nothing outside the namespaces that the agent allows, and no object of another purpose', async () => {
   const { client } = stand.hub;
-  const victims: ArgoObject[] = [...(await client.list(applications, { namespace: 'private' }))];
+  const victims: ArgoObject[] = [...(await client.list(argoApplications, { namespace: 'private' }))];
   const events: WireEvent[] = [];
   const about = (target: ObjectTarget, type: string, object: object) =>
     objectEvent(target, type, object as ArgoObject, origin, { resourceId: randomUUID(), eventId: randomUUID() });
@@ -296,7 +296,7 @@ test(`3,000 spoilt messages of a principal (SEED=${seed})`, async () => {
     ),
     said(targets.resourceResync, eventTypes.requestResourceResync, {}),
     said(targets.resourceResync, eventTypes.responseSyncedResource, { kind: 'Application', name: 'spoilt', uid: 'u' }),
-  ].map(bytesOf);
+  ].map(eventBytes);
   const words = [
     ...Object.values(targets),
     ...Object.values(eventTypes),

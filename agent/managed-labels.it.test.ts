@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, test } from 'vitest';
-import { application, applications, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
+import { application, argoApplications, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { namespaces } from '../lib/kube/index.ts';
 
@@ -22,11 +22,12 @@ afterAll(async () => {
 });
 
 const hubKey = (name: string) => ({ name, namespace: pair.name });
-const onHub = (name: string) => pair.hub.client.get(applications, hubKey(name));
-const onManaged = (name: string) => pair.managed.client.get(applications, { name, namespace });
-const editHub = (name: string, patch: object) => pair.hub.client.mergePatch(applications, hubKey(name), { ...patch });
+const onHub = (name: string) => pair.hub.client.get(argoApplications, hubKey(name));
+const onManaged = (name: string) => pair.managed.client.get(argoApplications, { name, namespace });
+const editHub = (name: string, patch: object) =>
+  pair.hub.client.mergePatch(argoApplications, hubKey(name), { ...patch });
 const editManaged = (name: string, patch: object) =>
-  pair.managed.client.mergePatch(applications, { name, namespace }, { ...patch });
+  pair.managed.client.mergePatch(argoApplications, { name, namespace }, { ...patch });
 
 async function conditions(name: string): Promise<string> {
   const all = ((await onHub(name))?.status?.conditions ?? []) as { type: string; message: string }[];
@@ -35,7 +36,7 @@ async function conditions(name: string): Promise<string> {
 
 async function deployed(name: string, finalizers: string[] = []): Promise<void> {
   const wanted = application({ name, namespace: pair.name });
-  await pair.hub.client.create(applications, { ...wanted, metadata: { ...wanted.metadata, finalizers } });
+  await pair.hub.client.create(argoApplications, { ...wanted, metadata: { ...wanted.metadata, finalizers } });
   await until(`${name} is on the managed cluster`, () => onManaged(name), logs());
 }
 
@@ -76,7 +77,7 @@ test('a deletion that waits for an agent that is away says so, and is released',
   await deployed('released', [resources]);
   await pair.agent.stop('SIGKILL');
   for (const name of ['kept', 'released']) {
-    await pair.hub.client.delete(applications, hubKey(name));
+    await pair.hub.client.delete(argoApplications, hubKey(name));
   }
   for (const name of ['kept', 'released']) {
     await until(
@@ -98,7 +99,7 @@ test('a deletion that waits for an agent that is away says so, and is released',
 
 test('a deletion that nobody gets on with is brought to the notice of Argo CD', async () => {
   await deployed('stuck', [resources]);
-  await pair.hub.client.delete(applications, hubKey('stuck'));
+  await pair.hub.client.delete(argoApplications, hubKey('stuck'));
   await until(
     'the copy is touched',
     async () => (await onManaged('stuck'))?.metadata.annotations?.['argocd-agent.argoproj-labs.io/nudged-at'],

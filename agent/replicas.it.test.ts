@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type AgentCluster, appProjects, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
+import { type AgentCluster, argoAppProjects, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { type ConfigMap, configMaps, type Secret, secrets } from '../lib/kube/index.ts';
 
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const localRepository = () => pair.managed.client.get(secrets, repository);
-const mirror = (name: string) => pair.hub.client.get(appProjects, { name: `edge-${name}`, namespace });
+const mirror = (name: string) => pair.hub.client.get(argoAppProjects, { name: `edge-${name}`, namespace });
 
 async function createRepository(): Promise<Secret> {
   return pair.hub.client.create(secrets, {
@@ -41,7 +41,7 @@ async function createRepository(): Promise<Secret> {
 test('a repository follows its project to the managed cluster, is put back there and leaves with the project', async () => {
   await createRepository();
   expect(await localRepository()).toBeUndefined();
-  await pair.hub.client.create(appProjects, {
+  await pair.hub.client.create(argoAppProjects, {
     metadata: { name: 'team', namespace },
     spec: { sourceNamespaces: ['cluster1'], sourceRepos: ['*'], destinations: [{ name: 'cluster1', namespace: '*' }] },
   });
@@ -63,7 +63,7 @@ test('a repository follows its project to the managed cluster, is put back there
   await until('the deletion is undone', localRepository, logs());
 
   await pair.hub.client.mergePatch(
-    appProjects,
+    argoAppProjects,
     { name: 'team', namespace },
     { spec: { destinations: [{ name: 'another', namespace: '*' }] } },
   );
@@ -75,7 +75,7 @@ test('a repository follows its project to the managed cluster, is put back there
 
 test('a repository that was removed on the hub while the agent was away is removed when it is back', async () => {
   await pair.hub.client.mergePatch(
-    appProjects,
+    argoAppProjects,
     { name: 'team', namespace },
     { spec: { destinations: [{ name: 'cluster1', namespace: '*' }] } },
   );
@@ -102,9 +102,9 @@ test('GPG keys reach the managed cluster and no other ConfigMap does', async () 
 
 test('a project of an autonomous agent is mirrored, protected, and never the hub’s own', async () => {
   const own = { name: 'edge-taken', namespace };
-  await pair.hub.client.create(appProjects, { metadata: own, spec: { description: 'of the hub' } });
+  await pair.hub.client.create(argoAppProjects, { metadata: own, spec: { description: 'of the hub' } });
   for (const name of ['tools', 'taken']) {
-    await edge.cluster.client.create(appProjects, {
+    await edge.cluster.client.create(argoAppProjects, {
       metadata: { name, namespace, finalizers: ['resources-finalizer.argocd.argoproj.io'] },
       spec: {
         sourceRepos: ['*'],
@@ -120,9 +120,13 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
     destinations: [{ name: 'edge', server: '*', namespace: 'x' }],
     roles: [{ name: 'r', policies: ['p, proj:edge-tools:r, applications, get, edge-tools/edge/*, allow'] }],
   });
-  await pair.hub.client.mergePatch(appProjects, { name: 'edge-tools', namespace }, { spec: { sourceRepos: ['mine'] } });
+  await pair.hub.client.mergePatch(
+    argoAppProjects,
+    { name: 'edge-tools', namespace },
+    { spec: { sourceRepos: ['mine'] } },
+  );
   await until('the edit is put back', async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec), logs());
-  await pair.hub.client.delete(appProjects, { name: 'edge-tools', namespace });
+  await pair.hub.client.delete(argoAppProjects, { name: 'edge-tools', namespace });
   await until(
     'the deletion is undone',
     async () => {
@@ -131,20 +135,24 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
     },
     logs(),
   );
-  expect((await pair.hub.client.get(appProjects, own))?.spec).toEqual({ description: 'of the hub' });
+  expect((await pair.hub.client.get(argoAppProjects, own))?.spec).toEqual({ description: 'of the hub' });
   await pair.principal.says(/AppProject cannot be had here: the hub has a project of its own of that name/);
 
   // Also while the agent is away, from the start of the principal.
   await edge.agent.stop('SIGKILL');
   await pair.principal.stop('SIGKILL');
-  await pair.hub.client.mergePatch(appProjects, { name: 'edge-tools', namespace }, { spec: { sourceRepos: ['mine'] } });
+  await pair.hub.client.mergePatch(
+    argoAppProjects,
+    { name: 'edge-tools', namespace },
+    { spec: { sourceRepos: ['mine'] } },
+  );
   const after = pair.principal.output.length;
   pair.principal.start();
   // What it finds may have been changed while it was away, so only what happens from now on is put back.
   const found = (await mirror('tools'))?.spec;
   await pair.principal.says(/principal serves agents/, { after });
   await pair.hub.client.mergePatch(
-    appProjects,
+    argoAppProjects,
     { name: 'edge-tools', namespace },
     { spec: { sourceRepos: ['other'] } },
   );
@@ -160,7 +168,11 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
     logs(),
   );
 
-  await edge.cluster.client.mergePatch(appProjects, { name: 'tools', namespace }, { metadata: { finalizers: null } });
-  await edge.cluster.client.delete(appProjects, { name: 'tools', namespace });
+  await edge.cluster.client.mergePatch(
+    argoAppProjects,
+    { name: 'tools', namespace },
+    { metadata: { finalizers: null } },
+  );
+  await edge.cluster.client.delete(argoAppProjects, { name: 'tools', namespace });
   await until('the mirror goes with it', async () => (await mirror('tools')) === undefined, logs());
 });

@@ -1,11 +1,11 @@
-import type { Fleet } from '../e2e/fleet/index.ts';
+import type { RunningFleet } from '../e2e/fleet/index.ts';
 import { Informer, type KubeObject, type ResourceType } from '../lib/kube/index.ts';
 
 const namespace = 'argocd';
 const perCluster = 8;
 
 /** What is changed on the hub and watched on the managed clusters. */
-export interface Way<T extends KubeObject> {
+export interface FlowKind<T extends KubeObject> {
   readonly what: string;
   readonly type: ResourceType<T>;
   /** Leaves out objects of others. */
@@ -27,8 +27,8 @@ export interface PhaseFigures {
 
 /** Changes of objects on their way from the hub to the clusters. */
 export class Flow<T extends KubeObject> {
-  readonly #fleet: Fleet;
-  readonly #way: Way<T>;
+  readonly #fleet: RunningFleet;
+  readonly #way: FlowKind<T>;
   readonly #waiting = new Map<string, { revision: string; begin: number; arrived: (at: number) => void }>();
   /** By phase and cluster. */
   readonly #arrivals = new Map<string, Map<string, { at: number; delay: number }[]>>();
@@ -36,13 +36,17 @@ export class Flow<T extends KubeObject> {
   phase = 'before';
   sent = 0;
 
-  private constructor(fleet: Fleet, way: Way<T>) {
+  private constructor(fleet: RunningFleet, way: FlowKind<T>) {
     this.#fleet = fleet;
     this.#way = way;
   }
 
   /** Makes the objects, and waits until all of them are on their clusters. */
-  static async open<T extends KubeObject>(fleet: Fleet, way: Way<T>, signal: AbortSignal): Promise<Flow<T>> {
+  static async open<T extends KubeObject>(
+    fleet: RunningFleet,
+    way: FlowKind<T>,
+    signal: AbortSignal,
+  ): Promise<Flow<T>> {
     const flow = new Flow(fleet, way);
     const { type, labelSelector } = way;
     for (const [name, { cluster }] of fleet.members) {

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
 import {
-  type Application,
-  applications,
-  type Fleet,
-  gitOpsClusters,
+  type FleetApplication,
+  fleetApplications,
+  fleetGitOpsClusters,
   guestbookValues,
   programLogs,
+  type RunningFleet,
   selectedClusters,
   startFleet,
   waitForObject,
@@ -23,7 +23,7 @@ import {
 } from '../lib/kube/index.ts';
 import { fingerprintsOf, inspectCertificate, isIssuedBy, secretText } from '../lib/pki/index.ts';
 import { latencies, latencyHeading } from './figures.ts';
-import { Flow, type Way } from './rotation-flow.ts';
+import { Flow, type FlowKind } from './rotation-flow.ts';
 
 const help = `Usage: npm run bench -- rotation [--changes N] [--clusters N] [--rate N] [--csr]
 
@@ -93,7 +93,7 @@ export async function benchRotation(args: string[]): Promise<void> {
   }
 }
 
-async function enroll(fleet: Fleet, clientCertificate: string): Promise<void> {
+async function enroll(fleet: RunningFleet, clientCertificate: string): Promise<void> {
   for (const { cluster } of fleet.members.values()) {
     await installCrds(cluster.client, await argoCdCrds());
   }
@@ -106,7 +106,7 @@ async function enroll(fleet: Fleet, clientCertificate: string): Promise<void> {
   const wanted = fleet.members.size;
   await waitForObject(
     fleet.hub.client,
-    gitOpsClusters,
+    fleetGitOpsClusters,
     key,
     (found) => found?.status?.clusters?.connected === wanted,
     generous,
@@ -122,7 +122,7 @@ interface Rotation {
 }
 
 /** Replaces the authority; resolves when nothing trusts the former one any more. */
-async function rotate(fleet: Fleet, isAsked: boolean): Promise<Omit<Rotation, 'reconnects'>> {
+async function rotate(fleet: RunningFleet, isAsked: boolean): Promise<Omit<Rotation, 'reconnects'>> {
   const { client } = fleet.hub;
   const key = { namespace, name: 'argocd-agent-ca' };
   const former = secretText((await client.get(secrets, key))?.data, 'tls.crt') ?? '';
@@ -151,9 +151,9 @@ async function rotate(fleet: Fleet, isAsked: boolean): Promise<Omit<Rotation, 'r
   return { switchedMs, doneMs: performance.now() - begin };
 }
 
-const viaPrincipal: Way<Application> = {
+const viaPrincipal: FlowKind<FleetApplication> = {
   what: 'through principal and agent',
-  type: applications,
+  type: fleetApplications,
   make: (metadata, cluster) => ({
     metadata,
     spec: {
@@ -169,7 +169,7 @@ const viaPrincipal: Way<Application> = {
 const directLabel = 'bench.example.com/direct';
 
 /** What the machine and the API servers alone make of it: this process writes what it sees on the hub to the cluster. */
-const direct: Way<ConfigMap> = {
+const direct: FlowKind<ConfigMap> = {
   what: 'copied by this process',
   type: configMaps,
   labelSelector: directLabel,
@@ -178,7 +178,7 @@ const direct: Way<ConfigMap> = {
   revisionOf: ({ data }) => data?.revision,
 };
 
-async function copyDirectly({ hub, members }: Fleet, signal: AbortSignal): Promise<void> {
+async function copyDirectly({ hub, members }: RunningFleet, signal: AbortSignal): Promise<void> {
   const informer = new Informer<ConfigMap>({ client: hub.client, type: configMaps, labelSelector: directLabel });
   const copy = ({ metadata: { name, labels }, data = {} }: ConfigMap) => {
     const member = members.get(labels?.[directLabel] ?? '');
@@ -195,7 +195,7 @@ async function copyDirectly({ hub, members }: Fleet, signal: AbortSignal): Promi
 }
 
 /** Counts the connections that agents make, by the principal's records of them. */
-async function countConnections({ hub }: Fleet, signal: AbortSignal): Promise<() => number> {
+async function countConnections({ hub }: RunningFleet, signal: AbortSignal): Promise<() => number> {
   const informer = new Informer<Lease>({
     client: hub.client,
     type: leases,
@@ -237,7 +237,7 @@ function print(flows: readonly Pick<Flow<KubeObject>, 'what' | 'figures' | 'sent
 }
 
 /** Starts the principal, then each agent anew: what they connect with now is all of the new authority. */
-async function startAnew(fleet: Fleet, flow: Flow<Application>): Promise<void> {
+async function startAnew(fleet: RunningFleet, flow: Flow<FleetApplication>): Promise<void> {
   const begin = performance.now();
   await removePods(fleet.hub.client, 'argocd-agent-principal');
   await Promise.all([...fleet.members.keys()].map((cluster) => flow.change(cluster, 0, 'principal anew')));
@@ -257,7 +257,7 @@ async function startAnew(fleet: Fleet, flow: Flow<Application>): Promise<void> {
 
 const since = (begin: number) => `${((performance.now() - begin) / 1000).toFixed(1)} s`;
 
-async function removePods(client: Fleet['hub']['client'], program: string): Promise<void> {
+async function removePods(client: RunningFleet['hub']['client'], program: string): Promise<void> {
   for (const { metadata } of await client.list(pods, { namespace })) {
     if (metadata.name.startsWith(program)) {
       await client.delete(pods, metadata);

@@ -1,6 +1,11 @@
 import { join } from 'node:path';
 import { argoCdCrds, installCrds, ocmCrds, readCrds } from '../../e2e/hub/index.ts';
-import { managedClusters, type PlacementDecision, placementDecisions, placements } from '../../e2e/ocm/index.ts';
+import {
+  type OcmPlacementDecision,
+  ocmManagedClusters,
+  ocmPlacementDecisions,
+  ocmPlacements,
+} from '../../e2e/ocm/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import {
   clusterRoleBindings,
@@ -12,18 +17,18 @@ import {
 import { inParallel } from '../scale/in-parallel.ts';
 
 /** Namespace of the GitOpsCluster. */
-export const namespace = 'argocd';
+export const fleetNamespace = 'argocd';
 /** Name of the Placement. */
 const placement = 'fleet';
 /** Whom the controller speaks as. */
-export const controllerAccount = { namespace, name: 'gitops-controller' } as const;
+export const controllerAccount = { namespace: fleetNamespace, name: 'gitops-controller' } as const;
 /** As many requests as a small API server works on without queueing. */
 const width = 32;
 /** OCM's placement controller writes no more into one decision. */
 const pageSize = 100;
 
 /** The resource that enrolls the fleet. */
-export const gitOpsClusters = resourceType({
+export const benchGitOpsClusters = resourceType({
   group: 'apps.open-cluster-management.io',
   version: 'v1alpha1',
   kind: 'GitOpsCluster',
@@ -32,7 +37,7 @@ export const gitOpsClusters = resourceType({
 });
 
 /** The add-on of each cluster. */
-export const managedClusterAddOns = resourceType({
+export const benchAddOns = resourceType({
   group: 'addon.open-cluster-management.io',
   version: 'v1alpha1',
   kind: 'ManagedClusterAddOn',
@@ -41,13 +46,13 @@ export const managedClusterAddOns = resourceType({
 });
 
 /** Starts a hub's API server with the kinds of OCM and Argo CD. `argoCd` is a folder with Argo CD's CRDs. */
-export async function startHub(argoCd: string | undefined): Promise<Cluster> {
+export async function startControllerHub(argoCd: string | undefined): Promise<Cluster> {
   const cluster = await startCluster({ name: 'hub' });
   try {
     const own = await readCrds(join(import.meta.dirname, '../../charts/argocd-agent-addon/crds'));
     const theirs = argoCd === undefined ? await argoCdCrds() : await readCrds(argoCd);
     await installCrds(cluster.client, [...own, ...(await ocmCrds('hub')), ...theirs]);
-    await cluster.client.create(namespaces, { metadata: { name: namespace } });
+    await cluster.client.create(namespaces, { metadata: { name: fleetNamespace } });
     await cluster.client.create(serviceAccounts, { metadata: { ...controllerAccount } });
     await cluster.client.create(clusterRoleBindings, {
       metadata: { name: controllerAccount.name },
@@ -72,10 +77,10 @@ export function clusterNames(count: number): string[] {
 export async function register(client: KubeClient, names: readonly string[]): Promise<void> {
   await inParallel(names, width, async (name) => {
     await client.create(namespaces, { metadata: { name } });
-    await client.create(managedClusters, { metadata: { name }, spec: { hubAcceptsClient: true } });
+    await client.create(ocmManagedClusters, { metadata: { name }, spec: { hubAcceptsClient: true } });
     const status = { type: 'ManagedClusterConditionAvailable', status: 'True', reason: 'Bench', message: '' };
     const conditions = [{ ...status, lastTransitionTime: '2026-01-01T00:00:00Z' }];
-    await client.mergePatch(managedClusters, { name }, { status: { conditions } }, { subresource: 'status' });
+    await client.mergePatch(ocmManagedClusters, { name }, { status: { conditions } }, { subresource: 'status' });
   });
 }
 
@@ -85,25 +90,30 @@ export async function select(client: KubeClient, names: readonly string[]): Prom
     names.slice(page * pageSize, (page + 1) * pageSize),
   );
   const fieldManager = 'bench';
-  const wanted = { metadata: { namespace, name: placement }, spec: {} };
-  await client.apply(placements, wanted, { fieldManager });
+  const wanted = { metadata: { namespace: fleetNamespace, name: placement }, spec: {} };
+  await client.apply(ocmPlacements, wanted, { fieldManager });
   for (const [page, clusters] of pages.entries()) {
-    const key = { namespace, name: `${placement}-decision-${page + 1}` };
+    const key = { namespace: fleetNamespace, name: `${placement}-decision-${page + 1}` };
     const labels = { 'cluster.open-cluster-management.io/placement': placement };
-    await client.apply(placementDecisions, { metadata: { ...key, labels } }, { fieldManager });
-    const status: PlacementDecision['status'] = {
+    await client.apply(ocmPlacementDecisions, { metadata: { ...key, labels } }, { fieldManager });
+    const status: OcmPlacementDecision['status'] = {
       decisions: clusters.map((clusterName) => ({ clusterName, reason: '' })),
     };
-    await client.mergePatch(placementDecisions, key, { status }, { subresource: 'status' });
+    await client.mergePatch(ocmPlacementDecisions, key, { status }, { subresource: 'status' });
   }
   const status = { numberOfSelectedClusters: names.length };
-  await client.mergePatch(placements, { namespace, name: placement }, { status }, { subresource: 'status' });
+  await client.mergePatch(
+    ocmPlacements,
+    { namespace: fleetNamespace, name: placement },
+    { status },
+    { subresource: 'status' },
+  );
 }
 
 /** What a user writes to enroll the fleet. */
 export async function enroll(client: KubeClient): Promise<void> {
-  await client.create(gitOpsClusters, {
-    metadata: { namespace, name: 'fleet' },
+  await client.create(benchGitOpsClusters, {
+    metadata: { namespace: fleetNamespace, name: 'fleet' },
     spec: {
       placementRef: { kind: 'Placement', name: placement },
       argoCDAgentAddon: { principalServerAddress: 'principal.example.com', principalServerPort: '443' },

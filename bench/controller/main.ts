@@ -1,12 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { manifestWorks } from '../../e2e/ocm/index.ts';
+import { ocmManifestWorks } from '../../e2e/ocm/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import type { KubeClient } from '../../lib/kube/index.ts';
 import { scaleOptions } from '../scale/options.ts';
 import { megabytes, print, seconds, table } from '../scale/table.ts';
-import { clusterNames, enroll, gitOpsClusters, namespace, register, select, startHub } from './hub.ts';
+import {
+  benchGitOpsClusters,
+  clusterNames,
+  enroll,
+  fleetNamespace,
+  register,
+  select,
+  startControllerHub,
+} from './hub.ts';
 import { meterOf } from './meter.ts';
-import { type ControllerProcess, startController } from './process.ts';
+import { type ControllerProcess, startControllerProcess } from './process.ts';
 import { startWorkAgents, type WorkAgents } from './work-agents.ts';
 import { countWrites, difference, total, type WriteCounter, type Writes } from './writes.ts';
 
@@ -39,7 +47,7 @@ export async function benchController(args: string[]): Promise<void> {
   }
   const names = clusterNames(options.clusters + 1);
   const newcomer = names.pop() ?? '';
-  const hub = await startHub(process.env.ARGOCD_CRDS);
+  const hub = await startControllerHub(process.env.ARGOCD_CRDS);
   const { client } = hub;
   let agents: WorkAgents | undefined;
   let counter: WriteCounter | undefined;
@@ -50,7 +58,7 @@ export async function benchController(args: string[]): Promise<void> {
     await select(client, names);
     agents = await startWorkAgents(client);
     counter = countWrites(client);
-    controller = await startController(hub);
+    controller = await startControllerProcess(hub);
     const bench = { client, agents, counter };
     const rows: string[][] = [];
 
@@ -103,14 +111,14 @@ export async function benchController(args: string[]): Promise<void> {
     const [work = ''] = agents.of(victim);
     rows.push(
       await measured(bench, 'one ManifestWork is deleted', async () => {
-        await client.delete(manifestWorks, { namespace: victim, name: work });
+        await client.delete(ocmManifestWorks, { namespace: victim, name: work });
         await until(() => !bench.agents.of(victim).includes(work), anHour);
         await until(() => bench.agents.of(victim).includes(work), anHour);
       }),
     );
     await controller.stop();
     const restarting = await measured(bench, 'the controller is restarted', async () => {
-      const again = await startController(hub);
+      const again = await startControllerProcess(hub);
       controller = again;
       // It has looked at every cluster.
       await until(async () => (await again.reconciles()) > names.length, anHour);
@@ -140,7 +148,7 @@ export async function benchController(args: string[]): Promise<void> {
 async function settled({ client, counter }: Bench, clusters: number): Promise<void> {
   await until(async () => {
     await sleep(500); // the hub has better things to do
-    const found = await client.get(gitOpsClusters, { namespace, name: 'fleet' });
+    const found = await client.get(benchGitOpsClusters, { namespace: fleetNamespace, name: 'fleet' });
     const { enrolled } = (found as { status?: { clusters?: { enrolled?: number } } })?.status?.clusters ?? {};
     return enrolled === clusters;
   }, anHour);

@@ -26,7 +26,7 @@ const limits = '--max-old-space-size=768 --max-semi-space-size=32';
  * replaces the options of its Node.js, for profiles and other limits.
  * @throws Error with the end of its log when it ends instead
  */
-export async function startController(hub: Cluster, args: readonly string[] = []): Promise<ControllerProcess> {
+export async function startControllerProcess(hub: Cluster, args: readonly string[] = []): Promise<ControllerProcess> {
   const [health, metrics] = await Promise.all([freePort(), freePort()]);
   const logFile = join(hub.dir, `controller-${health}.log`);
   const began = performance.now();

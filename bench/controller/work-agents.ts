@@ -1,4 +1,4 @@
-import { type ManifestWork, manifestWorks } from '../../e2e/ocm/index.ts';
+import { type OcmManifestWork, ocmManifestWorks } from '../../e2e/ocm/index.ts';
 import { Informer, type KubeClient, parseKey, WorkQueue } from '../../lib/kube/index.ts';
 
 /** Stand-ins of the work agents of a whole fleet. */
@@ -31,12 +31,12 @@ export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
       if (acknowledged.get(key) === generation) {
         return;
       }
-      await client.mergePatch(manifestWorks, work.metadata, { status: statusOf(work) }, { subresource: 'status' });
+      await client.mergePatch(ocmManifestWorks, work.metadata, { status: statusOf(work) }, { subresource: 'status' });
       acknowledged.set(key, generation);
       written += 1;
     },
   });
-  const informer = new Informer<ManifestWork>({ client, type: manifestWorks, transform: slim });
+  const informer = new Informer<OcmManifestWork>({ client, type: ocmManifestWorks, transform: slim });
   const heard: (() => void)[] = [];
   informer.subscribe({
     added: ({ metadata }) => {
@@ -71,7 +71,7 @@ export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
 }
 
 /** Of what is delivered, kinds and names are enough here. */
-function slim(work: ManifestWork): ManifestWork {
+function slim(work: OcmManifestWork): OcmManifestWork {
   const manifests = (work.spec.workload?.manifests ?? []).map(({ apiVersion = '', kind = '', metadata }) => ({
     apiVersion,
     kind,
@@ -81,7 +81,7 @@ function slim(work: ManifestWork): ManifestWork {
   return { metadata: { namespace, name, generation, resourceVersion }, spec: { workload: { manifests } } };
 }
 
-function statusOf(work: ManifestWork): NonNullable<ManifestWork['status']> {
+function statusOf(work: OcmManifestWork): NonNullable<OcmManifestWork['status']> {
   const base = { status: 'True' as const, reason: 'Bench', message: '', lastTransitionTime: new Date().toISOString() };
   const observedGeneration = work.metadata.generation ?? 0;
   const integer = (name: string) => ({ name, fieldValue: { type: 'Integer' as const, integer: 1 } });

@@ -1,9 +1,9 @@
-import { manifestWorks, placements } from '../../e2e/ocm/index.ts';
+import { ocmManifestWorks, ocmPlacements } from '../../e2e/ocm/index.ts';
 import { configMaps, events, type KubeClient, type ResourceType, secrets } from '../../lib/kube/index.ts';
-import { gitOpsClusters, managedClusterAddOns } from './hub.ts';
+import { benchAddOns, benchGitOpsClusters } from './hub.ts';
 
 /** Kinds that the controller writes. */
-const kinds = [gitOpsClusters, placements, managedClusterAddOns, manifestWorks, secrets, configMaps, events];
+const kinds = [benchGitOpsClusters, ocmPlacements, benchAddOns, ocmManifestWorks, secrets, configMaps, events];
 
 /** Writes that the API server has carried out, by `VERB kind[/subresource]`. */
 export type Writes = Readonly<Record<string, number>>;

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { configMaps } from '../../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from '../figures.ts';
 import type { Usage } from '../scale/process-meter.ts';
-import { configMap, type Setting, shop, startSetting, talker, type Way } from './setting.ts';
+import { type ApiServerRoute, configMap, type Setting, shop, startSetting, talker } from './setting.ts';
 
 const help = `Usage: npm run bench -- live [--samples N] [--objects N] [--lists N] [--watches N] [--log-megabytes N]
 
@@ -54,14 +54,15 @@ export async function benchLive(args: string[]): Promise<void> {
 }
 
 /** Asks for a path; the length of the answer. */
-const read = (path: string) => async (way: Way) => (await (await way.client.request(path)).body.text()).length;
+const read = (path: string) => async (way: ApiServerRoute) =>
+  (await (await way.client.request(path)).body.text()).length;
 
 /** Measures the ways in turns, and what the processes on them spend. */
 async function compare(
   setting: Setting,
   what: string,
   count: number,
-  ask: (way: Way) => Promise<number>,
+  ask: (way: ApiServerRoute) => Promise<number>,
   as: 'ms more' | 'times',
 ): Promise<void> {
   const samples = new Map<string, number[]>();
@@ -91,8 +92,8 @@ async function compare(
   for (const [name, times] of samples) {
     print(latencies(`${what}, ${name}`, times));
   }
-  const median = (name: Way['name']) => percentile(samples.get(name) ?? [], 50);
-  const against = (name: Way['name']) =>
+  const median = (name: ApiServerRoute['name']) => percentile(samples.get(name) ?? [], 50);
+  const against = (name: ApiServerRoute['name']) =>
     as === 'times'
       ? `${(median(name) / median('direct')).toFixed(2)} times direct`
       : `${(median(name) - median('direct')).toFixed(1)} ms more than direct`;

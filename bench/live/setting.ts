@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startNode } from '../../e2e/node/index.ts';
-import { type Pod, pods } from '../../e2e/node/types.ts';
-import { application, applications, freePort, namespace, type Pair, startPair } from '../../e2e/pair/index.ts';
+import { type KubeletPod, kubeletPods } from '../../e2e/node/types.ts';
+import { application, argoApplications, freePort, namespace, type Pair, startPair } from '../../e2e/pair/index.ts';
 import { kubeconfigText } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, KubeClient, type KubeObject, namespaces } from '../../lib/kube/index.ts';
@@ -18,7 +18,7 @@ export const shop = 'shop';
 export const talker = 'talker';
 
 /** One of the ways to the same API server. */
-export interface Way {
+export interface ApiServerRoute {
   readonly name: 'direct' | 'proxied' | 'copied';
   readonly client: KubeClient;
 }
@@ -27,7 +27,7 @@ export interface Way {
 export interface Setting {
   readonly pair: Pair;
   /** In turns, so that the machine's noise falls on both alike. */
-  readonly ways: readonly [direct: Way, proxied: Way, copied: Way];
+  readonly ways: readonly [direct: ApiServerRoute, proxied: ApiServerRoute, copied: ApiServerRoute];
   /** What the processes between client and API server have used so far; `copiers` are the two that only copy. */
   usage(): Promise<{ readonly principal: Usage; readonly agent: Usage; readonly copiers: readonly Usage[] }>;
   stop(): Promise<void>;
@@ -57,14 +57,14 @@ export async function startSetting(options: { objects: number; logBytes: number 
       client.create(namespaces, { metadata: { name: shop } }),
     ]);
     const spec = { destination: { name: 'in-cluster', namespace: shop } };
-    await pair.hub.client.create(applications, application({ name: 'web', namespace: pair.name, spec }));
-    await until('the Application is there', () => client.get(applications, { name: 'web', namespace }));
+    await pair.hub.client.create(argoApplications, application({ name: 'web', namespace: pair.name, spec }));
+    await until('the Application is there', () => client.get(argoApplications, { name: 'web', namespace }));
     const names = Array.from({ length: options.objects }, (_, index) => `object-${String(index).padStart(5, '0')}`);
     await inParallel(names, 16, (name) => client.create(configMaps, configMap(name)));
     const node = await startNode({ cluster: pair.managed, dir });
-    await client.create(pods, talkingPod(options.logBytes));
+    await client.create(kubeletPods, talkingPod(options.logBytes));
     const hasTalked = async () => {
-      const pod = await client.get(pods, { name: talker, namespace: shop });
+      const pod = await client.get(kubeletPods, { name: talker, namespace: shop });
       return pod?.status?.phase === 'Succeeded' || undefined;
     };
     await until('the log is written', hasTalked, { timeoutMs: 300_000 });
@@ -77,7 +77,7 @@ export async function startSetting(options: { objects: number; logBytes: number 
     const cluster = { name: 'proxy', server: `https://127.0.0.1:${port}`, ca: pair.authority.certificate };
     const kubeconfig = join(dir, 'proxy.kubeconfig');
     await writeFile(kubeconfig, kubeconfigText(cluster, { certificate, key }), { mode: 0o600 });
-    const way = (name: Way['name'], file: string): Way => ({
+    const way = (name: ApiServerRoute['name'], file: string): ApiServerRoute => ({
       name,
       client: KubeClient.load({ kubeconfig: file, maxConnections: 512 }),
     });
@@ -148,12 +148,12 @@ async function startHop({ authority, managed }: Pair, kubeconfig: string, name: 
   return { process: child, kubeconfig: file };
 }
 
-function talkingPod(bytes: number): Pod {
+function talkingPod(bytes: number): KubeletPod {
   const script = `yes 'a line of a log that says what a request was and how long it took, as they mostly do' | head -c ${bytes}`;
   const container = { name: 'main', image: 'busybox', command: ['sh', '-c', script] };
   const annotations = { 'argocd.argoproj.io/tracking-id': `web:/Pod:${shop}/${talker}` };
   return {
     metadata: { name: talker, namespace: shop, annotations },
     spec: { restartPolicy: 'Never', containers: [container] },
-  } as Pod;
+  } as KubeletPod;
 }

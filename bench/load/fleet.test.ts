@@ -18,19 +18,19 @@ import {
   type WireEvent,
   type WireServer,
 } from '../../lib/wire/index.ts';
-import { Fleet } from './fleet.ts';
+import { LoadFleet } from './fleet.ts';
 import { agentCertificates } from './pki.ts';
-import type { Report } from './protocol.ts';
+import type { LoadReport } from './protocol.ts';
 
 const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 const origin = { source: principalSource };
 let folder: string;
 let server: WireServer;
-let fleet: Fleet;
+let fleet: LoadFleet;
 /** What agents sent, acknowledgements included. */
 const heard: { agent: string; event: WireEvent }[] = [];
 const sessions = new Map<string, Session>();
-const reports: Report[] = [];
+const reports: LoadReport[] = [];
 /** Whether the principal acknowledges what it is told. */
 let answers = true;
 
@@ -72,7 +72,7 @@ beforeEach(async () => {
     },
   });
   const agents = ['agent-0000', 'agent-0001'];
-  fleet = new Fleet({
+  fleet = new LoadFleet({
     server: `127.0.0.1:${server.port}`,
     agents,
     applications: 1,

@@ -1,24 +1,24 @@
 import { percentile } from '../figures.ts';
 import type { AgentCertificates } from './pki.ts';
-import type { Changes, Counts, Report } from './protocol.ts';
+import type { Changes, Counts, LoadReport } from './protocol.ts';
 import { SimulatedAgent } from './simulated-agent.ts';
 
 /** How finely status changes are spread over time. */
 const changeTickMs = 20;
 const resendTickMs = 1_000;
 
-/** How a {@link Fleet} is made. */
-export interface FleetOptions {
+/** How a {@link LoadFleet} is made. */
+export interface LoadFleetOptions {
   readonly server: string;
   readonly agents: readonly string[];
   readonly applications: number;
   readonly version: string;
   readonly certificates: AgentCertificates;
-  readonly report: (report: Report) => void;
+  readonly report: (report: LoadReport) => void;
 }
 
 /** All simulated agents of the process. */
-export class Fleet {
+export class LoadFleet {
   readonly #agents: SimulatedAgent[];
   readonly #resend: NodeJS.Timeout;
   readonly #intervals = new Map<string, NodeJS.Timeout[]>();
@@ -26,7 +26,7 @@ export class Fleet {
   #changesReceived = 0;
   #losses = 0;
 
-  constructor({ server, agents, applications, version, certificates, report }: FleetOptions) {
+  constructor({ server, agents, applications, version, certificates, report }: LoadFleetOptions) {
     const now = () => performance.timeOrigin + performance.now();
     const listener = {
       connected: ({ name: agent }: SimulatedAgent) => report({ is: 'connected', agent, at: now() }),

@@ -1,5 +1,5 @@
 /** What the load generator is told on standard input, one JSON object per line (`--remote`). */
-export type Command =
+export type LoadCommand =
   /** Connect all agents at once. */
   | { readonly do: 'connect' }
   /** Change the status of Applications, spread evenly over agents and time. */
@@ -10,7 +10,7 @@ export type Command =
   | { readonly do: 'count'; readonly id: number };
 
 /** What it tells on standard output. Times are milliseconds since the epoch, with fractions. */
-export type Report =
+export type LoadReport =
   /** Certificates are there; `connect` may come. */
   | { readonly is: 'ready' }
   | { readonly is: 'connected'; readonly agent: string; readonly at: number }

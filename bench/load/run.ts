@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline';
 import { latencyHeading } from '../figures.ts';
-import { Fleet } from './fleet.ts';
+import { LoadFleet } from './fleet.ts';
 import { help, type LoadOptions, loadOptions } from './options.ts';
 import { agentCertificates } from './pki.ts';
-import type { Changes, Command, Report } from './protocol.ts';
+import type { Changes, LoadCommand, LoadReport } from './protocol.ts';
 
 /** Runs the load generator with the arguments of its command line (see `--help`) and ends the process. */
 export async function runLoad(args: string[]): Promise<never> {
@@ -24,7 +24,7 @@ async function generateLoad(args: string[]): Promise<void> {
   }
   const certificates = await agentCertificates(options.pki, options.agents);
   const report = options.remote ? tell : watcher(options);
-  const fleet = new Fleet({ ...options, certificates, report });
+  const fleet = new LoadFleet({ ...options, certificates, report });
   const ended = new Promise<void>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.once(signal, () => resolve());
@@ -42,14 +42,14 @@ async function generateLoad(args: string[]): Promise<void> {
   await fleet.stop();
 }
 
-function tell(report: Report): void {
+function tell(report: LoadReport): void {
   process.stdout.write(`${JSON.stringify(report)}\n`);
 }
 
 /** Does what standard input says, until it ends. */
-async function obey(fleet: Fleet): Promise<void> {
+async function obey(fleet: LoadFleet): Promise<void> {
   for await (const line of createInterface({ input: process.stdin })) {
-    const command = JSON.parse(line) as Command;
+    const command = JSON.parse(line) as LoadCommand;
     switch (command.do) {
       case 'connect':
         fleet.start();
@@ -67,7 +67,7 @@ async function obey(fleet: Fleet): Promise<void> {
 }
 
 /** Says what happens in words, for people. */
-function watcher({ agents }: LoadOptions): (report: Report) => void {
+function watcher({ agents }: LoadOptions): (report: LoadReport) => void {
   const began = performance.now();
   const inSync = new Set<string>();
   const reasons = new Set<string>();
@@ -88,7 +88,7 @@ function watcher({ agents }: LoadOptions): (report: Report) => void {
   };
 }
 
-async function run(fleet: Fleet, { changes }: LoadOptions): Promise<void> {
+async function run(fleet: LoadFleet, { changes }: LoadOptions): Promise<void> {
   await new Promise<void>((resolve) => {
     const timer = setInterval(() => {
       if (fleet.counts().inSync < fleet.size) {

@@ -1,7 +1,7 @@
 import { percentile } from '../figures.ts';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
-import { type Hub, startHub } from './hub.ts';
+import { type Hub, startScaleHub } from './hub.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
 import { usageOf } from './process-meter.ts';
@@ -27,7 +27,7 @@ export async function benchConnect(args: string[]): Promise<void> {
   const { agents, applications } = options;
   const perAgent = Math.round(applications / agents);
   const names = agentNames(agents);
-  const hub = await startHub(options['token-key-bits'] === 4096 ? 4096 : 2048);
+  const hub = await startScaleHub(options['token-key-bits'] === 4096 ? 4096 : 2048);
   let principal: Principal | undefined;
   let generator: Generator | undefined;
   try {

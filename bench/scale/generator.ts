@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Changes, Command, Counts, Report } from '../load/protocol.ts';
+import type { Changes, Counts, LoadCommand, LoadReport } from '../load/protocol.ts';
 
 const script = new URL('../load/main.ts', import.meta.url).pathname;
 
@@ -51,7 +51,7 @@ export class Generator {
     if (stdout === null) {
       throw new Error('the load generator has no output');
     }
-    createInterface({ input: stdout }).on('line', (line) => this.#take(JSON.parse(line) as Report));
+    createInterface({ input: stdout }).on('line', (line) => this.#take(JSON.parse(line) as LoadReport));
     this.#process.on('exit', (code) => {
       this.#ended = `the load generator ended with code ${code}`;
       this.#ready.reject(new Error(this.#ended));
@@ -160,11 +160,11 @@ export class Generator {
     await exited;
   }
 
-  #tell(command: Command): void {
+  #tell(command: LoadCommand): void {
     this.#process.stdin?.write(`${JSON.stringify(command)}\n`);
   }
 
-  #take(report: Report): void {
+  #take(report: LoadReport): void {
     switch (report.is) {
       case 'ready':
         this.#ready.resolve();

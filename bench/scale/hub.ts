@@ -1,7 +1,15 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { argoCdCrds, installCrds } from '../../e2e/hub/index.ts';
-import { applications, appProjects, mapAgent, namespace, put, putTls, startRedis } from '../../e2e/pair/index.ts';
+import {
+  argoApplications,
+  argoAppProjects,
+  mapAgent,
+  namespace,
+  put,
+  putTls,
+  startRedis,
+} from '../../e2e/pair/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { namespaces } from '../../lib/kube/index.ts';
 import {
@@ -13,7 +21,7 @@ import {
 } from '../../lib/pki/index.ts';
 import { inParallel } from './in-parallel.ts';
 import { realisticApplication } from './realistic.ts';
-import { type Requests, servedRequests } from './requests.ts';
+import { type RequestCounts, servedRequests } from './requests.ts';
 
 /** As many requests as a small API server works on without queueing. */
 const width = 32;
@@ -38,7 +46,7 @@ export interface Hub {
   /** Creates so many Applications for each agent, with the status that agents report; `progress` hears how many, now and then. */
   fill(agents: readonly string[], perAgent: number, progress?: (created: number) => void): Promise<void>;
   /** Requests that the API server has served so far. */
-  requests(): Promise<Requests>;
+  requests(): Promise<RequestCounts>;
   stop(): Promise<void>;
 }
 
@@ -51,7 +59,7 @@ export function applicationName(index: number): string {
  * Starts a hub's API server with Argo CD's kinds, its Redis and the principal's key material: RSA keys of the sizes that an
  * installation has.
  */
-export async function startHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<Hub> {
+export async function startScaleHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<Hub> {
   process.env.GOMEMLIMIT ??= apiServerMemory;
   const [cluster, redis, authority, jwtKey] = await Promise.all([
     startCluster({ name: 'hub' }),
@@ -74,7 +82,7 @@ export async function startHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<Hub> {
       putTls(client, 'argocd-agent-ca', authority),
       putTls(client, 'argocd-agent-principal-tls', server),
       put(client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
-      client.create(appProjects, {
+      client.create(argoAppProjects, {
         metadata: { name: 'default', namespace },
         spec: {
           sourceRepos: ['*'],
@@ -106,7 +114,7 @@ export async function startHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<Hub> {
       const told = setInterval(() => progress(created), 15_000);
       try {
         await inParallel(all, width, async ({ agent, index }) => {
-          await client.create(applications, realisticApplication(agent, applicationName(index)));
+          await client.create(argoApplications, realisticApplication(agent, applicationName(index)));
           created++;
         });
       } finally {

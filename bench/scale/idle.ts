@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
-import { startHub } from './hub.ts';
+import { startScaleHub } from './hub.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
 import { megabytes, print, seconds, table } from './table.ts';
@@ -28,7 +28,7 @@ export async function benchIdle(args: string[]): Promise<void> {
   const { agents, applications } = options;
   const perAgent = Math.round(applications / agents);
   const names = agentNames(agents);
-  const hub = await startHub();
+  const hub = await startScaleHub();
   let principal: Principal | undefined;
   let generator: Generator | undefined;
   try {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { applications as applicationType } from '../../e2e/pair/index.ts';
+import { argoApplications as applicationType } from '../../e2e/pair/index.ts';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
-import { applicationName, type Hub, startHub } from './hub.ts';
+import { applicationName, type Hub, startScaleHub } from './hub.ts';
 import { inParallel } from './in-parallel.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
@@ -43,7 +43,7 @@ export async function benchMany(args: string[]): Promise<void> {
   const perAgent = Math.round(options.applications / options.agents);
   const names = agentNames(options.agents);
   const few = Math.max(1, Math.round(options.agents / 10));
-  const hub = await startHub();
+  const hub = await startScaleHub();
   try {
     const rows: string[][] = [];
     for (const [from, to] of [

@@ -1,10 +1,10 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
 
 /** How often something was asked of an API server, by verb and resource: `PATCH applications`. */
-export type Requests = ReadonlyMap<string, number>;
+export type RequestCounts = ReadonlyMap<string, number>;
 
 /** Counted by the API server itself, as each request ends; a watch counts when it ends. With code if that is no success. */
-export async function servedRequests(client: KubeClient): Promise<Requests> {
+export async function servedRequests(client: KubeClient): Promise<RequestCounts> {
   const response = await client.request('/metrics');
   const counts = new Map<string, number>();
   for (const line of (await response.body.text()).split('\n')) {
@@ -24,18 +24,18 @@ export async function servedRequests(client: KubeClient): Promise<Requests> {
 }
 
 /** What was asked between two counts; the most frequent first. */
-export function requestsBetween(before: Requests, after: Requests): Requests {
+export function requestsBetween(before: RequestCounts, after: RequestCounts): RequestCounts {
   const all = Array.from(after, ([key, count]) => [key, count - (before.get(key) ?? 0)] as const);
   return new Map(all.filter(([, count]) => count > 0).sort(([, a], [, b]) => b - a));
 }
 
 /** The sum of those that write one resource. */
-export function writesOf(requests: Requests, resource: string): number {
+export function writesOf(requests: RequestCounts, resource: string): number {
   return ['PATCH', 'PUT', 'POST', 'APPLY'].reduce((sum, verb) => sum + (requests.get(`${verb} ${resource}`) ?? 0), 0);
 }
 
 /** In one line, without what anybody asks who is connected to an API server at all. */
-export function describedRequests(requests: Requests): string {
+export function describedRequests(requests: RequestCounts): string {
   const told = Array.from(requests, ([key, count]) => `${key} ${count}`);
   return told.length === 0 ? 'none' : told.join(', ');
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ArgoObject, applications as applicationType } from '../../e2e/pair/index.ts';
+import { type ArgoObject, argoApplications as applicationType } from '../../e2e/pair/index.ts';
 import { Informer } from '../../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from '../figures.ts';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
-import { applicationName, type Hub, startHub } from './hub.ts';
+import { applicationName, type Hub, startScaleHub } from './hub.ts';
 import { scaleOptions } from './options.ts';
 import { type Principal, startPrincipal } from './principal.ts';
 import { usageOf } from './process-meter.ts';
@@ -39,7 +39,7 @@ export async function benchStatus(args: string[]): Promise<void> {
   const { agents, applications, seconds: duration } = options;
   const perAgent = Math.round(applications / agents);
   const names = agentNames(agents);
-  const hub = await startHub();
+  const hub = await startScaleHub();
   const ended = new AbortController();
   let principal: Principal | undefined;
   let generator: Generator | undefined;

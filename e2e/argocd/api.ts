@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, request } from 'node:https';
 import { type EndpointSlice, endpointSlices, type KubeClient, secrets } from '../../lib/kube/index.ts';
-import { type Fleet, waitForObject, waitForObjects } from '../fleet/index.ts';
+import { type RunningFleet, waitForObject, waitForObjects } from '../fleet/index.ts';
 
 /** Where an Argo CD server listens. */
 export interface ArgoCdAddress {
@@ -21,7 +21,7 @@ export class ArgoCdError extends Error {
 }
 
 /** Waits until the API server of the hub's Argo CD is ready, and tells where this machine reaches its pod. */
-export async function argoCdAddress({ hub, hubNode }: Pick<Fleet, 'hub' | 'hubNode'>): Promise<ArgoCdAddress> {
+export async function argoCdAddress({ hub, hubNode }: Pick<RunningFleet, 'hub' | 'hubNode'>): Promise<ArgoCdAddress> {
   const podOf = ({ metadata, endpoints = [] }: EndpointSlice) =>
     metadata.labels?.['kubernetes.io/service-name'] === 'argocd-server'
       ? endpoints.find(({ conditions }) => conditions?.ready !== false)?.targetRef?.name

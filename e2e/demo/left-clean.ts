@@ -10,8 +10,8 @@ import {
   secrets,
   statefulSets,
 } from '../../lib/kube/index.ts';
-import { applications, gitOpsClusters, waitForObject, waitForObjects } from '../fleet/index.ts';
-import { appliedManifestWorks, manifestWorks } from '../ocm/index.ts';
+import { fleetApplications, fleetGitOpsClusters, waitForObject, waitForObjects } from '../fleet/index.ts';
+import { appliedManifestWorks, ocmManifestWorks } from '../ocm/index.ts';
 import type { Cluster } from '../testbed/index.ts';
 import type { WaitsFor } from './progress.ts';
 
@@ -34,7 +34,7 @@ export async function leftClean(
   const wait = { signal, timeoutMs: 120_000 };
   const none = (objects: KubeObject[]) => objects.length === 0;
   waitsFor('its Application to go from the hub');
-  await waitForObject(hub, applications, app, (a) => a === undefined, wait);
+  await waitForObject(hub, fleetApplications, app, (a) => a === undefined, wait);
   waitsFor(`namespace argocd of ${name} to go`);
   await waitForObject(client, namespaces, { name: 'argocd' }, (n) => n === undefined, wait);
   waitsFor(`what the add-on brought to ${name} to go`);
@@ -44,10 +44,10 @@ export async function leftClean(
     await waitForObjects(client, type, wait, (all) => !all.some(isOurs));
   }
   waitsFor(`the hub's records of ${name} to go`);
-  await waitForObjects(hub, manifestWorks, { ...wait, namespace: name }, none);
+  await waitForObjects(hub, ocmManifestWorks, { ...wait, namespace: name }, none);
   await waitForObjects(hub, managedClusterAddOns, { ...wait, namespace: name }, none);
   await waitForObject(hub, secrets, { namespace: 'argocd', name: `cluster-${name}` }, (s) => s === undefined, wait);
-  await waitForObjects(hub, gitOpsClusters, wait, ([g]) => g?.status?.clusters?.selected === 2);
+  await waitForObjects(hub, fleetGitOpsClusters, wait, ([g]) => g?.status?.clusters?.selected === 2);
 }
 
 const isOurs = ({ metadata }: KubeObject) => metadata.labels?.['app.kubernetes.io/managed-by'] === 'argocd-agent-addon';

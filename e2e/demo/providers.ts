@@ -1,7 +1,7 @@
 import { ArgoCdApi, adminPassword, argoCdAddress } from '../argocd/index.ts';
-import { type Fleet, type FleetOptions, type SharedFleet, startFleet } from '../fleet/index.ts';
+import { type FleetOptions, type RunningFleet, type SharedFleet, startFleet } from '../fleet/index.ts';
 import { checkKind, type ProviderName, startKindFleet } from '../provider/index.ts';
-import { statusOf, type TestbedStatus } from '../testbed/index.ts';
+import { type TestbedStatus, testbedStatus } from '../testbed/index.ts';
 import { type BuildOptions, buildTool, toolNames } from '../tools/index.ts';
 import { checkRequirements } from './requirements.ts';
 
@@ -26,7 +26,7 @@ export const providerOf = (name: ProviderName): Provider => (name === 'kind' ? k
 
 /** Control planes, OCM's stand-ins and pods as processes of this machine. */
 function local(): Provider {
-  let fleet: Fleet | undefined;
+  let fleet: RunningFleet | undefined;
   return {
     tools: 'etcd, Kubernetes, Helm, Argo CD and Redis are built or in the cache',
     check: checkRequirements,
@@ -58,7 +58,7 @@ function local(): Provider {
         return undefined;
       }
       const members = [...fleet.members.values()].map(({ cluster }) => cluster);
-      return statusOf(fleet.folder, [fleet.hub, ...members]);
+      return testbedStatus(fleet.folder, [fleet.hub, ...members]);
     },
   };
 }

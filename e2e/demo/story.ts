@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { configMaps, deployments, type KubeClient } from '../../lib/kube/index.ts';
 import {
-  type Application,
-  applicationSets,
-  applications,
-  type GitOpsCluster,
-  gitOpsClusters,
+  type FleetApplication,
+  type FleetGitOpsCluster,
+  fleetApplicationSets,
+  fleetApplications,
+  fleetGitOpsClusters,
   guestbookFiles,
   guestbookRepository,
   guestbookSet,
@@ -17,7 +17,7 @@ import {
   waitForObjects,
   watchObjects,
 } from '../fleet/index.ts';
-import { managedClusters } from '../ocm/index.ts';
+import { ocmManagedClusters } from '../ocm/index.ts';
 import { KindRequirementError, type ProviderName } from '../provider/index.ts';
 import { ToolError } from '../tools/index.ts';
 import { type Background, goToBackground } from './detached.ts';
@@ -130,16 +130,16 @@ async function enroll(fleet: SharedFleet, progress: Progress, signal: AbortSigna
     }),
   );
   await progress.step('both clusters enrolled: certificates, works, Argo CD, agent connected', (waitsFor) =>
-    waitForObjects(hub.client, gitOpsClusters, { signal, timeoutMs: 180_000 }, ([gitOpsCluster]) => {
+    waitForObjects(hub.client, fleetGitOpsClusters, { signal, timeoutMs: 180_000 }, ([gitOpsCluster]) => {
       waitsFor(readiness(gitOpsCluster));
       return gitOpsCluster?.status?.clusters?.connected === 2;
     }),
   );
-  await hub.client.create(applicationSets, guestbookSet(git.url(guestbookRepository)));
+  await hub.client.create(fleetApplicationSets, guestbookSet(git.url(guestbookRepository)));
   await progress.step(
     'an ApplicationSet over the Placement: two Applications Synced and Healthy on the hub',
     (waitsFor) =>
-      waitForObjects(hub.client, applications, { namespace: argocd, signal, timeoutMs: 180_000 }, (all) => {
+      waitForObjects(hub.client, fleetApplications, { namespace: argocd, signal, timeoutMs: 180_000 }, (all) => {
         waitsFor(all.length === 0 ? 'no Application yet' : all.map(state).join(', '));
         return all.length === 2 && all.every(isSyncedAndHealthy);
       }),
@@ -159,12 +159,12 @@ async function live(fleet: SharedFleet, provider: Provider, progress: Progress, 
   progress.chapter('Live');
 
   const revision = await git.commit(guestbookRepository, guestbookFiles('Hello again'), 'Another greeting');
-  await hub.client.mergePatch(applications, app, refresh);
+  await hub.client.mergePatch(fleetApplications, app, refresh);
   await progress.step('a commit is refreshed from the hub, synced on the cluster and reported back', async () => {
     await greetingBecomes(client, 'Hello again', signal);
     await waitForObject(
       hub.client,
-      applications,
+      fleetApplications,
       app,
       (a) => a?.status?.sync?.revision === revision && isSyncedAndHealthy(a),
       { signal },
@@ -175,14 +175,15 @@ async function live(fleet: SharedFleet, provider: Provider, progress: Progress, 
     client,
     app,
     signal,
-    act: () => hub.client.mergePatch(applications, app, { spec: { info: [{ name: 'edited', value: 'on the hub' }] } }),
+    act: () =>
+      hub.client.mergePatch(fleetApplications, app, { spec: { info: [{ name: 'edited', value: 'on the hub' }] } }),
     accept: (a) => JSON.stringify(a?.spec?.info)?.includes('on the hub') ?? false,
   });
   await measure(progress, 'a manual edit on the managed cluster is reverted', {
     client,
     app,
     signal,
-    act: () => client.mergePatch(applications, app, { spec: { project: 'elsewhere' } }),
+    act: () => client.mergePatch(fleetApplications, app, { spec: { project: 'elsewhere' } }),
     // The watch may not have seen the edit yet: what counts is what came after it.
     accept: (a, edited) =>
       a?.spec?.project === 'default' && (a.metadata.generation ?? 0) > (edited.metadata.generation ?? 0),
@@ -192,8 +193,8 @@ async function live(fleet: SharedFleet, provider: Provider, progress: Progress, 
     app,
     signal,
     act: async () => {
-      const before = await client.get(applications, app);
-      await client.delete(applications, app);
+      const before = await client.get(fleetApplications, app);
+      await client.delete(fleetApplications, app);
       return before?.metadata.uid;
     },
     accept: (a, uid) => a !== undefined && a.metadata.uid !== uid && !a.metadata.deletionTimestamp,
@@ -214,11 +215,11 @@ async function measure<T>(
     app: { namespace: string; name: string };
     signal: AbortSignal;
     act: () => Promise<T>;
-    accept: (application: Application | undefined, acted: T) => boolean;
+    accept: (application: FleetApplication | undefined, acted: T) => boolean;
   },
 ): Promise<void> {
   const { client, app: key, signal, act, accept } = options;
-  const watched = await watchObjects(client, applications, { key, signal });
+  const watched = await watchObjects(client, fleetApplications, { key, signal });
   const begin = performance.now();
   const acted = await act();
   await watched.until(([application]) => accept(application, acted));
@@ -239,7 +240,7 @@ async function comeAndGo(fleet: SharedFleet, progress: Progress, signal: AbortSi
     (waitsFor) => deployed(hub.client, app, waitsFor, { signal, timeoutMs: 180_000 }),
   );
   await hub.client.mergePatch(
-    managedClusters,
+    ocmManagedClusters,
     { name: 'cluster3' },
     { metadata: { labels: { 'fleet.example.com/demo': null } } },
   );
@@ -285,13 +286,13 @@ async function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 /** What the GitOpsCluster says of itself. */
-function readiness(gitOpsCluster: GitOpsCluster | undefined): string {
+function readiness(gitOpsCluster: FleetGitOpsCluster | undefined): string {
   const ready = gitOpsCluster?.status?.conditions?.find((condition) => condition.type === 'Ready');
   return ready?.message ?? 'the GitOpsCluster has no Ready condition yet';
 }
 
 /** An Application's state, as Argo CD shows it. */
-function state({ metadata, status }: Application): string {
+function state({ metadata, status }: FleetApplication): string {
   return `${metadata.name} is ${status?.sync?.status || 'not synced'}/${status?.health?.status || 'unknown'}`;
 }
 
@@ -302,11 +303,11 @@ function deployed(
   waitsFor: WaitsFor,
   wait: { signal: AbortSignal; timeoutMs?: number },
 ): Promise<unknown> {
-  const accept = (application: Application | undefined) => {
+  const accept = (application: FleetApplication | undefined) => {
     waitsFor(application ? state(application) : `${app.name} is not there yet`);
     return isSyncedAndHealthy(application);
   };
-  return waitForObject(hub, applications, app, accept, wait);
+  return waitForObject(hub, fleetApplications, app, accept, wait);
 }
 
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };

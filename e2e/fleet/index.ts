@@ -27,7 +27,7 @@ export interface SharedMember {
 }
 
 /** A managed cluster with its node and its OCM agents. */
-export interface Member extends SharedMember {
+export interface FleetMember extends SharedMember {
   readonly cluster: Cluster;
   readonly node: Node;
   readonly membership: Membership;
@@ -43,7 +43,7 @@ export interface SharedFleet {
   /** The address under which the clusters reach what listens on this machine. */
   readonly machine: string;
   /** The same fleet with what only processes of this machine can tell; undefined when its clusters are others. */
-  readonly local?: Fleet;
+  readonly local?: RunningFleet;
   readonly git: GitServer;
   /** A folder for files of the run; it goes with the fleet. */
   readonly folder: string;
@@ -60,11 +60,11 @@ export interface SharedFleet {
 }
 
 /** A fleet of this machine's processes. */
-export interface Fleet extends SharedFleet {
+export interface RunningFleet extends SharedFleet {
   readonly hub: Cluster;
   readonly hubNode: Node;
-  readonly members: ReadonlyMap<string, Member>;
-  join(name: string, labels: Record<string, string>): Promise<Member>;
+  readonly members: ReadonlyMap<string, FleetMember>;
+  join(name: string, labels: Record<string, string>): Promise<FleetMember>;
 }
 
 /** What a fleet is made of. */
@@ -83,11 +83,11 @@ export interface FleetOptions {
 }
 
 /** Starts a hub and managed clusters up to the point where an operator would type `helm install`. */
-export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
+export async function startFleet(options: FleetOptions = {}): Promise<RunningFleet> {
   const { clusters: count = 2, labels = {}, audit = false, images = {}, step = (_, part) => part() } = options;
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
-  const members = new Map<string, Member>();
+  const members = new Map<string, FleetMember>();
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {
     ended.abort();
@@ -124,7 +124,7 @@ export async function startFleet(options: FleetOptions = {}): Promise<Fleet> {
       Promise.all(testbed.managed.map((cluster, i) => enlist(cluster, nodes[i + 1] as Node, labels))),
     );
     const hubHelm = (...args: string[]) => helm(args, { kubeconfig: testbed.hub.kubeconfig, signal });
-    const fleet: Fleet = {
+    const fleet: RunningFleet = {
       logs: (lines) => programLogs({ hubNode, members }, lines),
       machine: '127.0.0.1',
       hub: testbed.hub,

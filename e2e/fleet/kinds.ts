@@ -1,7 +1,7 @@
 import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
 
 /** argoproj.io/v1alpha1 Application, the fields that the suites look at. */
-export interface Application extends KubeObject {
+export interface FleetApplication extends KubeObject {
   spec?: {
     project?: string;
     source?: { repoURL?: string; path?: string; targetRevision?: string };
@@ -19,7 +19,7 @@ export interface Application extends KubeObject {
 }
 
 /** argoproj.io/v1alpha1 AppProject, the fields that the suites look at. */
-export interface AppProject extends KubeObject {
+export interface FleetAppProject extends KubeObject {
   spec: {
     description?: string;
     sourceRepos?: string[];
@@ -30,7 +30,7 @@ export interface AppProject extends KubeObject {
 }
 
 /** open-cluster-management.io GitOpsCluster, the fields that the suites look at. */
-export interface GitOpsCluster extends KubeObject {
+export interface FleetGitOpsCluster extends KubeObject {
   spec?: Record<string, unknown>;
   status?: {
     conditions?: { type: string; status: string; reason: string; message: string }[];
@@ -40,7 +40,7 @@ export interface GitOpsCluster extends KubeObject {
 }
 
 /** Argo CD's Application. */
-export const applications = resourceType<Application>({
+export const fleetApplications = resourceType<FleetApplication>({
   group: 'argoproj.io',
   version: 'v1alpha1',
   kind: 'Application',
@@ -49,7 +49,7 @@ export const applications = resourceType<Application>({
 });
 
 /** Argo CD's AppProject. */
-export const appProjects = resourceType<AppProject>({
+export const fleetAppProjects = resourceType<FleetAppProject>({
   group: 'argoproj.io',
   version: 'v1alpha1',
   kind: 'AppProject',
@@ -58,7 +58,7 @@ export const appProjects = resourceType<AppProject>({
 });
 
 /** Argo CD's ApplicationSet. */
-export const applicationSets = resourceType({
+export const fleetApplicationSets = resourceType({
   group: 'argoproj.io',
   version: 'v1alpha1',
   kind: 'ApplicationSet',
@@ -67,7 +67,7 @@ export const applicationSets = resourceType({
 });
 
 /** The resource that enrolls a fleet. */
-export const gitOpsClusters = resourceType<GitOpsCluster>({
+export const fleetGitOpsClusters = resourceType<FleetGitOpsCluster>({
   group: 'apps.open-cluster-management.io',
   version: 'v1alpha1',
   kind: 'GitOpsCluster',
@@ -76,6 +76,6 @@ export const gitOpsClusters = resourceType<GitOpsCluster>({
 });
 
 /** Whether Argo CD reports an Application as deployed and working. */
-export function isSyncedAndHealthy(application: Application | undefined): boolean {
+export function isSyncedAndHealthy(application: FleetApplication | undefined): boolean {
   return application?.status?.sync?.status === 'Synced' && application.status.health?.status === 'Healthy';
 }

@@ -21,7 +21,7 @@ export interface CallEnd {
 }
 
 /** A principal to attack, and the certificate to show. */
-export interface Target {
+export interface AttackTarget {
   readonly port: number;
   readonly ca: string;
   readonly certificate?: KeyCertificate;
@@ -36,7 +36,7 @@ export function frame(payload: Uint8Array, flag = 0, length = payload.length): B
 }
 
 /** The bytes of an event, without their frame. */
-export function bytesOf(event: WireEvent): Uint8Array {
+export function eventBytes(event: WireEvent): Uint8Array {
   return Event.encode({ event: encodeEvent(event) }).finish();
 }
 
@@ -49,7 +49,7 @@ export class Attacker {
   }
 
   /** Connects with TLS. */
-  static async connect({ port, ca, certificate }: Target): Promise<Attacker> {
+  static async connect({ port, ca, certificate }: AttackTarget): Promise<Attacker> {
     const socket = connectTls({
       host: '127.0.0.1',
       port,
@@ -182,7 +182,7 @@ export class AttackCall {
 
   /** Sends an event. */
   async send(event: WireEvent): Promise<void> {
-    await this.write(frame(bytesOf(event)));
+    await this.write(frame(eventBytes(event)));
   }
 
   /** Resolves when everything sent before was taken from the stream: a heartbeat was acknowledged, or the call is over. */

@@ -4,8 +4,8 @@ import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } f
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import {
   application,
-  applications,
-  appProjects,
+  argoApplications,
+  argoAppProjects,
   mapAgent,
   namespace,
   type PrincipalHub,
@@ -74,11 +74,14 @@ export class Stage {
     await Promise.all(agents.map((name) => mapAgent(client, name)));
     const spec = { destination: { name: other } };
     await Promise.all([
-      client.create(applications, application({ name: 'witness', namespace: other, spec })),
-      client.create(applications, application({ name: 'guarded', namespace: other, spec })),
-      client.create(applications, application({ name: 'guarded', namespace, spec })),
-      client.create(applications, application({ name: 'own', namespace: evil, spec: { destination: { name: evil } } })),
-      client.create(appProjects, {
+      client.create(argoApplications, application({ name: 'witness', namespace: other, spec })),
+      client.create(argoApplications, application({ name: 'guarded', namespace: other, spec })),
+      client.create(argoApplications, application({ name: 'guarded', namespace, spec })),
+      client.create(
+        argoApplications,
+        application({ name: 'own', namespace: evil, spec: { destination: { name: evil } } }),
+      ),
+      client.create(argoAppProjects, {
         metadata: { name: 'guarded', namespace },
         spec: { sourceRepos: ['*'], sourceNamespaces: [other], destinations: [{ name: other, namespace: '*' }] },
       }),
@@ -181,8 +184,8 @@ export class Stage {
           [`${type.kind} ${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion ?? ''] as const,
       );
     const all = await Promise.all([
-      versions(applications),
-      versions(appProjects),
+      versions(argoApplications),
+      versions(argoAppProjects),
       versions(secrets, namespace),
       versions(configMaps, namespace),
       versions(namespaces),

@@ -17,7 +17,8 @@ export function readImports(root: string): ImportGraph {
   return graph;
 }
 
-function* sources(root: string, folder = ''): Generator<string> {
+/** The paths of all TypeScript files below a folder, relative to it. */
+export function* sources(root: string, folder = ''): Generator<string> {
   for (const entry of readdirSync(join(root, folder), { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory() && !ignored.has(entry.name)) {

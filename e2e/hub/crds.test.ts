@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { originalCrds, readCrds } from './crds.ts';
-import { type Schema, schemaOf } from './testing/schema.ts';
+import { type CrdSchema, schemaOf } from './testing/schema.ts';
 
 const gitOpsFolder = new URL('../../charts/argocd-agent-addon/crds', import.meta.url).pathname;
 
@@ -20,7 +20,7 @@ describe('the GitOpsCluster CRD against the original', async () => {
   });
 
   it('has every field of the original, with the same type, and requires no more', () => {
-    const lost = (was: Schema, is: Schema | undefined, path: string): string[] => [
+    const lost = (was: CrdSchema, is: CrdSchema | undefined, path: string): string[] => [
       ...(is?.type === was.type ? [] : [`${path}: ${was.type} has become ${is?.type}`]),
       ...(is?.required ?? [])
         .filter((name) => !was.required?.includes(name))

@@ -3,7 +3,7 @@ import { helm, hubArgoCdChart } from './helm.ts';
 
 export { argoCdCrds, installCrds, ocmCrds, originalCrds, readCrds } from './crds.ts';
 export { addonChart, agentChart, HelmError, type HelmOptions, helm, hubArgoCdChart, pullChart } from './helm.ts';
-export { kustomize, manifestsOf } from './kustomize.ts';
+export { kustomize, manifestsFolder } from './kustomize.ts';
 export { type PodOf, restrictedRefusals } from './pod-security.ts';
 export { type CrdPublisher, publishedCrds } from './published-crds.ts';
 

@@ -7,7 +7,7 @@ import { toolPath } from '../tools/index.ts';
 const run = promisify(execFile);
 
 /** Folder of the manifests of argocd-agent's principal and agent. */
-export const manifestsOf = (program: 'principal' | 'agent') =>
+export const manifestsFolder = (program: 'principal' | 'agent') =>
   new URL(`../../install/kubernetes/${program}`, import.meta.url).pathname;
 
 /**

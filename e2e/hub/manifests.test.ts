@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { manifestsOf } from './kustomize.ts';
+import { manifestsFolder } from './kustomize.ts';
 
 const read = (folder: string, file: string) => parse(readFileSync(join(folder, file), 'utf8'));
 
 describe.each(['principal', 'agent'] as const)('the manifests of the %s', (program) => {
-  const folder = manifestsOf(program);
+  const folder = manifestsFolder(program);
 
   it('name every file in the kustomization', () => {
     const files = readdirSync(folder).filter((file) => file !== 'kustomization.yaml');

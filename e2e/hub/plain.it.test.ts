@@ -13,11 +13,11 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { applications, waitForObject } from '../fleet/index.ts';
+import { fleetApplications, waitForObject } from '../fleet/index.ts';
 import { type Node, startNode } from '../node/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
-import { agentChart, argoCdCrds, helm, installCrds, kustomize, manifestsOf } from './index.ts';
+import { agentChart, argoCdCrds, helm, installCrds, kustomize, manifestsFolder } from './index.ts';
 
 // Without Open Cluster Management: the principal from the kustomize manifests, one agent from the chart, one from the
 // manifests. All on one cluster, in namespaces that take restricted pods only.
@@ -73,7 +73,7 @@ async function mapAgent(name: string) {
 async function applyOverlay(name: string, program: 'principal' | 'agent', overlay: object): Promise<void> {
   const place = join(folder, name);
   await mkdir(place, { recursive: true });
-  const kustomization = { resources: [relative(place, manifestsOf(program))], ...overlay };
+  const kustomization = { resources: [relative(place, manifestsFolder(program))], ...overlay };
   await writeFile(join(place, 'kustomization.yaml'), stringify(kustomization));
   for (const object of await kustomize(place)) {
     await cluster.client.apply(typeOf(object), object, { fieldManager: 'kubectl', force: true });
@@ -165,9 +165,9 @@ describe('without Open Cluster Management', { timeout: 400_000 }, () => {
       destination: { server: 'https://kubernetes.default.svc', namespace: 'shop' },
     };
     await mapAgent(agent);
-    await cluster.client.create(applications, { metadata: { namespace, name: 'shop' }, spec });
+    await cluster.client.create(fleetApplications, { metadata: { namespace, name: 'shop' }, spec });
     const shown = { namespace: agent, name: 'shop' };
-    await waitForObject(cluster.client, applications, shown, (a) => a !== undefined, { timeoutMs: 120_000 });
+    await waitForObject(cluster.client, fleetApplications, shown, (a) => a !== undefined, { timeoutMs: 120_000 });
   });
 
   it('nobody was refused anything', async () => {

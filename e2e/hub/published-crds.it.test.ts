@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
 import { argoCdCrds, ocmCrds } from './crds.ts';
 import { publishedCrds } from './published-crds.ts';
-import { type Schema, schemaOf } from './testing/schema.ts';
+import { type CrdSchema, schemaOf } from './testing/schema.ts';
 
 /** What the compact schema says and the real one does not: "" when it only says less. */
-function contradictions(compact: Schema, real: Schema, path: string): string[] {
+function contradictions(compact: CrdSchema, real: CrdSchema, path: string): string[] {
   const found: string[] = [];
   if (compact.type !== real.type) {
     found.push(`${path} is ${compact.type}, really ${real.type}`);

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { configMaps, deployments, type KubeObject, resourceType } from '../../lib/kube/index.ts';
 import { waitForObjects } from '../fleet/wait.ts';
-import { managedClusters, manifestWorks, type Ocm, startOcm } from '../ocm/index.ts';
+import { type Ocm, ocmManagedClusters, ocmManifestWorks, startOcm } from '../ocm/index.ts';
 import { freePort } from '../pair/index.ts';
 import { requestsOf } from '../rights/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
@@ -122,12 +122,12 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
   it('ocm defect M10: are enough for controller and principal to enroll a cluster and to let it go', async () => {
     const principal = await start('argocd', 'argocd-agent-principal', 'argocd-agent.ts', ['principal']);
     const controller = await start(releaseNamespace, 'argocd-agent-addon-controller', 'gitops-controller.ts');
-    await hub.client.create(managedClusters, {
+    await hub.client.create(ocmManagedClusters, {
       metadata: { name: 'cluster1' },
       spec: { hubAcceptsClient: true, leaseDurationSeconds: 60 },
     });
     await satisfied(
-      manifestWorks,
+      ocmManifestWorks,
       (works) => works.filter(({ metadata }) => metadata.namespace === 'cluster1').length >= 2,
     );
     // There is no Redis here, which it bears and says.
@@ -141,14 +141,14 @@ describe("the chart's rights", { timeout: 600_000 }, () => {
     ]);
     // The cluster does not exist: what its work agent would report of the clean-up Job is written here.
     const cleanUp = { namespace: 'cluster1', name: 'addon-argocd-agent-addon-pre-delete' };
-    await satisfied(manifestWorks, (works) => works.some(({ metadata }) => metadata.name === cleanUp.name));
+    await satisfied(ocmManifestWorks, (works) => works.some(({ metadata }) => metadata.name === cleanUp.name));
     const values = [{ name: 'JobComplete', fieldValue: { type: 'String', string: 'True' } }];
     const resourceMeta = { ordinal: 4, kind: 'Job', name: 'argocd-agent-addon-cleanup' };
     const status = { resourceStatus: { manifests: [{ resourceMeta, conditions: [], statusFeedback: { values } }] } };
-    await hub.client.mergePatch(manifestWorks, cleanUp, { status }, { subresource: 'status' });
+    await hub.client.mergePatch(ocmManifestWorks, cleanUp, { status }, { subresource: 'status' });
     expect(await uninstall.ended(), uninstall.output + controller.output).toBe(0);
     await satisfied(gitOpsClusters, (left) => left.length === 0);
-    await satisfied(manifestWorks, (left) => left.length === 0);
+    await satisfied(ocmManifestWorks, (left) => left.length === 0);
     const accounts = [`${releaseNamespace}:argocd-agent-addon-controller`, 'argocd:argocd-agent-principal'];
     for (const account of accounts) {
       const requests = await requestsOf(hub.auditLog, `system:serviceaccount:${account}`);

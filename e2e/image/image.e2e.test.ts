@@ -6,16 +6,16 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import {
-  applicationSets,
-  applications,
-  type Fleet,
-  gitOpsClusters,
+  fleetApplicationSets,
+  fleetApplications,
+  fleetGitOpsClusters,
   guestbookFiles,
   guestbookRepository,
   guestbookSet,
   guestbookValues,
   isSyncedAndHealthy,
   programLogs,
+  type RunningFleet,
   releaseNamespace,
   selectedClusters,
   startFleet,
@@ -188,7 +188,7 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
   // Takes minutes: everybody's machine does it, CI when it is told to.
   const takesTime = Boolean(process.env.CI) && process.env.TEST_IMAGE !== '1';
   describe.skipIf(takesTime)(`delivered to a fleet${takesTime ? ' (skipped: in CI with TEST_IMAGE=1)' : ''}`, () => {
-    let fleet: Fleet;
+    let fleet: RunningFleet;
     beforeAll(async () => {
       if (reason !== undefined) {
         return;
@@ -204,11 +204,11 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
       const generous = { timeoutMs: 240_000 };
       try {
         await fleet.install(guestbookValues);
-        await waitForObjects(hub.client, gitOpsClusters, generous, ([g]) => g?.status?.clusters?.connected === 2);
-        await hub.client.create(applicationSets, guestbookSet(git.url(guestbookRepository)));
+        await waitForObjects(hub.client, fleetGitOpsClusters, generous, ([g]) => g?.status?.clusters?.connected === 2);
+        await hub.client.create(fleetApplicationSets, guestbookSet(git.url(guestbookRepository)));
         await waitForObjects(
           hub.client,
-          applications,
+          fleetApplications,
           { namespace: 'argocd', ...generous },
           (found) => found.length === 2 && found.every(isSyncedAndHealthy),
         );
@@ -244,7 +244,7 @@ describe.skipIf(obstacle !== undefined)(`the image${obstacle ? ` (skipped: ${obs
 
     test('answers helm test, and lets go of the clusters', async () => {
       await fleet.helm('test', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '3m');
-      await fleet.hub.client.delete(applicationSets, { namespace: 'argocd', name: 'guestbook' });
+      await fleet.hub.client.delete(fleetApplicationSets, { namespace: 'argocd', name: 'guestbook' });
       await fleet.helm('uninstall', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '5m');
     });
   });

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { type Check, until } from '../../lib/base/testing.ts';
-import { acknowledgementOf, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { acknowledgementOf, extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import type { GoStream } from './go-stream.ts';
 import type { GoObject } from './templates.ts';
 
@@ -32,7 +32,7 @@ export async function allAcknowledged(stream: GoStream, source: string, until: U
 export function eventsAbout(stream: GoStream, name: string, from = 0): GoEvent[] {
   const events = new Map<string, GoEvent>();
   for (const event of stream.received.slice(from)) {
-    if (targetOf(event) === 'eventProcessed' || payloadOf<GoObject>(event)?.metadata?.name !== name) {
+    if (targetOf(event) === 'eventProcessed' || goPayload<GoObject>(event)?.metadata?.name !== name) {
       continue;
     }
     const key = `${typeOf(event)} ${keyOf(event)}`;

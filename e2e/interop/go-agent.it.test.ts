@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configMaps, secrets } from '../../lib/kube/index.ts';
-import { applications, appProjects, namespace } from '../pair/index.ts';
+import { argoApplications, argoAppProjects, namespace } from '../pair/index.ts';
 import { messageBytes } from '../recordings/index.ts';
 import { allAcknowledged, asMade, eventsAbout } from './checks.ts';
-import { changed, extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { changed, extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import { agentName, type ManagedLab, startManagedLab } from './managed-lab.ts';
 import { deletionOf, meaningOf, requestOf } from './meaning.ts';
 import { recordedEvents } from './recordings.ts';
@@ -21,7 +21,7 @@ const typesOf = (events: readonly GoEvent[]) => events.map(typeOf);
 /** The status that Argo CD had written when the recorded agent reported it. */
 function recordedStatus(fits: (object: GoObject) => boolean, recording = 'app-managed') {
   const reported = recordedEvent(recording, { ...fromAgent, type: 'status-update', where: fits });
-  return payloadOf<GoObject>(reported)?.status;
+  return goPayload<GoObject>(reported)?.status;
 }
 const isRunning = ({ operation }: GoObject) => operation !== undefined;
 const isIn =
@@ -40,7 +40,7 @@ describe('our principal and a managed Go agent', () => {
   const now = () => stream().received.length;
   const about = (name: string, from = 0) => eventsAbout(stream(), name, from);
   const copy = (name: string) => lab.agent.cluster.application.get(name);
-  const remove = (name: string) => lab.hub.hub.client.delete(applications, { name, namespace: agentName });
+  const remove = (name: string) => lab.hub.hub.client.delete(argoApplications, { name, namespace: agentName });
   const acknowledged = () => allAcknowledged(stream(), '', lab.until);
   /** Argo CD on the cluster changes fields of the Application, or takes them away. */
   const argo = (name: string, fields: Partial<Record<keyof GoObject, unknown>>) =>
@@ -85,7 +85,7 @@ describe('our principal and a managed Go agent', () => {
 
     const fromEdit = now();
     const update = recorded('spec-update');
-    const { spec } = payloadOf<GoObject>(update) as GoObject;
+    const { spec } = goPayload<GoObject>(update) as GoObject;
     await lab.edit(name, { spec });
     await lab.until(() => expect(copy(name)?.spec?.info).toEqual(spec?.info));
     expect(about(name, fromEdit).map(meaningOf)).toEqual([meaningOf(update)]);
@@ -93,7 +93,7 @@ describe('our principal and a managed Go agent', () => {
 
     const fromSync = now();
     const sync = recorded('set-operation');
-    await lab.edit(name, { operation: payloadOf<GoObject>(sync)?.operation });
+    await lab.edit(name, { operation: goPayload<GoObject>(sync)?.operation });
     await lab.until(() => expect(copy(name)?.operation).toBeDefined());
     const requests = () => about(name, fromSync).filter((event) => typeOf(event) === 'set-operation');
     expect(requests().map(requestOf)).toEqual([requestOf(sync)]);
@@ -126,9 +126,9 @@ describe('our principal and a managed Go agent', () => {
     await lab.until(() => expect(copy(name)?.metadata.annotations?.[wish]).toBe('normal'));
     const hasWish = ({ metadata }: GoObject) => metadata.annotations?.[wish] !== undefined;
     const told = about(name, from);
-    const theirs = payloadOf<GoObject>(recorded('spec-update', { where: hasWish }, 'refresh'));
+    const theirs = goPayload<GoObject>(recorded('spec-update', { where: hasWish }, 'refresh'));
     expect(typesOf(told)).toEqual(['spec-update']);
-    expect(payloadOf<GoObject>(told[0] as GoEvent)?.metadata.annotations?.[wish]).toBe(
+    expect(goPayload<GoObject>(told[0] as GoEvent)?.metadata.annotations?.[wish]).toBe(
       theirs?.metadata.annotations?.[wish],
     );
     lab.agent.change(name, ({ metadata }) => delete metadata.annotations?.[wish]);
@@ -187,7 +187,7 @@ describe('our principal and a managed Go agent', () => {
       );
     }
     await acknowledged();
-    const sent = stream().sent.filter((event) => payloadOf<GoObject>(event)?.metadata?.name === name);
+    const sent = stream().sent.filter((event) => goPayload<GoObject>(event)?.metadata?.name === name);
     for (const event of sent) {
       stream().writer.add(changed(event, { strings: { sentat: undefined } }));
     }
@@ -199,7 +199,7 @@ describe('our principal and a managed Go agent', () => {
   test('terminate: as recorded, once', async () => {
     const name = 'hangs';
     await lab.deploy(name);
-    const operation = payloadOf<GoObject>(recorded('set-operation', {}, 'terminate'))?.operation;
+    const operation = goPayload<GoObject>(recorded('set-operation', {}, 'terminate'))?.operation;
     await lab.edit(name, { operation });
     await lab.until(() => expect(copy(name)?.operation).toBeDefined());
     argo(name, { status: recordedStatus(isRunning, 'terminate') });
@@ -257,8 +257,8 @@ describe('our principal and a managed Go agent', () => {
     const name = 'guestbook-dontadopt';
     const never = { 'argocd.argoproj.io/adoption-policy': 'never' };
     lab.agent.createLocally({ metadata: { name, annotations: never }, spec: { project: 'mine' } });
-    const made = asMade(payloadOf<GoObject>(recorded('create')), name, agentName);
-    await lab.hub.hub.client.create(applications, made as never);
+    const made = asMade(goPayload<GoObject>(recorded('create')), name, agentName);
+    await lab.hub.hub.client.create(argoApplications, made as never);
     await lab.until(async () => {
       const { status } = (await lab.onHub(name)) ?? {};
       expect(status).toMatchObject({ health: { status: 'Degraded' }, conditions: [{ type: 'AgentError' }] });
@@ -273,17 +273,17 @@ describe('our principal and a managed Go agent', () => {
 
   test('AppProjects, repositories and GPG keys: as recorded', async () => {
     const { client } = lab.hub.hub;
-    const kinds = { appproject: appProjects, repository: secrets, gpgkey: configMaps };
+    const kinds = { appproject: argoAppProjects, repository: secrets, gpgkey: configMaps };
     const names = { appproject: 'sample', repository: 'test-repo-creds', gpgkey: 'argocd-gpg-keys-cm' };
     for (const target of ['appproject', 'repository', 'gpgkey'] as const) {
-      const type = kinds[target] as typeof appProjects;
+      const type = kinds[target] as typeof argoAppProjects;
       const name = names[target];
       const ref = { name, namespace };
       const theirs = (change: string) =>
         moved(recorded(change, { target, where: ({ metadata }) => metadata.name === name }, target));
       const ours = (change: string, from: number) =>
         about(name, from).filter((event) => typeOf(event) === change && targetOf(event) === target);
-      const made = asMade(payloadOf<GoObject>(theirs('create')), name, namespace);
+      const made = asMade(goPayload<GoObject>(theirs('create')), name, namespace);
       if (target === 'appproject') {
         Object.assign(made.spec ?? {}, onHubForm);
       }
@@ -297,7 +297,7 @@ describe('our principal and a managed Go agent', () => {
         meaningOf(withProject(theirs('create'))),
       ]);
 
-      const { spec, data } = payloadOf<GoObject>(withProject(theirs('spec-update'))) as GoObject;
+      const { spec, data } = goPayload<GoObject>(withProject(theirs('spec-update'))) as GoObject;
       const fromUpdate = now();
       await client.mergePatch(type, ref, target === 'appproject' ? { spec: { ...spec, ...onHubForm } } : { data });
       await lab.until(() => expect(ours('spec-update', fromUpdate)).toHaveLength(1));
@@ -309,7 +309,7 @@ describe('our principal and a managed Go agent', () => {
     for (const target of ['gpgkey', 'repository', 'appproject'] as const) {
       const name = names[target];
       const from = now();
-      await client.delete(kinds[target] as typeof appProjects, { name, namespace });
+      await client.delete(kinds[target] as typeof argoAppProjects, { name, namespace });
       await lab.until(() => expect(lab.agent.cluster[target].has(name)).toBe(false));
       const [gone] = about(name, from).filter((event) => typeOf(event) === 'delete' && targetOf(event) === target);
       expect(deletionOf(gone as GoEvent)).toEqual(
@@ -381,10 +381,10 @@ describe('our principal and a managed Go agent', () => {
       .events('resourceResync')
       .filter((event) => typeOf(event) === 'response-synced-resource');
     const theirs = recorded('response-synced-resource', { target: 'resourceResync' }, 'resync');
-    for (const event of named.filter((each) => payloadOf(each)?.kind === 'Application')) {
-      const about = payloadOf<Record<string, unknown>>(event);
+    for (const event of named.filter((each) => goPayload(each)?.kind === 'Application')) {
+      const about = goPayload<Record<string, unknown>>(event);
       const [name, uid] = [about?.name, about?.uid];
-      expect({ ...meaningOf(event) }).toEqual({ ...meaningOf(theirs), payload: { ...payloadOf(theirs), name, uid } });
+      expect({ ...meaningOf(event) }).toEqual({ ...meaningOf(theirs), payload: { ...goPayload(theirs), name, uid } });
     }
   });
 
@@ -413,7 +413,7 @@ describe('our principal and a managed Go agent', () => {
     expect(typesOf(about('remains', from))).toEqual([]);
     expect(typesOf(about('differs', from))).toEqual(['spec-update']);
     const [removal] = about('vanishes', from);
-    expect(payloadOf<GoObject>(removal as GoEvent)?.metadata).toMatchObject({ name: 'vanishes', uid: gone });
+    expect(goPayload<GoObject>(removal as GoEvent)?.metadata).toMatchObject({ name: 'vanishes', uid: gone });
     expect(typeOf(removal as GoEvent)).toBe('delete');
     expect(stream().refused).toEqual([]);
   });
@@ -430,7 +430,7 @@ const onHubForm = {
 
 /** The recorded event as if its hub's namespace were ours. */
 function moved(event: GoEvent): GoEvent {
-  const object = payloadOf<GoObject>(event) as GoObject;
+  const object = goPayload<GoObject>(event) as GoObject;
   const { name } = object.metadata;
   return changed(event, {
     strings: { subject: `${namespace}/${name}` },
@@ -440,7 +440,7 @@ function moved(event: GoEvent): GoEvent {
 
 /** A repository of our AppProject instead of the recorded one's. */
 function withProject(event: GoEvent): GoEvent {
-  const object = payloadOf<GoObject>(event) as GoObject;
+  const object = goPayload<GoObject>(event) as GoObject;
   if (object.data?.project === undefined) {
     return event;
   }
@@ -450,7 +450,7 @@ function withProject(event: GoEvent): GoEvent {
 }
 
 function changedName(event: GoEvent, name: string): GoEvent {
-  const object = payloadOf<GoObject>(event) as GoObject;
+  const object = goPayload<GoObject>(event) as GoObject;
   const { namespace: where = '', uid = '', resourceVersion = '' } = object.metadata;
   return changed(event, {
     strings: {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
-import { applications, appProjects, mapAgent, namespace, type PrincipalHub, startHub } from '../pair/index.ts';
+import { argoApplications, argoAppProjects, mapAgent, namespace, type PrincipalHub, startHub } from '../pair/index.ts';
 import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
 import { GoAutonomousAgent } from './go-autonomous-agent.ts';
-import { changed, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { changed, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import { GoPeer } from './go-peer.ts';
 import { makeMaterial } from './material.ts';
 import { meaningOf, requestOf, withoutZeros } from './meaning.ts';
@@ -21,7 +21,7 @@ const fromAgent = { dir: 'agent->principal', agent: agentName, target: 'applicat
 const recorded = (which: Omit<Which, 'dir' | 'agent' | 'target'> & Partial<Which>, recording = 'app-autonomous') =>
   recordedEvent(recording, { ...toAgent, ...which });
 const theirs = (type: string, where?: (object: GoObject) => boolean, recording = 'app-autonomous') =>
-  payloadOf<GoObject>(
+  goPayload<GoObject>(
     recordedEvent(recording, { ...fromAgent, type, ...(where === undefined ? {} : { where }) }),
   ) as GoObject;
 const isIn =
@@ -56,10 +56,10 @@ describe('our principal and an autonomous Go agent', () => {
   const now = () => agent.stream.received.length;
   const about = (name: string, from = 0) => eventsAbout(agent.stream, name, from);
   const acknowledged = () => allAcknowledged(agent.stream, '', until);
-  const onHub = (name: string) => hub.hub.client.get(applications, { name, namespace: agentName });
+  const onHub = (name: string) => hub.hub.client.get(argoApplications, { name, namespace: agentName });
   const edit = (name: string, patch: object) =>
-    hub.hub.client.mergePatch(applications, { name, namespace: agentName }, patch);
-  const project = (name: string) => hub.hub.client.get(appProjects, { name: `${agentName}-${name}`, namespace });
+    hub.hub.client.mergePatch(argoApplications, { name, namespace: agentName }, patch);
+  const project = (name: string) => hub.hub.client.get(argoAppProjects, { name: `${agentName}-${name}`, namespace });
   const typesOf = (events: readonly GoEvent[]) => events.map(typeOf);
 
   async function mirrored(name: string) {
@@ -77,7 +77,7 @@ describe('our principal and an autonomous Go agent', () => {
     // Nothing is mirrored yet: `""` and `null` are the same bytes to Go.
     const nothing = (event: GoEvent) => ({
       ...meaningOf(event),
-      payload: { checksum: payloadOf(event)?.checksum || null },
+      payload: { checksum: goPayload(event)?.checksum || null },
     });
     expect(ours.map(nothing)).toEqual([nothing(list)]);
     expect(agent.harm).toEqual([]);
@@ -90,7 +90,7 @@ describe('our principal and an autonomous Go agent', () => {
     agent.change('application', name, (object) => Object.assign(object, { status }));
     await until(async () => expect((await onHub(name))?.status).toEqual(status));
     // What the original's principal had made of it shows in what it sent back.
-    const mirror = payloadOf<GoObject>(recorded({ type: 'spec-update' })) as GoObject;
+    const mirror = goPayload<GoObject>(recorded({ type: 'spec-update' })) as GoObject;
     const ours = (await onHub(name)) as unknown as GoObject;
     expect(withoutZeros(ours.spec)).toEqual(withoutZeros(mirror.spec));
     expect(withoutZeros(ours.status)).toEqual(withoutZeros(mirror.status));
@@ -114,7 +114,7 @@ describe('our principal and an autonomous Go agent', () => {
     await edit(name, { metadata: { annotations: { [wish]: 'normal' } } });
     await until(() => expect(local(name)?.metadata.annotations?.[wish]).toBe('normal'));
     const hasWish = ({ metadata }: GoObject) => metadata.annotations?.[wish] !== undefined;
-    const asked = about(name, fromRefresh).filter((event) => hasWish(payloadOf<GoObject>(event) as GoObject));
+    const asked = about(name, fromRefresh).filter((event) => hasWish(goPayload<GoObject>(event) as GoObject));
     expect(asked.map(attributesOf)).toEqual([
       attributesOf(named(recorded({ type: 'spec-update', where: hasWish }, 'refresh'), name)),
     ]);
@@ -123,7 +123,7 @@ describe('our principal and an autonomous Go agent', () => {
 
     const fromSync = now();
     const sync = recorded({ type: 'set-operation' });
-    await edit(name, { operation: payloadOf<GoObject>(sync)?.operation });
+    await edit(name, { operation: goPayload<GoObject>(sync)?.operation });
     await until(() => expect(local(name)?.operation).toBeDefined());
     const syncs = () => about(name, fromSync).filter((event) => typeOf(event) === 'set-operation');
     expect(syncs().map(requestOf)).toEqual([requestOf(named(sync, name))]);
@@ -176,7 +176,7 @@ describe('our principal and an autonomous Go agent', () => {
     const before = await onHub(name);
     await edit(name, { spec: { project: 'mine' } });
     await until(async () => expect((await onHub(name))?.spec).toEqual(before?.spec));
-    await hub.hub.client.delete(applications, { name, namespace: agentName });
+    await hub.hub.client.delete(argoApplications, { name, namespace: agentName });
     await until(async () => {
       const again = await onHub(name);
       expect(again?.metadata.uid).not.toBe(before?.metadata.uid);
@@ -189,7 +189,7 @@ describe('our principal and an autonomous Go agent', () => {
 
   test('an AppProject is mirrored under the prefixed name, follows changes, and goes', async () => {
     const creation = (type: string) =>
-      payloadOf<GoObject>(
+      goPayload<GoObject>(
         recordedEvent('appproject', {
           ...fromAgent,
           target: 'appproject',
@@ -253,7 +253,7 @@ describe('our principal and an autonomous Go agent', () => {
       .filter((event) => typeOf(event) === 'request-synced-resource-list')
       .map((event) => ({ ...meaningOf(event), payload: {} }));
     expect(sums[0]).toEqual({ ...meaningOf(list), payload: {} });
-    const updates = told.filter((event) => typeOf(event) === 'request-update' && payloadOf(event)?.name === 'remains');
+    const updates = told.filter((event) => typeOf(event) === 'request-update' && goPayload(event)?.name === 'remains');
     const theirUpdate = recorded({ type: 'request-update', target: 'resourceResync' }, 'resync');
     const uid = local('remains')?.metadata.uid;
     const payload = { name: 'remains', namespace: agentName, uid, kind: 'Application', checksum: expect.any(String) };
@@ -266,7 +266,7 @@ describe('our principal and an autonomous Go agent', () => {
 
 /** The event about another object of the same namespace. */
 function named(event: GoEvent, name: string): GoEvent {
-  const object = payloadOf<GoObject>(event) as GoObject;
+  const object = goPayload<GoObject>(event) as GoObject;
   const { namespace: where = '', uid = '', resourceVersion = '' } = object.metadata;
   return changed(event, {
     strings: {

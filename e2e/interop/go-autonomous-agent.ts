@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
 import { GoDialer } from './go-dialer.ts';
-import { type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import { GoStream } from './go-stream.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
@@ -122,7 +122,7 @@ export class GoAutonomousAgent {
   }
 
   #takeApplication(event: GoEvent): string | undefined {
-    const incoming = payloadOf<GoObject>(event);
+    const incoming = goPayload<GoObject>(event);
     if (incoming === undefined) {
       return 'no object';
     }
@@ -163,7 +163,7 @@ export class GoAutonomousAgent {
   }
 
   #takeResync(event: GoEvent): string | undefined {
-    const payload = payloadOf<Record<string, string | null>>(event) ?? {};
+    const payload = goPayload<Record<string, string | null>>(event) ?? {};
     if (typeOf(event) === 'request-synced-resource-list') {
       const keys = this.#keys();
       if (keys.length === 0 || goListChecksum(keys) === payload.checksum) {
@@ -194,7 +194,7 @@ export class GoAutonomousAgent {
     if (object === undefined) {
       const isStub = ({ metadata }: GoObject) => metadata.resourceVersion === undefined;
       const where = { dir: 'principal->agent', target, type: 'delete', where: isStub } as const;
-      const stub = payloadOf<GoObject>(recordedEvent('resync', where)) as GoObject;
+      const stub = goPayload<GoObject>(recordedEvent('resync', where)) as GoObject;
       const metadata = { ...stub.metadata, name, namespace: this.namespace, uid: payload.uid ?? '' };
       this.#tell(target, 'delete', { ...stub, metadata });
     } else if (goChecksum(object.spec) !== payload.checksum) {

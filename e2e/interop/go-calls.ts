@@ -22,7 +22,7 @@ export interface GoCallListener {
 }
 
 /** A line of what the process says. */
-export interface Report {
+export interface GoReport {
   readonly event: string;
   readonly id: string;
   readonly address?: string;
@@ -42,7 +42,7 @@ export interface Report {
 /** The lines to and from the process. */
 export interface Lines {
   write(line: object): void;
-  listen(id: string, listener: (report: Report) => void): void;
+  listen(id: string, listener: (report: GoReport) => void): void;
   forget(id: string): void;
   name(what: string): string;
 }
@@ -103,7 +103,7 @@ export class GoCall {
   readonly #lines: Lines;
   readonly #settle: (status: GoStatus) => void;
 
-  constructor(report: Pick<Report, 'id' | 'method' | 'metadata' | 'compression' | 'subject'>, lines: Lines) {
+  constructor(report: Pick<GoReport, 'id' | 'method' | 'metadata' | 'compression' | 'subject'>, lines: Lines) {
     this.id = report.id;
     this.method = report.method ?? '';
     this.metadata = report.metadata ?? {};

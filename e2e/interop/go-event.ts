@@ -55,7 +55,7 @@ export function extensionOf(event: GoEvent, name: string): string {
 }
 
 /** The payload; undefined when there is none. */
-export function payloadOf<T = Record<string, unknown>>(event: GoEvent): T | undefined {
+export function goPayload<T = Record<string, unknown>>(event: GoEvent): T | undefined {
   return event.binaryData === undefined || event.binaryData.length === 0
     ? undefined
     : (JSON.parse(event.binaryData.toString('utf8')) as T);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
 import type { GoStatus } from './go-calls.ts';
 import { GoDialer } from './go-dialer.ts';
-import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import { GoStream } from './go-stream.ts';
 import { aboutObject, type GoObject, goChecksum, goListChecksum, recordedEvent, withPayload } from './templates.ts';
@@ -141,7 +141,7 @@ export class GoManagedAgent {
       type: 'cluster-cache-info-update',
       nth: 1,
     });
-    this.stream.writer.add(withPayload(info, payloadOf(info)));
+    this.stream.writer.add(withPayload(info, goPayload(info)));
   }
 
   #newStream(): GoStream {
@@ -169,7 +169,7 @@ export class GoManagedAgent {
   }
 
   #takeApplication(event: GoEvent): string | undefined {
-    const incoming = payloadOf<GoObject>(event);
+    const incoming = goPayload<GoObject>(event);
     if (incoming === undefined) {
       return 'no object';
     }
@@ -232,7 +232,7 @@ export class GoManagedAgent {
 
   #refuseToAdopt(name: string): void {
     const template = recordedEvent('errors', { ...fromAgent, target: 'application', type: 'error' });
-    const told = { ...payloadOf(template), resourceName: name, resourceNamespace: this.namespace };
+    const told = { ...goPayload(template), resourceName: name, resourceNamespace: this.namespace };
     this.stream.writer.add(withPayload(template, told));
   }
 
@@ -298,7 +298,7 @@ export class GoManagedAgent {
   }
 
   #takeCopy(target: Exclude<Target, 'application'>, event: GoEvent): string | undefined {
-    const incoming = payloadOf<GoObject>(event);
+    const incoming = goPayload<GoObject>(event);
     if (incoming === undefined) {
       return 'no object';
     }
@@ -339,7 +339,7 @@ export class GoManagedAgent {
           kind,
           name,
           namespace = '',
-        } = payloadOf<{ kind: string; name: string; namespace?: string }>(event) ?? {
+        } = goPayload<{ kind: string; name: string; namespace?: string }>(event) ?? {
           kind: '',
           name: '',
         };

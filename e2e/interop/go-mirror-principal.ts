@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
 import type { GoCall } from './go-calls.ts';
-import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import { GoListener } from './go-listener.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import { GoStream } from './go-stream.ts';
@@ -129,7 +129,7 @@ export class GoMirrorPrincipal {
     if (target !== 'application' && target !== 'appproject') {
       return `unknown target ${target}`;
     }
-    const incoming = payloadOf<GoObject>(event);
+    const incoming = goPayload<GoObject>(event);
     if (incoming === undefined) {
       return 'no object';
     }
@@ -185,7 +185,7 @@ export class GoMirrorPrincipal {
     if (type !== 'response-synced-resource') {
       return `an autonomous agent may not send ${type}`;
     }
-    const { kind, name = '' } = payloadOf<Record<string, string>>(event) ?? {};
+    const { kind, name = '' } = goPayload<Record<string, string>>(event) ?? {};
     const target = (Object.keys(kinds) as Owned[]).find((each) => kinds[each] === kind);
     if (target === undefined) {
       return `unknown kind ${kind}`;

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { toolPath } from '../tools/index.ts';
-import { GoCall, type GoCallListener, GoConnection, type Lines, type Report } from './go-calls.ts';
+import { GoCall, type GoCallListener, GoConnection, type GoReport, type Lines } from './go-calls.ts';
 
 /** Key material in PEM form. A server asks for client certificates when it has a `ca`. */
 export interface GoTls {
@@ -30,7 +30,7 @@ const maxMessageBytes = 200 * 1024 * 1024;
 export class GoPeer {
   readonly #process: ChildProcess;
   readonly #exit: Promise<void>;
-  readonly #listeners = new Map<string, (report: Report) => void>();
+  readonly #listeners = new Map<string, (report: GoReport) => void>();
   readonly #lines: Lines;
   #count = 0;
 
@@ -113,7 +113,7 @@ export class GoPeer {
     await this.#exit;
   }
 
-  #take(report: Report): void {
+  #take(report: GoReport): void {
     const listener = this.#listeners.get(report.event === 'call' ? (report.server ?? '') : report.id);
     if (listener === undefined && report.event === 'failed') {
       throw new Error(`${report.id}: ${report.message}`);

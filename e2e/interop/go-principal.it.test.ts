@@ -3,8 +3,8 @@ import { configMaps, namespaces, secrets } from '../../lib/kube/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
 import {
   type ArgoObject,
-  applications,
-  appProjects,
+  argoApplications,
+  argoAppProjects,
   freePort,
   giveAgentCredentials,
   namespace,
@@ -14,11 +14,11 @@ import { type Cluster, startCluster } from '../testbed/index.ts';
 import { allAcknowledged, asMade, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
-import { changed, extensionOf, type GoEvent, payloadOf, typeOf } from './go-event.ts';
+import { changed, extensionOf, type GoEvent, goPayload, typeOf } from './go-event.ts';
 import { recordedVersion } from './go-listener.ts';
 import { GoPeer } from './go-peer.ts';
 import { GoPrincipal } from './go-principal.ts';
-import { type Material, makeMaterial } from './material.ts';
+import { makeMaterial, type PeerCertificates } from './material.ts';
 import { deletionOf, meaningOf, withoutZeros } from './meaning.ts';
 import { aboutObject, type GoObject, goChecksum, recordedEvent } from './templates.ts';
 
@@ -32,7 +32,7 @@ describe('our managed agent and a Go principal', () => {
   const random = seededRandom();
   let go: GoPeer;
   let cluster: Cluster;
-  let material: Material;
+  let material: PeerCertificates;
   let principal: GoPrincipal;
   let agent: Program;
   let until: Until;
@@ -68,12 +68,13 @@ describe('our managed agent and a Go principal', () => {
   });
 
   const local = (name: string): Promise<ArgoObject | undefined> =>
-    cluster.client.get(applications, { name, namespace });
-  const patch = (name: string, change: object) => cluster.client.mergePatch(applications, { name, namespace }, change);
+    cluster.client.get(argoApplications, { name, namespace });
+  const patch = (name: string, change: object) =>
+    cluster.client.mergePatch(argoApplications, { name, namespace }, change);
   const onHub = (name: string) => principal.hub.application.get(name);
 
   const creation = () =>
-    payloadOf<GoObject>(
+    goPayload<GoObject>(
       recordedEvent('app-managed', {
         dir: 'principal->agent',
         agent: agentName,
@@ -82,7 +83,7 @@ describe('our managed agent and a Go principal', () => {
       }),
     );
   const reports = (name: string) =>
-    principal.stream.events('application').filter((event) => payloadOf<GoObject>(event)?.metadata?.name === name);
+    principal.stream.events('application').filter((event) => goPayload<GoObject>(event)?.metadata?.name === name);
 
   async function deployed(name: string, object = asMade(creation(), name)): Promise<GoObject> {
     const made = principal.create('application', object);
@@ -130,7 +131,7 @@ describe('our managed agent and a Go principal', () => {
     expect(made?.spec).toEqual({ ...hub.spec, destination: { name: 'in-cluster', namespace: 'guestbook' } });
 
     const recordedStatus = (fits: (object: GoObject) => boolean) =>
-      payloadOf<GoObject>(
+      goPayload<GoObject>(
         recordedEvent('app-managed', { ...fromAgent, target: 'application', type: 'status-update', where: fits }),
       )?.status;
     const before = reports(name).length;
@@ -146,7 +147,7 @@ describe('our managed agent and a Go principal', () => {
     );
     await until(async () => expect((await local(name))?.spec.info).toEqual([{ name: 'e2e', value: 'test' }]));
 
-    const operation = payloadOf<GoObject>(
+    const operation = goPayload<GoObject>(
       recordedEvent('app-managed', {
         dir: 'principal->agent',
         agent: agentName,
@@ -220,7 +221,7 @@ describe('our managed agent and a Go principal', () => {
     const before = reports('guarded').length;
     await patch('guarded', { spec: { project: 'other' } });
     await until(async () => expect((await local('guarded'))?.spec.project).toBe(hub.spec?.project));
-    await cluster.client.delete(applications, { name: 'guarded', namespace });
+    await cluster.client.delete(argoApplications, { name: 'guarded', namespace });
     await until(async () => expect((await local('guarded'))?.metadata.annotations?.[sourceUid]).toBe(hub.metadata.uid));
     await acknowledged();
     expect(reports('guarded').slice(before).map(typeOf)).not.toContain('delete');
@@ -229,7 +230,7 @@ describe('our managed agent and a Go principal', () => {
 
   test('AppProjects, repositories and GPG keys arrive, change and go', async () => {
     const told = (recording: string, target: string, type: string) =>
-      payloadOf<GoObject>(
+      goPayload<GoObject>(
         recordedEvent(recording, { dir: 'principal->agent', agent: agentName, target, type }),
       ) as GoObject;
     for (const [target, recording] of copies) {
@@ -269,7 +270,7 @@ describe('our managed agent and a Go principal', () => {
       type: 'request-update',
       where: ({ kind }) => kind === 'Application',
     });
-    const [ours] = told.filter((event) => payloadOf(event)?.name === 'stays');
+    const [ours] = told.filter((event) => goPayload(event)?.name === 'stays');
     const payload = {
       name: 'stays',
       namespace,
@@ -277,14 +278,14 @@ describe('our managed agent and a Go principal', () => {
       kind: 'Application',
       checksum: goChecksum(stays.spec),
     };
-    expect({ ...meaningOf(ours as GoEvent), payload: { ...payloadOf(ours as GoEvent), ...free } }).toEqual({
+    expect({ ...meaningOf(ours as GoEvent), payload: { ...goPayload(ours as GoEvent), ...free } }).toEqual({
       ...meaningOf(template),
       payload: { ...payload, ...free },
     });
     // Nothing had changed, so nothing is written.
     expect((await local('stays'))?.metadata.resourceVersion).toBe(written);
     for (const [target] of copies) {
-      const named = told.filter((event) => payloadOf(event)?.kind === kindNames[target]);
+      const named = told.filter((event) => goPayload(event)?.kind === kindNames[target]);
       expect(named.length, target).toBeGreaterThan(0);
     }
   });
@@ -316,7 +317,7 @@ describe('our managed agent and a Go principal', () => {
       { ...meaningOf(template), payload: {} },
     ]);
     const updates = told.filter((event) => typeOf(event) === 'request-update');
-    const missing = updates.map((event) => payloadOf(event)).filter((payload) => payload?.name === 'fresh');
+    const missing = updates.map((event) => goPayload(event)).filter((payload) => payload?.name === 'fresh');
     // The namespace is free: a principal that maps agents to namespaces looks in the agent's, whatever is said here.
     const held = { name: 'fresh', namespace: expect.any(String), uid: '', kind: 'Application', checksum: null };
     expect(missing[0]).toMatchObject(held);
@@ -328,8 +329,10 @@ describe('our managed agent and a Go principal', () => {
   }
 
   async function copyOf(target: (typeof copies)[number][0], name: string) {
-    const type = { appproject: appProjects, repository: secrets, gpgkey: configMaps }[target];
-    const object = (await cluster.client.get(type as typeof appProjects, { name, namespace })) as GoObject | undefined;
+    const type = { appproject: argoAppProjects, repository: secrets, gpgkey: configMaps }[target];
+    const object = (await cluster.client.get(type as typeof argoAppProjects, { name, namespace })) as
+      | GoObject
+      | undefined;
     return object && { from: object.metadata.annotations?.[sourceUid], content: contentOf(object) };
   }
 });

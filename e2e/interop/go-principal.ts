@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Pace } from './event-writer.ts';
 import type { GoCall } from './go-calls.ts';
-import { extensionOf, type GoEvent, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
 import { GoListener } from './go-listener.ts';
 import type { GoPeer, GoTls } from './go-peer.ts';
 import { GoStream } from './go-stream.ts';
@@ -220,7 +220,7 @@ export class GoPrincipal {
     if (type === 'error') {
       return undefined;
     }
-    const incoming = payloadOf<GoObject>(event);
+    const incoming = goPayload<GoObject>(event);
     if (incoming === undefined) {
       return 'no object';
     }
@@ -260,7 +260,7 @@ export class GoPrincipal {
         name: metadata.name,
         uid: metadata.uid ?? '',
       }));
-      const { checksum } = payloadOf<{ checksum: string | null }>(event) ?? { checksum: null };
+      const { checksum } = goPayload<{ checksum: string | null }>(event) ?? { checksum: null };
       if (keys.length === 0 || goListChecksum(keys) === checksum) {
         return undefined;
       }
@@ -277,7 +277,7 @@ export class GoPrincipal {
     if (type !== 'request-update') {
       return `a managed agent may not send ${type}`;
     }
-    const { kind, name, namespace, uid, checksum } = payloadOf<Record<string, string>>(event) ?? {};
+    const { kind, name, namespace, uid, checksum } = goPayload<Record<string, string>>(event) ?? {};
     const target = (Object.keys(kinds) as Target[]).find((each) => kinds[each] === kind);
     if (target === undefined || name === undefined) {
       return `unknown kind ${kind}`;
@@ -297,7 +297,7 @@ export class GoPrincipal {
       // An object of nothing but its name, as Go writes an otherwise empty one.
       const where = { dir: 'principal->agent', target, type: 'delete' } as const;
       const isStub = ({ metadata }: GoObject) => metadata.resourceVersion === undefined;
-      const stub = payloadOf<GoObject>(recordedEvent('resync', { ...where, where: isStub })) as GoObject;
+      const stub = goPayload<GoObject>(recordedEvent('resync', { ...where, where: isStub })) as GoObject;
       const metadata = { ...stub.metadata, name, uid: uid ?? '', ...(namespace === undefined ? {} : { namespace }) };
       this.#tell(target, 'delete', { ...stub, metadata }, { principaluid: stamp });
     }

@@ -35,7 +35,7 @@ export function dataFrame(bytes: Uint8Array): Buffer {
 }
 
 /** A frame with header or trailer fields. */
-export function metadataFrame(fields: Readonly<Record<string, string>>): Buffer {
+export function goMetadataFrame(fields: Readonly<Record<string, string>>): Buffer {
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
   return frame(0x80, Buffer.from(lines.join(''), 'latin1'));
 }

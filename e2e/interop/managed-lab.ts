@@ -1,9 +1,9 @@
 import { namespaces } from '../../lib/kube/index.ts';
-import { type ArgoObject, applications, mapAgent, type PrincipalHub, startHub } from '../pair/index.ts';
+import { type ArgoObject, argoApplications, mapAgent, type PrincipalHub, startHub } from '../pair/index.ts';
 import { asMade, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
-import { payloadOf } from './go-event.ts';
+import { goPayload } from './go-event.ts';
 import { GoManagedAgent } from './go-managed-agent.ts';
 import { GoPeer } from './go-peer.ts';
 import { makeMaterial } from './material.ts';
@@ -49,12 +49,12 @@ export async function startManagedLab(options: { destinationMapping?: boolean } 
     agent,
     until,
     connect,
-    onHub: (name) => client.get(applications, ref(name)),
-    edit: (name, patch) => client.mergePatch(applications, ref(name), patch),
+    onHub: (name) => client.get(argoApplications, ref(name)),
+    edit: (name, patch) => client.mergePatch(argoApplications, ref(name), patch),
     async deploy(name, metadata = {}) {
       const which = { dir: 'principal->agent', agent: agentName, target: 'application', type: 'create' } as const;
-      const made = asMade(payloadOf<GoObject>(recordedEvent('app-managed', which)), name, agentName);
-      const object = await client.create(applications, {
+      const made = asMade(goPayload<GoObject>(recordedEvent('app-managed', which)), name, agentName);
+      const object = await client.create(argoApplications, {
         ...made,
         metadata: { ...made.metadata, ...metadata },
       } as ArgoObject);

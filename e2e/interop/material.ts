@@ -2,7 +2,7 @@ import { createAuthority, issueCertificate, type KeyCertificate } from '../../li
 import type { GoTls } from './go-peer.ts';
 
 /** The certificates of a principal at 127.0.0.1 and of agents, all of one authority. */
-export interface Material {
+export interface PeerCertificates {
   readonly authority: KeyCertificate;
   /** For a server that asks for client certificates. */
   readonly server: GoTls;
@@ -11,7 +11,7 @@ export interface Material {
 }
 
 /** Makes certificates, of an authority that is there or of a new one. */
-export async function makeMaterial(existing?: KeyCertificate): Promise<Material> {
+export async function makeMaterial(existing?: KeyCertificate): Promise<PeerCertificates> {
   const authority = existing ?? (await createAuthority({ commonName: 'interop' }));
   const issue = async (commonName: string, usage: 'client' | 'server'): Promise<GoTls> => {
     const hosts = usage === 'server' ? ['127.0.0.1', 'localhost'] : [];

@@ -1,4 +1,4 @@
-import { type Attribute, extensionOf, type GoEvent, payloadOf, targetOf } from './go-event.ts';
+import { type Attribute, extensionOf, type GoEvent, goPayload, targetOf } from './go-event.ts';
 
 /**
  * What an event says, for comparing ours with a recorded one: attribute by attribute, with its variant, and everything in the
@@ -40,7 +40,7 @@ interface ObjectPayload {
 
 /** What an event means. */
 export function meaningOf(event: GoEvent): Meaning {
-  const payload = payloadOf<unknown>(event);
+  const payload = goPayload<unknown>(event);
   const { id, source, specVersion, type } = event;
   const attributes = [...event.attributes].map(([name, value]) => [name, formOf(name, value, event, payload)] as const);
   return {

@@ -51,7 +51,7 @@ const cloudEvent = {
 export const event = { event: { number: 1, type: cloudEvent, present: true } } as const satisfies Schema;
 
 /** `logstreamapi.LogStreamData` */
-export const logStreamData = {
+export const logStreamDataFields = {
   requestUuid: { number: 1, type: 'string' },
   data: { number: 2, type: 'bytes' },
   eof: { number: 3, type: 'bool' },
@@ -96,6 +96,6 @@ export const messagesOf: Readonly<
   [methods.refreshToken]: { 'agent->principal': refreshTokenRequest, 'principal->agent': authResponse },
   [methods.version]: { 'agent->principal': versionRequest, 'principal->agent': versionResponse },
   [methods.subscribe]: { 'agent->principal': event, 'principal->agent': event },
-  [methods.streamLogs]: { 'agent->principal': logStreamData, 'principal->agent': logStreamResponse },
+  [methods.streamLogs]: { 'agent->principal': logStreamDataFields, 'principal->agent': logStreamResponse },
   [methods.streamTerminal]: { 'agent->principal': terminalStreamData, 'principal->agent': terminalStreamData },
 };

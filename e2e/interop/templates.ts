@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Direction } from '../recordings/index.ts';
-import { changed, type GoEvent, goJson, payloadOf, targetOf, typeOf } from './go-event.ts';
+import { changed, type GoEvent, goJson, goPayload, targetOf, typeOf } from './go-event.ts';
 import { recordedEvents } from './recordings.ts';
 
 /** A Kubernetes object as the originals send it. */
@@ -43,7 +43,7 @@ export function recordedEvent(recording: string, which: Which): GoEvent {
       line.dir === dir &&
       targetOf(event) === target &&
       typeOf(event) === type &&
-      (where === undefined || where(payloadOf(event) as GoObject, event)),
+      (where === undefined || where(goPayload(event) as GoObject, event)),
   );
   const found = fitting[nth];
   if (found === undefined) {

@@ -5,7 +5,7 @@ import { messageBytes } from '../recordings/index.ts';
 import type { GoCall } from './go-calls.ts';
 import { readEvent } from './go-event.ts';
 import { GoPeer, type GoServer } from './go-peer.ts';
-import { type Material, makeMaterial } from './material.ts';
+import { makeMaterial, type PeerCertificates } from './material.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
 import { type HeaderLine, headerLines, recordedAnswer, recordedLogin } from './recorded-calls.ts';
 import { recordedEvents } from './recordings.ts';
@@ -17,7 +17,7 @@ const { methods } = schemas;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 let go: GoPeer;
-let material: Material;
+let material: PeerCertificates;
 
 beforeAll(async () => {
   [go, material] = await Promise.all([GoPeer.start(), makeMaterial()]);

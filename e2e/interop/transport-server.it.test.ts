@@ -7,7 +7,7 @@ import { messageBytes, type RecordedLine, recordedJson, recordedLines } from '..
 import type { GoCall } from './go-calls.ts';
 import { extensionOf, readEvent, writeEvent } from './go-event.ts';
 import { GoPeer } from './go-peer.ts';
-import { type Material, makeMaterial } from './material.ts';
+import { makeMaterial, type PeerCertificates } from './material.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
 import { firstMessage, headerLines, recordedLogin } from './recorded-calls.ts';
 import { recordedEvents } from './recordings.ts';
@@ -20,7 +20,7 @@ const { methods } = schemas;
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 let go: GoPeer;
-let material: Material;
+let material: PeerCertificates;
 let jwtKey: string;
 
 beforeAll(async () => {

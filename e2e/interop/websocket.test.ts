@@ -9,8 +9,8 @@ import { generateJwtKey } from '../../lib/pki/index.ts';
 import { runWireClient, type Session, serveWire, type WireEvent, type WireServer } from '../../lib/wire/index.ts';
 import { messageBytes, recordedLines } from '../recordings/index.ts';
 import { readEvent } from './go-event.ts';
-import { dataFrame, type GrpcWsFrame, halfClose, metadataFrame, readGrpcWs } from './grpc-ws.ts';
-import { type Material, makeMaterial } from './material.ts';
+import { dataFrame, type GrpcWsFrame, goMetadataFrame, halfClose, readGrpcWs } from './grpc-ws.ts';
+import { makeMaterial, type PeerCertificates } from './material.ts';
 import { readMessage, writeMessage } from './protobuf.ts';
 import { recordedEvents } from './recordings.ts';
 import { authResponse, methods } from './schemas.ts';
@@ -21,7 +21,7 @@ import { movedToken } from './tokens.ts';
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const agent = 'agent-managed';
 
-let material: Material;
+let material: PeerCertificates;
 let stops: (() => unknown)[] = [];
 beforeAll(async () => {
   material = await makeMaterial();
@@ -74,9 +74,9 @@ describe('over WebSocket', () => {
         const identity = { clientID: agent, mode: 'managed' };
         const fresh = (token: unknown) => movedToken(String(token), new Date(), identity);
         const tokens = { accessToken: fresh(answer.accessToken), refreshToken: fresh(answer.refreshToken) };
-        webSocket.send(metadataFrame({ 'Content-Type': 'application/grpc' }));
+        webSocket.send(goMetadataFrame({ 'Content-Type': 'application/grpc' }));
         webSocket.send(dataFrame(writeMessage(authResponse, { ...answer, ...tokens })));
-        webSocket.send(metadataFrame({ 'Grpc-Status': '0', 'Grpc-Message': '' }));
+        webSocket.send(goMetadataFrame({ 'Grpc-Status': '0', 'Grpc-Message': '' }));
         webSocket.close();
       });
     };
@@ -119,7 +119,7 @@ describe('over WebSocket', () => {
 
     const stream = received[1] as (typeof received)[number];
     const sent = eventsOf('principal->agent');
-    stream.socket.send(metadataFrame({ 'Content-Type': 'application/grpc' }));
+    stream.socket.send(goMetadataFrame({ 'Content-Type': 'application/grpc' }));
     for (const { line } of sent) {
       stream.socket.send(dataFrame(messageBytes(line)));
     }

@@ -6,7 +6,7 @@ import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeObject, namespaces, resourceType, secrets } from '../../lib/kube/index.ts';
 import { issueCertificate } from '../../lib/pki/index.ts';
 import { type Node, startNode } from '../node/index.ts';
-import { type Pod, pods } from '../node/types.ts';
+import { type KubeletPod, kubeletPods } from '../node/types.ts';
 import type { Pair } from '../pair/index.ts';
 import { kubeconfigText } from '../testbed/index.ts';
 import { Kubectl } from './kubectl.ts';
@@ -74,13 +74,13 @@ beforeAll(async () => {
   await Promise.all([
     client.create(deployments, deployment('web', tracked)),
     client.create(deployments, deployment('other', {})),
-    client.create(pods, pod('talker', tracked) as Pod),
-    client.create(pods, pod('stranger', {}) as Pod),
+    client.create(kubeletPods, pod('talker', tracked) as KubeletPod),
+    client.create(kubeletPods, pod('stranger', {}) as KubeletPod),
     client.create(configMaps, { metadata: { name: 'plans', namespace: 'foreign' }, data: { a: 'b' } }),
     client.create(secrets, { metadata: { name: 'private', namespace: 'foreign' }, data: { password: 'czNjcjN0' } }),
   ]);
   const isRunning = async () => {
-    const found = await client.get(pods, { name: 'talker', namespace: 'shop' });
+    const found = await client.get(kubeletPods, { name: 'talker', namespace: 'shop' });
     return found?.status?.phase === 'Running';
   };
   await until('the pod runs', isRunning, generous);

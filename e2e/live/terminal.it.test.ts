@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { type Node, startNode } from '../node/index.ts';
-import { type Pod, pods } from '../node/types.ts';
+import { type KubeletPod, kubeletPods } from '../node/types.ts';
 import type { Pair } from '../pair/index.ts';
 import { isProcessAlive } from '../testbed/index.ts';
 import type { ProxyClient } from './proxy-client.ts';
@@ -28,13 +28,13 @@ beforeAll(async () => {
   await deployWeb(pair.hub.client, pair.name, client, proxy);
   const annotations = { 'argocd.argoproj.io/tracking-id': 'web:/Pod:shop/web' };
   await Promise.all([
-    client.create(pods, pod('web', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done', annotations)),
-    client.create(pods, pod('foreign', 'exec sleep 100000', {})),
+    client.create(kubeletPods, pod('web', 'i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done', annotations)),
+    client.create(kubeletPods, pod('foreign', 'exec sleep 100000', {})),
   ]);
   for (const name of ['web', 'foreign']) {
-    const isRunning = ({ status }: Pod) => status?.phase === 'Running';
+    const isRunning = ({ status }: KubeletPod) => status?.phase === 'Running';
     const look = async () => {
-      const found = await client.get(pods, { name, namespace: 'shop' });
+      const found = await client.get(kubeletPods, { name, namespace: 'shop' });
       return found && isRunning(found);
     };
     await until(`pod ${name} runs`, look, generous);
@@ -45,12 +45,12 @@ afterAll(async () => {
   await pair?.stop();
 });
 
-function pod(name: string, script: string, annotations: Record<string, string>): Pod {
+function pod(name: string, script: string, annotations: Record<string, string>): KubeletPod {
   const container = { name: 'main', image: 'busybox', command: ['sh', '-c', script] };
   return {
     metadata: { name, namespace: 'shop', annotations },
     spec: { terminationGracePeriodSeconds: 1, containers: [container] },
-  } as Pod;
+  } as KubeletPod;
 }
 
 const asked = 'stdin=true&stdout=true&stderr=true';

@@ -1,7 +1,7 @@
 import { Transform } from 'node:stream';
 
 /** The state of one direction of a connection, asked for each piece. */
-export interface Way {
+export interface DirectionState {
   /** How long a piece is under way. */
   delayMs(): number;
   /** Pieces do not arrive any more. */
@@ -11,7 +11,7 @@ export interface Way {
 const mostUnderWay = 1_024;
 
 /** Passes pieces on in their order, each `delayMs` after it came, many under way at once; swallows them when they are lost. */
-export function delayed(way: Way): Transform {
+export function delayed(way: DirectionState): Transform {
   const underWay: Buffer[] = [];
   let goOn: (() => void) | undefined;
   let ended: (() => void) | undefined;

@@ -25,7 +25,7 @@ export interface Network {
 }
 
 /** Where the far end listens. */
-export interface Target {
+export interface FarEnd {
   readonly host: string;
   readonly port: number;
 }
@@ -34,7 +34,7 @@ export interface Target {
  * Starts a network in front of a far end, which is asked for at each connection and refuses it while it is undefined.
  * @param address where it listens; loopback unless told otherwise
  */
-export async function startNetwork(target: () => Target | undefined, address = '127.0.0.1'): Promise<Network> {
+export async function startNetwork(target: () => FarEnd | undefined, address = '127.0.0.1'): Promise<Network> {
   const sockets = new Set<Socket>();
   const links = new Set<{ isLost: boolean }>();
   let state: 'up' | 'refusing' | 'lost' = 'up';

@@ -4,7 +4,7 @@ import { ContainerError } from './errors.ts';
 import type { ContainerLog } from './logs.ts';
 import { ProbeLoop } from './probes.ts';
 import type { ContainerFacts } from './status.ts';
-import type { Container, ContainerState, ContainerStatus, Pod, Probe } from './types.ts';
+import type { ContainerState, ContainerStatus, KubeletContainer, KubeletPod, Probe } from './types.ts';
 
 /** When a container that ended is started again. */
 export interface RestartBackoff {
@@ -25,7 +25,7 @@ export interface ContainerNews {
 
 /** One container of a pod, over all its runs. */
 export class ContainerLife {
-  readonly container: Container;
+  readonly container: KubeletContainer;
   readonly #isInit: boolean;
   readonly #around: ContainerSurroundings;
   readonly #backoff: RestartBackoff;
@@ -44,12 +44,12 @@ export class ContainerLife {
   #run: ContainerRun | undefined;
   #logs: ContainerLog[] = [];
   #probes: ProbeLoop[] = [];
-  #pod: Pod;
+  #pod: KubeletPod;
 
   constructor(options: {
-    container: Container;
+    container: KubeletContainer;
     isInit: boolean;
-    pod: Pod;
+    pod: KubeletPod;
     around: ContainerSurroundings;
     backoff: RestartBackoff;
     news: ContainerNews;
@@ -99,7 +99,7 @@ export class ContainerLife {
   }
 
   /** Starts the container if it should run, does not, and its time has come. */
-  async proceed(pod: Pod): Promise<void> {
+  async proceed(pod: KubeletPod): Promise<void> {
     this.#pod = pod;
     this.#lookedAt = Date.now();
     if (this.#run || this.#stopping || this.#state.terminated || this.#lookedAt < this.#startAt) {
@@ -324,7 +324,7 @@ export class ContainerLife {
   }
 
   /** Takes over the count of a node that has gone together with the container's processes. */
-  #remember(pod: Pod): void {
+  #remember(pod: KubeletPod): void {
     const all = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
     const before: ContainerStatus | undefined = all.find((status) => status.name === this.container.name);
     if (!before?.containerID) {

@@ -12,7 +12,7 @@ import { ContainerLog } from './logs.ts';
 import { type PodmanContainer, podmanContainer } from './podman.ts';
 import { processUser } from './process-user.ts';
 import { isExecutable, type Mount, type ProcessUser, prepareSandbox } from './sandbox.ts';
-import type { Container, Pod } from './types.ts';
+import type { KubeletContainer, KubeletPod } from './types.ts';
 
 /** What starting a container takes, besides its pod. */
 export interface ContainerSurroundings {
@@ -79,8 +79,8 @@ export class ContainerRun {
    * @throws ContainerError when the pod asks for something that cannot be had
    */
   static async start(
-    pod: Pod,
-    container: Container,
+    pod: KubeletPod,
+    container: KubeletContainer,
     attempt: number,
     around: ContainerSurroundings,
   ): Promise<ContainerRun> {
@@ -219,7 +219,7 @@ async function pull(
   return recipe({ name, address: around.place.address, substitutePort });
 }
 
-function mountsOf(container: Container, around: ContainerSurroundings): Mount[] {
+function mountsOf(container: KubeletContainer, around: ContainerSurroundings): Mount[] {
   const mounts = (container.volumeMounts ?? []).map((mount) => ({
     from: mount.subPath ? join(around.volumePath(mount.name), mount.subPath) : around.volumePath(mount.name),
     to: mount.mountPath.replace(/(.)\/+$/, '$1'),

@@ -1,11 +1,11 @@
 /* Started and killed by a test: a cluster, a node and a pod, whose process id it prints. */
 import { startCluster } from '../testbed/index.ts';
 import { startNode } from './index.ts';
-import { pods } from './types.ts';
+import { kubeletPods } from './types.ts';
 
 const cluster = await startCluster({ name: 'doomed' });
 const node = await startNode({ cluster, dir: cluster.dir });
-await cluster.client.create(pods, {
+await cluster.client.create(kubeletPods, {
   metadata: { name: 'orphan', namespace: 'default' },
   spec: {
     securityContext: { runAsUser: 1234 },

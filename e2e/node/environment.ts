@@ -2,7 +2,7 @@ import type { ConfigMap, Secret } from '../../lib/kube/index.ts';
 import { ContainerError } from './errors.ts';
 import { expand } from './expand.ts';
 import { fieldValue, type PodPlace, resourceValue } from './fields.ts';
-import type { Container, EnvVar, KeySelector, Pod } from './types.ts';
+import type { EnvVar, KeySelector, KubeletContainer, KubeletPod } from './types.ts';
 
 /** What a pod's containers and volumes read from the API server, as the node last saw it. */
 export interface ClusterObjects {
@@ -17,8 +17,8 @@ export interface ClusterObjects {
  * @throws ContainerError `CreateContainerConfigError` when a Secret, ConfigMap or key is missing and not optional
  */
 export function buildEnvironment(options: {
-  pod: Pod;
-  container: Container;
+  pod: KubeletPod;
+  container: KubeletContainer;
   place: PodPlace;
   objects: ClusterObjects;
   /** From the image. */
@@ -67,7 +67,7 @@ export function buildEnvironment(options: {
 
 function variableValue(
   variable: EnvVar,
-  options: { pod: Pod; container: Container; place: PodPlace; objects: ClusterObjects },
+  options: { pod: KubeletPod; container: KubeletContainer; place: PodPlace; objects: ClusterObjects },
   known: ReadonlyMap<string, string>,
 ): string | undefined {
   const from = variable.valueFrom;

@@ -1,5 +1,5 @@
 import { availableParallelism, totalmem } from 'node:os';
-import type { Pod } from './types.ts';
+import type { KubeletPod } from './types.ts';
 
 /** What only the node knows about a pod, for the downward API. */
 export interface PodPlace {
@@ -15,7 +15,7 @@ export interface PodPlace {
  *
  * @throws when the field is not one that the API allows
  */
-export function fieldValue(pod: Pod, place: PodPlace, path: string): string {
+export function fieldValue(pod: KubeletPod, place: PodPlace, path: string): string {
   const { metadata, spec } = pod;
   const subscript = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path);
   if (subscript) {

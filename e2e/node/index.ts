@@ -18,4 +18,4 @@ export {
 } from './images.ts';
 export { Node, type NodeOptions, startNode } from './node.ts';
 export { limitFlags, podmanFlags } from './podman.ts';
-export type { Endpoint } from './services.ts';
+export type { ServiceEndpoint } from './services.ts';

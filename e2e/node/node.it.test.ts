@@ -20,7 +20,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { type Node, startNode } from './index.ts';
-import { type Container, type Pod, type PodSpec, pods } from './types.ts';
+import { type KubeletContainer, type KubeletPod, type KubeletPodSpec, kubeletPods } from './types.ts';
 
 const namespace = 'default';
 const jobs = resourceType<KubeObject & { spec: object; status?: { succeeded?: number } }>({
@@ -44,11 +44,11 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-type Part = Omit<Partial<Container>, 'name'>;
+type Part = Omit<Partial<KubeletContainer>, 'name'>;
 
-async function run(name: string, part: Part, spec: Partial<PodSpec> = {}, labels = {}): Promise<void> {
+async function run(name: string, part: Part, spec: Partial<KubeletPodSpec> = {}, labels = {}): Promise<void> {
   const container = { name: 'main', image: 'busybox', ...part };
-  await cluster.client.create(pods, {
+  await cluster.client.create(kubeletPods, {
     metadata: { name, namespace, labels },
     spec: { terminationGracePeriodSeconds: 1, ...spec, containers: [container] },
   });
@@ -62,9 +62,9 @@ async function answerOf(url: string): Promise<string> {
 
 const shell = (script: string): Part => ({ command: ['sh', '-c', script] });
 
-function podIs(name: string, accept: (pod: Pod) => unknown): Promise<Pod> {
+function podIs(name: string, accept: (pod: KubeletPod) => unknown): Promise<KubeletPod> {
   return until(`pod ${name}`, async () => {
-    const pod = await cluster.client.get(pods, { namespace, name });
+    const pod = await cluster.client.get(kubeletPods, { namespace, name });
     if (!pod || !accept(pod)) {
       throw new Error(`not yet: ${JSON.stringify(pod?.status)}`);
     }
@@ -72,8 +72,8 @@ function podIs(name: string, accept: (pod: Pod) => unknown): Promise<Pod> {
   });
 }
 
-const stateOf = (pod: Pod) => pod.status?.containerStatuses?.[0]?.state ?? {};
-const isReady = (pod: Pod) => pod.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True');
+const stateOf = (pod: KubeletPod) => pod.status?.containerStatuses?.[0]?.state ?? {};
+const isReady = (pod: KubeletPod) => pod.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True');
 
 async function logOf(name: string, query = ''): Promise<string> {
   const response = await cluster.client.request(`/api/v1/namespaces/${namespace}/pods/${name}/log?${query}`);
@@ -203,7 +203,7 @@ describe('a workload', () => {
   };
 
   it('comes back at once when its process is killed, and its Service follows', async () => {
-    const list = await cluster.client.list(pods, { namespace, labelSelector: 'app=web' });
+    const list = await cluster.client.list(kubeletPods, { namespace, labelSelector: 'app=web' });
     const name = list[0]?.metadata.name ?? '';
     const pid = node.kill(namespace, name);
     expect(pid).toBeGreaterThan(0);
@@ -218,7 +218,7 @@ describe('a workload', () => {
     await until(async () => {
       const error = await fetch(`http://${node.serviceAddress(namespace, 'web')}:8000/`).catch((e: Error) => e.cause);
       expect(error).toMatchObject({ code: 'ECONNREFUSED' });
-      expect(await cluster.client.list(pods, { namespace, labelSelector: 'app=web' })).toHaveLength(0);
+      expect(await cluster.client.list(kubeletPods, { namespace, labelSelector: 'app=web' })).toHaveLength(0);
     });
   });
 });
@@ -238,7 +238,7 @@ describe('environment and volumes', () => {
       'cd /e && touch y && id -u && stat -c %g y',
       'ls /var/run/secrets/kubernetes.io/serviceaccount | sort | tr "\\n" " "',
     ].join('\n');
-    const pod: Partial<PodSpec> = {
+    const pod: Partial<KubeletPodSpec> = {
       ...once,
       securityContext: { runAsUser: 1234, runAsNonRoot: true, fsGroup: 777 },
       volumes: [
@@ -388,7 +388,7 @@ describe('the life of a pod', () => {
     await until(async () =>
       expect((await cluster.client.get(jobs, { namespace, name: 'steps' }))?.status?.succeeded).toBe(1),
     );
-    const [pod] = await cluster.client.list(pods, { namespace, labelSelector: 'job-name=steps' });
+    const [pod] = await cluster.client.list(kubeletPods, { namespace, labelSelector: 'job-name=steps' });
     expect(await logOf(pod?.metadata.name ?? '')).toBe('1\n');
   });
 
@@ -422,10 +422,10 @@ describe('the life of a pod', () => {
     await until(async () => expect(await logOf('leaves')).toBe('up\n'));
     const pid = node.pidOf(namespace, 'leaves');
     const follow = logOf('leaves', 'follow=true');
-    await cluster.client.delete(pods, { namespace, name: 'leaves' });
+    await cluster.client.delete(kubeletPods, { namespace, name: 'leaves' });
     expect(await follow).toBe('up\nbye\n');
     await until(async () => {
-      expect(await cluster.client.get(pods, { namespace, name: 'leaves' })).toBeUndefined();
+      expect(await cluster.client.get(kubeletPods, { namespace, name: 'leaves' })).toBeUndefined();
       await expect(readFile(`/proc/${pid}/stat`)).rejects.toThrow();
     });
   });

@@ -25,8 +25,8 @@ import { createKubeletServer, kubeletPort } from './kubelet-server.ts';
 import { PodRunner } from './pod-runner.ts';
 import { keepNode, type NodeIdentity, registerNode } from './registration.ts';
 import { Scheduler } from './scheduler.ts';
-import { type Endpoint, ServiceNetwork } from './services.ts';
-import { type Pod, pods } from './types.ts';
+import { type ServiceEndpoint, ServiceNetwork } from './services.ts';
+import { type KubeletPod, kubeletPods } from './types.ts';
 
 /** How to start a node. */
 export interface NodeOptions {
@@ -76,7 +76,7 @@ export class Node {
   readonly #runners = new Map<string, PodRunner>();
   readonly #folder: string;
   readonly #images: ImageTable;
-  readonly #pods: Informer<Pod>;
+  readonly #pods: Informer<KubeletPod>;
   readonly #server: Server;
   readonly #running: Promise<unknown>[] = [];
   readonly #scheduler: Scheduler;
@@ -93,7 +93,7 @@ export class Node {
     this.#logger = options.logger ?? silent;
     this.#folder = join(options.dir, this.name);
     this.#server = createKubeletServer(options.cluster.ca, (namespace, name) => this.#runner(namespace, name));
-    this.#pods = new Informer({ client: this.#client, type: pods, logger: this.#logger });
+    this.#pods = new Informer({ client: this.#client, type: kubeletPods, logger: this.#logger });
     this.#scheduler = new Scheduler({
       client: this.#client,
       nodeName: this.name,
@@ -184,7 +184,7 @@ export class Node {
   }
 
   /** Where a port of a running pod is reached on this machine. */
-  podEndpoint(namespace: string, name: string, port: number): Endpoint | undefined {
+  podEndpoint(namespace: string, name: string, port: number): ServiceEndpoint | undefined {
     return this.#runner(namespace, name)?.locate(port);
   }
 
@@ -227,7 +227,7 @@ export class Node {
     return informer;
   }
 
-  #seen(pod: Pod, objects: ConstructorParameters<typeof PodRunner>[1]['objects']): void {
+  #seen(pod: KubeletPod, objects: ConstructorParameters<typeof PodRunner>[1]['objects']): void {
     const uid = pod.metadata.uid ?? '';
     const runner = this.#runners.get(uid);
     if (runner) {
@@ -273,7 +273,7 @@ export class Node {
     this.#block?.free(runner.address);
   }
 
-  #record(about: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void {
+  #record(about: KubeletPod, type: 'Normal' | 'Warning', reason: string, message: string): void {
     const object = { ...about, apiVersion: 'v1', kind: 'Pod' };
     if (type === 'Normal') {
       this.#recorder?.normal(object, reason, message);
@@ -283,7 +283,7 @@ export class Node {
     this.#logger.info({ pod: keyOf(about), reason, note: message }, 'pod event');
   }
 
-  #locate(ip: string, port: number): Endpoint {
+  #locate(ip: string, port: number): ServiceEndpoint {
     const address = loopbackAddress(ip);
     for (const runner of this.#runners.values()) {
       if (runner.address === address) {

@@ -9,7 +9,7 @@ import { VolumeError } from './errors.ts';
 import type { PodPlace } from './fields.ts';
 import type { ImageTable } from './images.ts';
 import { isComplete, podStatus } from './status.ts';
-import { type Container, type Pod, pods } from './types.ts';
+import { type KubeletContainer, type KubeletPod, kubeletPods } from './types.ts';
 import { PodVolumes } from './volumes.ts';
 
 /** What a pod needs of its node. */
@@ -24,7 +24,7 @@ export interface PodSurroundings {
   serviceVariables(namespace: string, links: boolean): Readonly<Record<string, string>>;
   /** Names and addresses for `/etc/hosts`, one per line. */
   hosts(namespace: string): string;
-  record(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void;
+  record(pod: KubeletPod, type: 'Normal' | 'Warning', reason: string, message: string): void;
 }
 
 /**
@@ -38,7 +38,7 @@ export class PodRunner {
   readonly #main: ContainerLife[];
   readonly #startTime: string;
   readonly #stop = new AbortController();
-  #pod: Pod;
+  #pod: KubeletPod;
   #evaluating: Promise<void> | undefined;
   #again = false;
   #timer: NodeJS.Timeout | undefined;
@@ -48,7 +48,7 @@ export class PodRunner {
   #written = '';
   #hosts = '';
 
-  constructor(pod: Pod, around: PodSurroundings) {
+  constructor(pod: KubeletPod, around: PodSurroundings) {
     this.#pod = pod;
     this.#around = around;
     this.#startTime = pod.status?.startTime ?? rfc3339(new Date());
@@ -63,7 +63,7 @@ export class PodRunner {
   }
 
   /** The pod as it was last seen. */
-  get pod(): Pod {
+  get pod(): KubeletPod {
     return this.#pod;
   }
 
@@ -90,7 +90,7 @@ export class PodRunner {
   }
 
   /** The object has changed. */
-  update(pod: Pod): void {
+  update(pod: KubeletPod): void {
     this.#pod = pod;
     this.poke();
   }
@@ -165,7 +165,7 @@ export class PodRunner {
   }
 
   /** Volumes and names. Returns when to try again if something is missing. */
-  async #setUp(pod: Pod, signal: AbortSignal): Promise<number | undefined> {
+  async #setUp(pod: KubeletPod, signal: AbortSignal): Promise<number | undefined> {
     await this.#writeHosts(pod);
     try {
       await this.#volumes.update(pod, signal);
@@ -181,7 +181,7 @@ export class PodRunner {
     }
   }
 
-  async #proceed(pod: Pod): Promise<void> {
+  async #proceed(pod: KubeletPod): Promise<void> {
     for (const [index, life] of this.#init.entries()) {
       await life.proceed(pod);
       if (isComplete(life.facts)) {
@@ -210,7 +210,7 @@ export class PodRunner {
     }
     const { uid } = this.#pod.metadata;
     await this.#around.client
-      .delete(pods, this.#pod.metadata, { gracePeriodSeconds: 0, uid, signal })
+      .delete(kubeletPods, this.#pod.metadata, { gracePeriodSeconds: 0, uid, signal })
       .catch((error: unknown) => {
         if (!isConflict(error)) {
           throw error; // another pod of that name: ours has gone
@@ -250,7 +250,7 @@ export class PodRunner {
     }
     const patch = { metadata: { uid: this.#pod.metadata.uid }, status };
     try {
-      const pod = await client.mergePatch(pods, this.#pod.metadata, patch, { subresource: 'status', signal });
+      const pod = await client.mergePatch(kubeletPods, this.#pod.metadata, patch, { subresource: 'status', signal });
       // Transition times are carried over from here even before the watch brings the object back.
       this.#pod = { ...this.#pod, ...(pod.status ? { status: pod.status } : {}) };
       this.#written = text;
@@ -261,7 +261,7 @@ export class PodRunner {
     }
   }
 
-  async #writeHosts(pod: Pod): Promise<void> {
+  async #writeHosts(pod: KubeletPod): Promise<void> {
     const { hostname, hostAliases } = pod.spec;
     const lines = [
       '127.0.0.1 localhost',
@@ -294,7 +294,7 @@ export class PodRunner {
     return join(this.#around.folder, 'hosts');
   }
 
-  #live(container: Container, isInit: boolean): ContainerLife {
+  #live(container: KubeletContainer, isInit: boolean): ContainerLife {
     const { folder, place, objects, images, backoff } = this.#around;
     const namespace = this.#pod.metadata.namespace ?? '';
     const writable = new Set((this.#pod.spec.volumes ?? []).filter((v) => v.emptyDir).map((v) => v.name));

@@ -3,11 +3,11 @@ import http from 'node:http';
 import https from 'node:https';
 import { connect } from 'node:net';
 import { afterRunning } from './patience.ts';
-import type { Container, Probe } from './types.ts';
+import type { KubeletContainer, Probe } from './types.ts';
 
 /** What a probe needs to know of the container that it looks at. */
 export interface ProbeTarget {
-  container: Container;
+  container: KubeletContainer;
   /** Where a port of the container is reached on this machine. */
   locate(port: number): { host: string; port: number };
   /** A command that runs another command inside the container. */
@@ -33,7 +33,7 @@ export async function tryProbe(probe: Probe, target: ProbeTarget): Promise<strin
 }
 
 /** The number of a port that may be given by its name. */
-export function portNumber(port: number | string, container: Container): number {
+export function portNumber(port: number | string, container: KubeletContainer): number {
   if (typeof port === 'number') {
     return port;
   }

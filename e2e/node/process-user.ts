@@ -1,14 +1,14 @@
 import { ContainerError } from './errors.ts';
 import type { Image } from './images.ts';
 import type { ProcessUser } from './sandbox.ts';
-import type { Container, Pod } from './types.ts';
+import type { KubeletContainer, KubeletPod } from './types.ts';
 
 /**
  * Who a container's process runs as: what the container says, else the pod, else the image.
  *
  * @throws ContainerError `CreateContainerConfigError` when `runAsNonRoot` is asked for and the user would be root
  */
-export function processUser(pod: Pod, container: Container, image: Image): ProcessUser {
+export function processUser(pod: KubeletPod, container: KubeletContainer, image: Image): ProcessUser {
   const forPod = pod.spec.securityContext ?? {};
   const forContainer = container.securityContext ?? {};
   const asked = forContainer.runAsUser ?? forPod.runAsUser;

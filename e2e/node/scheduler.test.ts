@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { unschedulable } from './scheduler.ts';
-import type { PodSpec } from './types.ts';
+import type { KubeletPodSpec } from './types.ts';
 
 const node = {
   metadata: { name: 'n', labels: { disk: 'ssd', size: '3' } },
   spec: { taints: [{ key: 'gpu', value: 'yes', effect: 'NoSchedule' }] },
 };
 const tolerations = [{ key: 'gpu', operator: 'Exists' }];
-const why = (spec: Partial<PodSpec>) => unschedulable({ containers: [], tolerations, ...spec }, node);
+const why = (spec: Partial<KubeletPodSpec>) => unschedulable({ containers: [], tolerations, ...spec }, node);
 const affinity = (key: string, operator: string, values?: string[]) => ({
   affinity: {
     nodeAffinity: {
@@ -27,7 +27,7 @@ it('takes a pod whose selector, affinity and tolerations fit', () => {
   expect(why({ tolerations: [{ operator: 'Exists' }] })).toBeUndefined();
 });
 
-it.each<[string, Partial<PodSpec>, RegExp]>([
+it.each<[string, Partial<KubeletPodSpec>, RegExp]>([
   ['selector', { nodeSelector: { disk: 'hdd' } }, /affinity\/selector/],
   ['affinity', affinity('disk', 'NotIn', ['ssd']), /affinity\/selector/],
   ['missing label', affinity('zone', 'Exists'), /affinity\/selector/],

@@ -9,7 +9,7 @@ import {
   parseKey,
   WorkQueue,
 } from '../../lib/kube/index.ts';
-import { type NodeRequirement, type Pod, type PodSpec, pods } from './types.ts';
+import { type KubeletPod, type KubeletPodSpec, kubeletPods, type NodeRequirement } from './types.ts';
 
 interface Taint {
   key: string;
@@ -21,7 +21,7 @@ interface Taint {
  * Why a pod cannot run on a node, in a scheduler's words; undefined when it can. Looks at the node selector, required
  * node affinity, taints and tolerations. Resources are not counted: processes share what the machine has.
  */
-export function unschedulable(spec: PodSpec, node: KubeNode): string | undefined {
+export function unschedulable(spec: KubeletPodSpec, node: KubeNode): string | undefined {
   const labels = node.metadata.labels ?? {};
   const wanted = Object.entries(spec.nodeSelector ?? {});
   const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
@@ -47,7 +47,7 @@ export function unschedulable(spec: PodSpec, node: KubeNode): string | undefined
   return undefined;
 }
 
-function tolerates(spec: PodSpec, taint: Taint): boolean {
+function tolerates(spec: KubeletPodSpec, taint: Taint): boolean {
   return (spec.tolerations ?? []).some(
     (toleration) =>
       (toleration.effect === undefined || toleration.effect === '' || toleration.effect === taint.effect) &&
@@ -80,17 +80,17 @@ function matches(requirement: NodeRequirement, value: string | undefined): boole
 export class Scheduler {
   readonly #client: KubeClient;
   readonly #nodeName: string;
-  readonly #find: (key: ObjectKey) => Pod | undefined;
-  readonly #warn: (pod: Pod, reason: string, message: string) => void;
+  readonly #find: (key: ObjectKey) => KubeletPod | undefined;
+  readonly #warn: (pod: KubeletPod, reason: string, message: string) => void;
   readonly #queue: WorkQueue;
 
   constructor(options: {
     client: KubeClient;
     nodeName: string;
     /** The pod as last seen. */
-    find(key: ObjectKey): Pod | undefined;
+    find(key: ObjectKey): KubeletPod | undefined;
     /** Records an event. */
-    warn(pod: Pod, reason: string, message: string): void;
+    warn(pod: KubeletPod, reason: string, message: string): void;
   }) {
     this.#client = options.client;
     this.#nodeName = options.nodeName;
@@ -105,7 +105,7 @@ export class Scheduler {
   }
 
   /** A pod without a node was seen. */
-  add(pod: Pod): void {
+  add(pod: KubeletPod): void {
     const { schedulerName, schedulingGates } = pod.spec;
     if ((schedulerName ?? 'default-scheduler') !== 'default-scheduler' || schedulingGates?.length) {
       return;
@@ -136,7 +136,7 @@ export class Scheduler {
     });
   }
 
-  async #bind(pod: Pod, signal: AbortSignal): Promise<void> {
+  async #bind(pod: KubeletPod, signal: AbortSignal): Promise<void> {
     const { name, namespace, uid } = pod.metadata;
     const response = await this.#client.request(`/api/v1/namespaces/${namespace}/pods/${name}/binding`, {
       method: 'POST',
@@ -151,7 +151,7 @@ export class Scheduler {
     await response.body.discard();
   }
 
-  async #report(pod: Pod, message: string, signal: AbortSignal): Promise<void> {
+  async #report(pod: KubeletPod, message: string, signal: AbortSignal): Promise<void> {
     const old = pod.status?.conditions?.find((condition) => condition.type === 'PodScheduled');
     if (old?.status === 'False' && old.message === message) {
       return;
@@ -159,7 +159,7 @@ export class Scheduler {
     const others = (pod.status?.conditions ?? []).filter((condition) => condition.type !== 'PodScheduled');
     const condition = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message };
     const status = { conditions: [...others, condition] };
-    await this.#client.mergePatch(pods, pod.metadata, { status }, { subresource: 'status', signal });
+    await this.#client.mergePatch(kubeletPods, pod.metadata, { status }, { subresource: 'status', signal });
     this.#warn(pod, 'FailedScheduling', message);
   }
 }

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { freePort } from '../testbed/index.ts';
-import type { Endpoint } from './services.ts';
+import type { ServiceEndpoint } from './services.ts';
 import { ServiceNetwork } from './services.ts';
 
 const address = '127.0.0.61';
@@ -20,7 +20,7 @@ async function speaker(word: string, at: { host: string; port: number }): Promis
 const portOf = (server: Server) => (server.address() as AddressInfo).port;
 
 /** A Service with one endpoint, which is reached where `place` says. */
-async function serviceOf(port: number, place: { at: Endpoint }): Promise<() => Promise<string>> {
+async function serviceOf(port: number, place: { at: ServiceEndpoint }): Promise<() => Promise<string>> {
   const service = { metadata: { namespace: 'a', name: 'b', uid: 'c' }, spec: { ports: [{ port }] } };
   const slice = { endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: true } }], ports: [{ port: 80 }] };
   const nothing = () => undefined;

@@ -11,7 +11,7 @@ import {
 import type { AddressBlock } from './addresses.ts';
 
 /** Where a TCP connection goes. */
-export interface Endpoint {
+export interface ServiceEndpoint {
   host: string;
   port: number;
 }
@@ -25,7 +25,7 @@ interface Published {
 interface Listener {
   server: Server;
   /** As the cluster knows them. */
-  endpoints: Endpoint[];
+  endpoints: ServiceEndpoint[];
   next: number;
   listening: boolean;
 }
@@ -41,7 +41,7 @@ export class ServiceNetwork {
   readonly #services: Informer<Service>;
   readonly #slices: Informer<EndpointSlice>;
   readonly #block: AddressBlock;
-  readonly #locate: (ip: string, port: number) => Endpoint;
+  readonly #locate: (ip: string, port: number) => ServiceEndpoint;
   readonly #changed: () => void;
   readonly #logger: Logger;
   readonly #published = new Map<string, Published>();
@@ -57,7 +57,7 @@ export class ServiceNetwork {
     slices: Informer<EndpointSlice>;
     block: AddressBlock;
     /** Where an endpoint's address and port are reached on this machine. */
-    locate(ip: string, port: number): Endpoint;
+    locate(ip: string, port: number): ServiceEndpoint;
     /** The names that pods see are others now. */
     changed(): void;
     logger: Logger;
@@ -207,7 +207,7 @@ export class ServiceNetwork {
     }
   }
 
-  #endpoints(key: string, portName: string | undefined): Endpoint[] {
+  #endpoints(key: string, portName: string | undefined): ServiceEndpoint[] {
     return this.#slices.byIndex('service', key).flatMap((slice) => {
       const port = slice.ports?.find((candidate) => (candidate.name ?? '') === (portName ?? ''))?.port;
       if (port === undefined) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ContainerFacts, type PodFacts, podStatus } from './status.ts';
-import type { ContainerState, Pod } from './types.ts';
+import type { ContainerState, KubeletPod } from './types.ts';
 
 const now = new Date('2030-01-01T00:00:00Z');
 const at = { startedAt: '', finishedAt: '' };
@@ -14,7 +14,7 @@ function container(name: string, state: ContainerState, more: Partial<ContainerF
 }
 
 function statusOf(main: ContainerFacts[], more: Partial<PodFacts> = {}, restartPolicy = 'Always', status = {}) {
-  const pod: Pod = { metadata: { name: 'p' }, spec: { containers: [], restartPolicy }, status };
+  const pod: KubeletPod = { metadata: { name: 'p' }, spec: { containers: [], restartPolicy }, status };
   const facts = { pod, address: '127.1.2.3', nodeAddress: '127.1.2.1', startTime: '', init: [], terminating: false };
   return podStatus({ ...facts, main, ...more }, now);
 }

@@ -1,10 +1,17 @@
 import { rfc3339 } from '../../lib/kube/index.ts';
 import { clusterAddress } from './addresses.ts';
-import type { Container, ContainerState, ContainerStatus, Pod, PodCondition, PodStatus } from './types.ts';
+import type {
+  ContainerState,
+  ContainerStatus,
+  KubeletContainer,
+  KubeletPod,
+  PodCondition,
+  PodStatus,
+} from './types.ts';
 
 /** What the node knows of one container. */
 export interface ContainerFacts {
-  container: Container;
+  container: KubeletContainer;
   state: ContainerState;
   lastState: ContainerState;
   restartCount: number;
@@ -17,7 +24,7 @@ export interface ContainerFacts {
 
 /** What the node knows of a pod. */
 export interface PodFacts {
-  pod: Pod;
+  pod: KubeletPod;
   address: string;
   nodeAddress: string;
   startTime: string;

@@ -1,6 +1,6 @@
 import { isNotFound, type KubeClient } from '../../lib/kube/index.ts';
 import { VolumeError } from './errors.ts';
-import type { Pod } from './types.ts';
+import type { KubeletPod } from './types.ts';
 
 interface Held {
   token: string;
@@ -23,7 +23,7 @@ export class ServiceAccountTokens {
 
   /** A token that is fresh enough. */
   async get(
-    pod: Pod,
+    pod: KubeletPod,
     request: { audience?: string; expirationSeconds?: number },
     signal: AbortSignal,
   ): Promise<string> {

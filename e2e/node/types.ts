@@ -65,7 +65,7 @@ export interface VolumeMount {
 }
 
 /** A container of a pod, with what the node carries out of it. */
-export interface Container {
+export interface KubeletContainer {
   name: string;
   image: string;
   command?: string[];
@@ -120,9 +120,9 @@ export interface Volume {
 }
 
 /** A pod's specification, with what the node carries out of it. */
-export interface PodSpec {
-  containers: Container[];
-  initContainers?: Container[];
+export interface KubeletPodSpec {
+  containers: KubeletContainer[];
+  initContainers?: KubeletContainer[];
   volumes?: Volume[];
   nodeName?: string;
   nodeSelector?: Record<string, string>;
@@ -211,10 +211,16 @@ export interface PodStatus {
 }
 
 /** A Pod, with what the node carries out of it. */
-export interface Pod extends KubeObject {
-  spec: PodSpec;
+export interface KubeletPod extends KubeObject {
+  spec: KubeletPodSpec;
   status?: PodStatus;
 }
 
 /** v1 Pod, typed as the node needs it. */
-export const pods = resourceType<Pod>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true });
+export const kubeletPods = resourceType<KubeletPod>({
+  group: '',
+  version: 'v1',
+  kind: 'Pod',
+  plural: 'pods',
+  namespaced: true,
+});

@@ -6,7 +6,7 @@ import type { ClusterObjects } from './environment.ts';
 import { VolumeError } from './errors.ts';
 import { fieldValue, type PodPlace, resourceValue } from './fields.ts';
 import { ServiceAccountTokens } from './tokens.ts';
-import type { DownwardFile, KeyToPath, Pod, Projection, Volume } from './types.ts';
+import type { DownwardFile, KeyToPath, KubeletPod, Projection, Volume } from './types.ts';
 
 /**
  * The volumes of one pod, as folders on this machine. `update` is called before the first container starts and
@@ -42,7 +42,7 @@ export class PodVolumes {
    *
    * @throws VolumeError that says what is missing, in a kubelet's words. Volumes that were set up before keep their files.
    */
-  async update(pod: Pod, signal: AbortSignal): Promise<void> {
+  async update(pod: KubeletPod, signal: AbortSignal): Promise<void> {
     const problems: string[] = [];
     for (const volume of pod.spec.volumes ?? []) {
       try {
@@ -59,7 +59,7 @@ export class PodVolumes {
     }
   }
 
-  async #updateOne(pod: Pod, volume: Volume, signal: AbortSignal): Promise<void> {
+  async #updateOne(pod: KubeletPod, volume: Volume, signal: AbortSignal): Promise<void> {
     const path = this.pathOf(volume.name);
     const group = pod.spec.securityContext?.fsGroup;
     if (volume.emptyDir) {
@@ -86,7 +86,7 @@ export class PodVolumes {
     this.#written.set(volume.name, digest);
   }
 
-  async #filesOf(pod: Pod, volume: Volume, signal: AbortSignal): Promise<Map<string, VolumeFile>> {
+  async #filesOf(pod: KubeletPod, volume: Volume, signal: AbortSignal): Promise<Map<string, VolumeFile>> {
     const { secret, configMap, downwardAPI, projected } = volume;
     if (secret) {
       return this.#secretFiles(pod, { ...secret, name: secret.secretName }, secret.defaultMode ?? 0o644);
@@ -111,7 +111,7 @@ export class PodVolumes {
     throw new VolumeError(`no volume plugin matched: the node has no driver for ${kind}`);
   }
 
-  async #projectedFiles(pod: Pod, source: Projection, mode: number, signal: AbortSignal) {
+  async #projectedFiles(pod: KubeletPod, source: Projection, mode: number, signal: AbortSignal) {
     if (source.secret) {
       return this.#secretFiles(pod, source.secret, mode);
     }
@@ -130,13 +130,13 @@ export class PodVolumes {
     return files;
   }
 
-  #secretFiles(pod: Pod, source: { name: string; items?: KeyToPath[]; optional?: boolean }, mode: number) {
+  #secretFiles(pod: KubeletPod, source: { name: string; items?: KeyToPath[]; optional?: boolean }, mode: number) {
     const found = this.#objects.secret(pod.metadata.namespace ?? '', source.name);
     const data = found && new Map(Object.entries(found.data ?? {}).map(([k, v]) => [k, Buffer.from(v, 'base64')]));
     return keyFiles('secret', source, data, mode);
   }
 
-  #configMapFiles(pod: Pod, source: { name?: string; items?: KeyToPath[]; optional?: boolean }, mode: number) {
+  #configMapFiles(pod: KubeletPod, source: { name?: string; items?: KeyToPath[]; optional?: boolean }, mode: number) {
     const found = this.#objects.configMap(pod.metadata.namespace ?? '', source.name ?? '');
     const data = found && new Map<string, Buffer>();
     for (const [key, value] of Object.entries(found?.data ?? {})) {
@@ -148,7 +148,7 @@ export class PodVolumes {
     return keyFiles('configmap', { ...source, name: source.name ?? '' }, data, mode);
   }
 
-  #downwardFiles(pod: Pod, items: DownwardFile[], mode: number): Map<string, VolumeFile> {
+  #downwardFiles(pod: KubeletPod, items: DownwardFile[], mode: number): Map<string, VolumeFile> {
     return new Map(
       items.map((item) => {
         const container = pod.spec.containers.find((c) => c.name === item.resourceFieldRef?.containerName);

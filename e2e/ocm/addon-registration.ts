@@ -13,7 +13,7 @@ import {
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { createSigningRequest } from './signing-request.ts';
-import { type AddOnRegistration, type ManagedClusterAddOn, managedClusterAddOns } from './types.ts';
+import { type AddOnRegistration, type OcmManagedClusterAddOn, ocmManagedClusterAddOns } from './types.ts';
 
 /** No more requests of an add-on, in whatever state, than this. */
 const maxRequests = 10;
@@ -45,7 +45,7 @@ export async function runAddOnRegistration(options: {
 }): Promise<void> {
   const { hub, spoke, cluster, signal } = options;
   const logger = createLogger({ name: 'ocm-addon-registration', level: 'warn' });
-  const addOns = new Informer({ client: hub, type: managedClusterAddOns, namespace: cluster, logger });
+  const addOns = new Informer({ client: hub, type: ocmManagedClusterAddOns, namespace: cluster, logger });
   const requests = new Informer({
     client: hub,
     type: certificateSigningRequests,
@@ -161,7 +161,11 @@ function isRefused({ status }: CertificateSigningRequest): boolean {
   return status?.conditions?.some(({ type }) => type === 'Denied' || type === 'Failed') ?? false;
 }
 
-function secretOf(name: string, addOn: ManagedClusterAddOn | undefined, { signerName }: AddOnRegistration): ObjectKey {
+function secretOf(
+  name: string,
+  addOn: OcmManagedClusterAddOn | undefined,
+  { signerName }: AddOnRegistration,
+): ObjectKey {
   const namespace = addOn?.status?.namespace ?? '';
   return { namespace, name: `${name}-${signerName.replaceAll('/', '-')}-client-cert` };
 }

@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net';
 import type { KubeClient, KubeObject } from '../../lib/kube/index.ts';
 import { createAuthority, issueCertificate } from '../../lib/pki/index.ts';
 import { applyObjects } from './rbac.ts';
-import type { ManifestWork } from './types.ts';
+import type { OcmManifestWork } from './types.ts';
 
 const limitBytes = 500 * 1024;
 
 /** Why OCM's admission webhook refuses a ManifestWork; undefined when it accepts it. */
-export function refusal(work: ManifestWork): string | undefined {
+export function admissionRefusal(work: OcmManifestWork): string | undefined {
   const manifests = work.spec?.workload?.manifests ?? [];
   if (manifests.length === 0) {
     return 'Workload manifests should not be empty';
@@ -47,9 +47,9 @@ export async function runWorkWebhook(hub: KubeClient, signal: AbortSignal): Prom
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const review = JSON.parse(Buffer.concat(chunks).toString()) as {
-        request: { uid: string; object: KubeObject & ManifestWork };
+        request: { uid: string; object: KubeObject & OcmManifestWork };
       };
-      const message = refusal(review.request.object);
+      const message = admissionRefusal(review.request.object);
       const verdict = {
         uid: review.request.uid,
         allowed: message === undefined,

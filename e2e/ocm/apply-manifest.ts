@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient, KubeObject, OwnerReference, ResourceType } from '../../lib/kube/index.ts';
-import type { ManifestConfig } from './types.ts';
+import type { OcmManifestConfig } from './types.ts';
 
 /** What the work agent remembers of its last write of an object; it skips an object that nobody touched since. */
 export type ApplyCache = Map<string, { manifest: string; resourceVersion: string | undefined }>;
@@ -12,7 +12,7 @@ export async function applyManifest(
   type: ResourceType,
   manifest: KubeObject,
   owner: OwnerReference | undefined,
-  strategy: ManifestConfig['updateStrategy'],
+  strategy: OcmManifestConfig['updateStrategy'],
   cache: ApplyCache,
 ): Promise<KubeObject> {
   const key = keyFor(manifest);
@@ -45,7 +45,7 @@ async function serverSideApply(
   type: ResourceType,
   desired: KubeObject,
   live: KubeObject | undefined,
-  options: NonNullable<NonNullable<ManifestConfig['updateStrategy']>['serverSideApply']>,
+  options: NonNullable<NonNullable<OcmManifestConfig['updateStrategy']>['serverSideApply']>,
 ): Promise<KubeObject> {
   const { fieldManager = 'work-agent', force = false, ignoreFields = [] } = options;
   if (ignoreFields.length === 0) {

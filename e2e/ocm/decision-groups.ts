@@ -1,8 +1,8 @@
 import { isSelected } from './schedule.ts';
-import type { ManagedCluster, Placement } from './types.ts';
+import type { OcmManagedCluster, OcmPlacement } from './types.ts';
 
 /** Some of the clusters that a Placement selects. */
-export interface DecisionGroup {
+export interface OcmDecisionGroup {
   /** Empty for clusters that no group of the Placement asks for. */
   name: string;
   /** Sorted by name. */
@@ -16,16 +16,16 @@ export interface DecisionGroup {
  * which may be empty.
  */
 export function decisionGroups(
-  { spec }: Placement,
+  { spec }: OcmPlacement,
   selected: readonly string[],
-  clusters: readonly ManagedCluster[],
-): DecisionGroup[] {
+  clusters: readonly OcmManagedCluster[],
+): OcmDecisionGroup[] {
   const { decisionGroups: asked = [], clustersPerDecisionGroup = '100%' } = spec?.decisionStrategy?.groupStrategy ?? {};
   const length = groupLength(clustersPerDecisionGroup, selected.length);
   const left = new Map(
     clusters.filter(({ metadata }) => selected.includes(metadata.name)).map((one) => [one.metadata.name, one]),
   );
-  const groups: DecisionGroup[] = [];
+  const groups: OcmDecisionGroup[] = [];
   const divide = (name: string, members: string[]) => {
     for (let from = 0; from < members.length; from += length) {
       groups.push({ name, clusters: members.slice(from, from + length) });

@@ -7,7 +7,7 @@ import { ocmBinaries, runPlacementBinary, runWorkAgentBinary } from './binaries.
 import { runPlacementController } from './placement.ts';
 import { applyObjects, spokeObjects, workAgentAccount } from './rbac.ts';
 import { agentIdentity, runRegistrationAgent, runRegistrationController } from './registration.ts';
-import { type ManagedCluster, managedClusters } from './types.ts';
+import { type OcmManagedCluster, ocmManagedClusters } from './types.ts';
 import { runWorkAgent } from './work-agent.ts';
 
 export { createSigningRequest } from './signing-request.ts';
@@ -77,7 +77,7 @@ async function joinHub(
   await installCrds(cluster.client, await ocmCrds('managed'), signal);
   await applyObjects(cluster.client, spokeObjects());
   await hub.client.apply(
-    managedClusters,
+    ocmManagedClusters,
     {
       metadata: { name, labels },
       spec: { hubAcceptsClient: true, leaseDurationSeconds: options.leaseDurationSeconds ?? 60 },
@@ -122,14 +122,18 @@ async function joinHub(
 /** Waits until the registration controller has made the cluster's namespace and rights. */
 async function accepted(hub: Cluster, name: string, signal: AbortSignal): Promise<void> {
   const done = new AbortController();
-  const clusters = new Informer({ client: hub.client, type: managedClusters, fieldSelector: `metadata.name=${name}` });
+  const clusters = new Informer({
+    client: hub.client,
+    type: ocmManagedClusters,
+    fieldSelector: `metadata.name=${name}`,
+  });
   const watching = clusters.run(AbortSignal.any([signal, done.signal]));
   await new Promise<void>((resolve, reject) => {
     if (signal.aborted) {
       reject(signal.reason);
     }
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-    const look = ({ status }: ManagedCluster) => {
+    const look = ({ status }: OcmManagedCluster) => {
       if (status?.conditions?.some((c) => c.type === 'HubAcceptedManagedCluster' && c.status === 'True')) {
         resolve();
       }

@@ -5,14 +5,14 @@ import { installCrds, ocmCrds } from '../hub/index.ts';
 import { startTestbed, type Testbed } from '../testbed/index.ts';
 import {
   appliedManifestWorks,
-  type ManifestWork,
   type Membership,
   managedClusterSetBindings,
-  managedClusters,
-  manifestWorks,
   type Ocm,
-  placementDecisions,
-  placements,
+  type OcmManifestWork,
+  ocmManagedClusters,
+  ocmManifestWorks,
+  ocmPlacementDecisions,
+  ocmPlacements,
   startOcm,
 } from './index.ts';
 
@@ -44,11 +44,11 @@ const configMap = (name: string, data: Record<string, string>) => ({
   metadata: { name, namespace: 'default' },
   data,
 });
-const work = (name: string, spec: ManifestWork['spec']): ManifestWork => ({
+const work = (name: string, spec: OcmManifestWork['spec']): OcmManifestWork => ({
   metadata: { name, namespace: 'cluster1' },
   spec,
 });
-const isApplied = (w: ManifestWork | undefined) =>
+const isApplied = (w: OcmManifestWork | undefined) =>
   w?.status?.conditions?.some(
     (c) => c.type === 'Applied' && c.status === 'True' && c.observedGeneration === w.metadata.generation,
   ) ?? false;
@@ -60,19 +60,19 @@ it('schedules a placement, follows the labels of clusters and the leases of thei
     spec: { clusterSet: 'global' },
   });
   const labelSelector = { matchLabels: { fleet: 'yes' } };
-  await client.create(placements, {
+  await client.create(ocmPlacements, {
     metadata: { name: 'all', namespace: 'default' },
     spec: { predicates: [{ requiredClusterSelector: { labelSelector } }] },
   });
   const decided = (names: string[]) =>
-    waitForObject(client, placementDecisions, { namespace: 'default', name: 'all-decision-1' }, (d) => {
+    waitForObject(client, ocmPlacementDecisions, { namespace: 'default', name: 'all-decision-1' }, (d) => {
       const found = d?.status?.decisions.map((x) => x.clusterName);
       return JSON.stringify(found) === JSON.stringify(names);
     });
   await decided(['cluster1']);
-  await client.mergePatch(managedClusters, { name: 'cluster1' }, { metadata: { labels: { fleet: 'no' } } });
+  await client.mergePatch(ocmManagedClusters, { name: 'cluster1' }, { metadata: { labels: { fleet: 'no' } } });
   await decided([]);
-  await client.mergePatch(managedClusters, { name: 'cluster1' }, { metadata: { labels: { fleet: 'yes' } } });
+  await client.mergePatch(ocmManagedClusters, { name: 'cluster1' }, { metadata: { labels: { fleet: 'yes' } } });
   await decided(['cluster1']);
   await member.disconnect();
   await decided([]);
@@ -92,11 +92,11 @@ it('names the decision groups of a placement, and follows a change of them', asy
   });
   const label = (name: string) => `cluster.open-cluster-management.io/decision-group-${name}`;
   const decided = async (group: string) => {
-    await waitForObject(client, placementDecisions, { ...placement, name: 'grouped-decision-1' }, (d) => {
+    await waitForObject(client, ocmPlacementDecisions, { ...placement, name: 'grouped-decision-1' }, (d) => {
       const { [label('index')]: index, [label('name')]: name } = d?.metadata.labels ?? {};
       return index === '0' && name === group && d?.status?.decisions?.[0]?.clusterName === 'cluster1';
     });
-    await waitForObject(client, placements, placement, (found) => {
+    await waitForObject(client, ocmPlacements, placement, (found) => {
       const [first, ...more] = (found?.status?.decisionGroups ?? []) as Record<string, unknown>[];
       return (
         more.length === 0 &&
@@ -107,9 +107,9 @@ it('names the decision groups of a placement, and follows a change of them', asy
       );
     });
   };
-  await client.create(placements, { metadata: placement, spec: inGroup('canary') });
+  await client.create(ocmPlacements, { metadata: placement, spec: inGroup('canary') });
   await decided('canary');
-  await client.mergePatch(placements, placement, { spec: inGroup('everybody') });
+  await client.mergePatch(ocmPlacements, placement, { spec: inGroup('everybody') });
   await decided('everybody');
 });
 
@@ -117,8 +117,8 @@ it('applies a work, repairs it, drops what is no longer in it, and removes every
   const { client } = testbed.hub;
   const spoke = managed().client;
   const first = configMap('first', { a: '1' });
-  await client.create(manifestWorks, work('w', { workload: { manifests: [first, configMap('second', {})] } }));
-  await waitForObject(client, manifestWorks, { namespace: 'cluster1', name: 'w' }, isApplied);
+  await client.create(ocmManifestWorks, work('w', { workload: { manifests: [first, configMap('second', {})] } }));
+  await waitForObject(client, ocmManifestWorks, { namespace: 'cluster1', name: 'w' }, isApplied);
   const [record] = await spoke.list(appliedManifestWorks);
   expect(record?.status?.appliedResources?.map((r) => r.name)).toEqual(['first', 'second']);
   const live = await spoke.get(configMaps, { namespace: 'default', name: 'first' });
@@ -128,12 +128,12 @@ it('applies a work, repairs it, drops what is no longer in it, and removes every
   });
 
   const changed = { spec: { workload: { manifests: [configMap('first', { a: '2' })] } } };
-  await client.mergePatch(manifestWorks, { namespace: 'cluster1', name: 'w' }, changed);
+  await client.mergePatch(ocmManifestWorks, { namespace: 'cluster1', name: 'w' }, changed);
   await waitForObject(spoke, configMaps, { namespace: 'default', name: 'first' }, (c) => c?.data?.a === '2');
   await waitForObject(spoke, configMaps, { namespace: 'default', name: 'second' }, (c) => c === undefined);
 
-  await client.delete(manifestWorks, { namespace: 'cluster1', name: 'w' });
-  await waitForObject(client, manifestWorks, { namespace: 'cluster1', name: 'w' }, (w) => w === undefined);
+  await client.delete(ocmManifestWorks, { namespace: 'cluster1', name: 'w' });
+  await waitForObject(client, ocmManifestWorks, { namespace: 'cluster1', name: 'w' }, (w) => w === undefined);
   expect(await spoke.get(configMaps, { namespace: 'default', name: 'first' })).toBeUndefined();
   expect(await spoke.list(appliedManifestWorks)).toEqual([]);
 });
@@ -143,7 +143,7 @@ it('leaves orphans, reads feedback, and says what is forbidden', async () => {
   const spoke = managed().client;
   const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kept' } };
   await client.create(
-    manifestWorks,
+    ocmManifestWorks,
     work('w2', {
       workload: { manifests: [namespace, configMap('mine', {})] },
       deleteOption: {
@@ -159,13 +159,13 @@ it('leaves orphans, reads feedback, and says what is forbidden', async () => {
       ],
     }),
   );
-  await waitForObject(client, manifestWorks, { namespace: 'cluster1', name: 'w2' }, (w) =>
+  await waitForObject(client, ocmManifestWorks, { namespace: 'cluster1', name: 'w2' }, (w) =>
     (w?.status?.resourceStatus?.manifests ?? []).some(
       (m) => m.statusFeedback.values?.[0]?.fieldValue.string === 'Active',
     ),
   );
-  await client.delete(manifestWorks, { namespace: 'cluster1', name: 'w2' });
-  await waitForObjects(client, manifestWorks, { namespace: 'cluster1' }, (works) => works.length === 0);
+  await client.delete(ocmManifestWorks, { namespace: 'cluster1', name: 'w2' });
+  await waitForObjects(client, ocmManifestWorks, { namespace: 'cluster1' }, (works) => works.length === 0);
   expect(await spoke.get(namespaces, { name: 'kept' })).toBeDefined();
   expect(await spoke.get(configMaps, { namespace: 'default', name: 'mine' })).toBeUndefined();
 
@@ -174,8 +174,8 @@ it('leaves orphans, reads feedback, and says what is forbidden', async () => {
     kind: 'ValidatingWebhookConfiguration',
     metadata: { name: 'x' },
   };
-  await client.create(manifestWorks, work('w3', { workload: { manifests: [webhook] } }));
-  const refused = await waitForObject(client, manifestWorks, { namespace: 'cluster1', name: 'w3' }, (w) =>
+  await client.create(ocmManifestWorks, work('w3', { workload: { manifests: [webhook] } }));
+  const refused = await waitForObject(client, ocmManifestWorks, { namespace: 'cluster1', name: 'w3' }, (w) =>
     (w?.status?.conditions ?? []).some((c) => c.type === 'Applied' && c.status === 'False'),
   );
   expect(refused?.status?.resourceStatus?.manifests?.[0]?.conditions[0]?.message).toMatch(
@@ -185,7 +185,7 @@ it('leaves orphans, reads feedback, and says what is forbidden', async () => {
 
 it('refuses a work above 500 KiB as the webhook of OCM does', async () => {
   const manifests = [configMap('big', { a: 'x'.repeat(300_000) }), configMap('more', { a: 'x'.repeat(300_000) })];
-  await expect(testbed.hub.client.create(manifestWorks, work('big', { workload: { manifests } }))).rejects.toThrow(
+  await expect(testbed.hub.client.create(ocmManifestWorks, work('big', { workload: { manifests } }))).rejects.toThrow(
     /exceeds the 512000 limit/,
   );
 });

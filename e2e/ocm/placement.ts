@@ -9,16 +9,16 @@ import {
   WorkQueue,
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
-import { type DecisionGroup, decisionGroups } from './decision-groups.ts';
+import { decisionGroups, type OcmDecisionGroup } from './decision-groups.ts';
 import { schedule } from './schedule.ts';
 import {
   managedClusterSetBindings,
   managedClusterSets,
-  managedClusters,
-  type Placement,
-  type PlacementDecision,
-  placementDecisions,
-  placements,
+  type OcmPlacement,
+  type OcmPlacementDecision,
+  ocmManagedClusters,
+  ocmPlacementDecisions,
+  ocmPlacements,
   withCondition,
 } from './types.ts';
 
@@ -34,17 +34,17 @@ const decisionsPerObject = 100;
  */
 export async function runPlacementController(hub: KubeClient, signal: AbortSignal): Promise<void> {
   const logger = createLogger({ name: 'ocm-placement', level: 'warn' });
-  const informer = <T extends Placement>(type: ResourceType<T>) => new Informer<T>({ client: hub, type, logger });
+  const informer = <T extends OcmPlacement>(type: ResourceType<T>) => new Informer<T>({ client: hub, type, logger });
   const watched = {
-    placements: informer(placements),
-    decisions: informer(placementDecisions as ResourceType<PlacementDecision & Placement>),
-    clusters: new Informer({ client: hub, type: managedClusters, logger }),
+    placements: informer(ocmPlacements),
+    decisions: informer(ocmPlacementDecisions as ResourceType<OcmPlacementDecision & OcmPlacement>),
+    clusters: new Informer({ client: hub, type: ocmManagedClusters, logger }),
     sets: new Informer({ client: hub, type: managedClusterSets, logger }),
     bindings: new Informer({ client: hub, type: managedClusterSetBindings, logger }),
   };
 
-  const decisionsOf = (placement: Placement) =>
-    (watched.decisions.list(placement.metadata.namespace) as PlacementDecision[]).filter(
+  const decisionsOf = (placement: OcmPlacement) =>
+    (watched.decisions.list(placement.metadata.namespace) as OcmPlacementDecision[]).filter(
       (d) => d.metadata.labels?.[placementLabel] === placement.metadata.name,
     );
 
@@ -63,7 +63,7 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
       current,
     });
     const groups = decisionGroups(placement, result.clusters, clusters);
-    const written: { group: DecisionGroup; decisions: string[] }[] = [];
+    const written: { group: OcmDecisionGroup; decisions: string[] }[] = [];
     const wanted = new Set<string>();
     for (const [index, group] of groups.entries()) {
       const decisions: string[] = [];
@@ -77,24 +77,24 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
       written.push({ group, decisions });
     }
     for (const stale of existing.filter((d) => !wanted.has(d.metadata.name))) {
-      await hub.delete(placementDecisions, stale.metadata);
+      await hub.delete(ocmPlacementDecisions, stale.metadata);
     }
     await writeStatus(placement, result, written);
   }
 
   async function writeDecision(
-    placement: Placement,
+    placement: OcmPlacement,
     name: string,
     group: Record<string, string>,
     clusters: string[],
-    existing: PlacementDecision[],
+    existing: OcmPlacementDecision[],
   ): Promise<void> {
     const { namespace } = placement.metadata;
     const labels = { [placementLabel]: placement.metadata.name, ...group };
     const before = existing.find((d) => d.metadata.name === name);
     const key = { name, ...(namespace !== undefined && { namespace }) };
     if (!before) {
-      await hub.create(placementDecisions, {
+      await hub.create(ocmPlacementDecisions, {
         metadata: {
           ...key,
           labels,
@@ -111,18 +111,18 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
         },
       });
     } else if (Object.entries(labels).some(([label, value]) => before.metadata.labels?.[label] !== value)) {
-      await hub.mergePatch(placementDecisions, key, { metadata: { labels } });
+      await hub.mergePatch(ocmPlacementDecisions, key, { metadata: { labels } });
     }
     const decisions = clusters.map((clusterName) => ({ clusterName, reason: '' }));
     if (!isDeepStrictEqual(before?.status?.decisions, decisions)) {
-      await hub.mergePatch(placementDecisions, key, { status: { decisions } }, { subresource: 'status' });
+      await hub.mergePatch(ocmPlacementDecisions, key, { status: { decisions } }, { subresource: 'status' });
     }
   }
 
   async function writeStatus(
-    placement: Placement,
+    placement: OcmPlacement,
     { satisfied, reason, message, clusters }: ReturnType<typeof schedule>,
-    groups: { group: DecisionGroup; decisions: string[] }[],
+    groups: { group: OcmDecisionGroup; decisions: string[] }[],
   ): Promise<void> {
     let conditions = withCondition(placement.status?.conditions, {
       type: 'PlacementMisconfigured',
@@ -142,7 +142,7 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
     if (isDeepStrictEqual(placement.status, desired)) {
       return;
     }
-    await hub.mergePatch(placements, placement.metadata, { status: desired }, { subresource: 'status' });
+    await hub.mergePatch(ocmPlacements, placement.metadata, { status: desired }, { subresource: 'status' });
   }
 
   const queue = new WorkQueue({
@@ -161,9 +161,9 @@ export async function runPlacementController(hub: KubeClient, signal: AbortSigna
       queue.add(keyOf(placement));
     }
   };
-  const one = (placement: Placement) => queue.add(keyOf(placement));
+  const one = (placement: OcmPlacement) => queue.add(keyOf(placement));
   watched.placements.subscribe({ added: one, updated: (_, now) => one(now) });
-  const ownerOf = (decision: PlacementDecision) => {
+  const ownerOf = (decision: OcmPlacementDecision) => {
     const name = decision.metadata.labels?.[placementLabel];
     if (name) {
       queue.add(`${decision.metadata.namespace}/${name}`);

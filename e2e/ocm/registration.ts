@@ -14,12 +14,12 @@ import {
 import { createLogger } from '../../lib/ops/index.ts';
 import { applyObjects, hubObjects } from './rbac.ts';
 import {
-  type Condition,
-  type ManagedCluster,
-  managedClusterAddOns,
   managedClusterSets,
-  managedClusters,
-  manifestWorks,
+  type OcmCondition,
+  type OcmManagedCluster,
+  ocmManagedClusterAddOns,
+  ocmManagedClusters,
+  ocmManifestWorks,
   withCondition,
 } from './types.ts';
 
@@ -50,7 +50,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     clusterSet('default', { selectorType: 'ExclusiveClusterSetLabel' }),
     clusterSet('global', { selectorType: 'LabelSelector', labelSelector: {} }),
   ]);
-  const clusters = new Informer({ client: hub, type: managedClusters, logger });
+  const clusters = new Informer({ client: hub, type: ocmManagedClusters, logger });
 
   async function reconcile(name: string): Promise<Requeue | undefined> {
     const cluster = clusters.get({ name });
@@ -71,13 +71,13 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     return await checkLease(cluster);
   }
 
-  async function mark(cluster: ManagedCluster): Promise<void> {
+  async function mark(cluster: OcmManagedCluster): Promise<void> {
     const { labels = {}, finalizers = [], resourceVersion } = cluster.metadata;
     const missing = cleanupFinalizers.filter((f) => !finalizers.includes(f));
     if (missing.length === 0 && labels[clusterSetLabel]) {
       return;
     }
-    await hub.mergePatch(managedClusters, cluster.metadata, {
+    await hub.mergePatch(ocmManagedClusters, cluster.metadata, {
       metadata: {
         finalizers: [...finalizers, ...missing],
         labels: { [clusterSetLabel]: labels[clusterSetLabel] ?? 'default' },
@@ -86,7 +86,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     });
   }
 
-  async function checkLease(cluster: ManagedCluster): Promise<Requeue | undefined> {
+  async function checkLease(cluster: OcmManagedCluster): Promise<Requeue | undefined> {
     const { name } = cluster.metadata;
     const graceMs = 5_000 * (cluster.spec?.leaseDurationSeconds ?? 60);
     const lease = await hub.get(leases, { namespace: name, name: leaseName });
@@ -113,34 +113,34 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     return { requeueAfterMs: Math.max(remaining, 500) };
   }
 
-  const patchTaints = (cluster: ManagedCluster, taints: unknown[]) =>
-    hub.mergePatch(managedClusters, cluster.metadata, {
+  const patchTaints = (cluster: OcmManagedCluster, taints: unknown[]) =>
+    hub.mergePatch(ocmManagedClusters, cluster.metadata, {
       metadata: { resourceVersion: undefined },
       spec: { taints },
     });
 
   async function patchStatus(
-    cluster: ManagedCluster,
+    cluster: OcmManagedCluster,
     type: string,
-    status: Condition['status'],
+    status: OcmCondition['status'],
     reason: string,
     message = reason,
   ) {
-    const live = (await hub.get(managedClusters, cluster.metadata)) ?? cluster;
+    const live = (await hub.get(ocmManagedClusters, cluster.metadata)) ?? cluster;
     const conditions = withCondition(live.status?.conditions, { type, status, reason, message });
     if (isDeepStrictEqual(conditions, live.status?.conditions)) {
       return;
     }
-    await hub.mergePatch(managedClusters, cluster.metadata, { status: { conditions } }, { subresource: 'status' });
+    await hub.mergePatch(ocmManagedClusters, cluster.metadata, { status: { conditions } }, { subresource: 'status' });
   }
 
   /**
    * OCM's resource clean-up: the add-ons go first, the works when there are no add-ons any more, those with a lower
    * priority first, and the cluster when there is neither. OCM looks again every 5 s.
    */
-  async function cleanUp(cluster: ManagedCluster): Promise<Requeue | undefined> {
+  async function cleanUp(cluster: OcmManagedCluster): Promise<Requeue | undefined> {
     const { name } = cluster.metadata;
-    for (const type of [managedClusterAddOns, manifestWorks] as ResourceType[]) {
+    for (const type of [ocmManagedClusterAddOns, ocmManifestWorks] as ResourceType[]) {
       const objects = await hub.list(type, { namespace: name });
       if (objects.length === 0) {
         continue;
@@ -159,7 +159,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
     }
     await patchStatus(cluster, 'Deleting', 'True', 'NoResource', 'No cleaned resource in cluster ns.');
     const finalizers = (cluster.metadata.finalizers ?? []).filter((f) => !cleanupFinalizers.includes(f));
-    await hub.mergePatch(managedClusters, { name }, { metadata: { finalizers } });
+    await hub.mergePatch(ocmManagedClusters, { name }, { metadata: { finalizers } });
   }
 
   const queue = new WorkQueue({
@@ -173,7 +173,7 @@ export async function runRegistrationController(hub: KubeClient, signal: AbortSi
         return undefined;
       }),
   });
-  const enqueue = (cluster: ManagedCluster) => queue.add(cluster.metadata.name);
+  const enqueue = (cluster: OcmManagedCluster) => queue.add(cluster.metadata.name);
   clusters.subscribe({ added: enqueue, updated: (_, now) => enqueue(now) });
   await Promise.all([clusters.run(signal), queue.run(signal)]);
 }
@@ -188,7 +188,7 @@ export async function runRegistrationAgent(options: {
   const { hub, spoke, cluster: name, signal } = options;
   const { body } = await spoke.request('/version', { signal });
   const version = JSON.parse(await body.text()) as { gitVersion: string };
-  const live = await hub.get(managedClusters, { name }, signal);
+  const live = await hub.get(ocmManagedClusters, { name }, signal);
   if (!live) {
     throw new Error(`ManagedCluster ${name} was not created`);
   }
@@ -206,7 +206,7 @@ export async function runRegistrationAgent(options: {
     version: { kubernetes: version.gitVersion },
     clusterClaims: [{ name: 'id.k8s.io', value: name }],
   };
-  await hub.mergePatch(managedClusters, { name }, { status }, { subresource: 'status' });
+  await hub.mergePatch(ocmManagedClusters, { name }, { status }, { subresource: 'status' });
   const duration = (live.spec?.leaseDurationSeconds ?? 60) * 1_000;
   while (!signal.aborted) {
     const renewTime = new Date().toISOString().replace('Z', '000Z');
@@ -226,7 +226,7 @@ function priorityOf({ metadata }: KubeObject): number {
   return Number.isInteger(said) && said >= 0 && said <= 100 ? said : 0;
 }
 
-function condition(cluster: ManagedCluster, type: string): boolean {
+function condition(cluster: OcmManagedCluster, type: string): boolean {
   return cluster.status?.conditions?.some((c) => c.type === type && c.status === 'True') ?? false;
 }
 

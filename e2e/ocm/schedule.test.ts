@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { decisionGroups } from './decision-groups.ts';
 import { type Candidates, schedule } from './schedule.ts';
-import type { ManagedCluster, Placement } from './types.ts';
+import type { OcmManagedCluster, OcmPlacement } from './types.ts';
 
-const cluster = (name: string, labels: Record<string, string> = {}, spec: ManagedCluster['spec'] = {}) => ({
+const cluster = (name: string, labels: Record<string, string> = {}, spec: OcmManagedCluster['spec'] = {}) => ({
   metadata: { name, labels: { 'cluster.open-cluster-management.io/clusterset': 'default', ...labels } },
   spec,
 });
-const placement = (spec: NonNullable<Placement['spec']>): Placement => ({
+const placement = (spec: NonNullable<OcmPlacement['spec']>): OcmPlacement => ({
   metadata: { name: 'p', namespace: 'argocd' },
   spec,
 });
-const world = (clusters: ManagedCluster[], more: Partial<Candidates> = {}): Candidates => ({
+const world = (clusters: OcmManagedCluster[], more: Partial<Candidates> = {}): Candidates => ({
   clusters,
   sets: [
     { metadata: { name: 'global' }, spec: { clusterSelector: { selectorType: 'LabelSelector', labelSelector: {} } } },

@@ -1,17 +1,17 @@
 import type {
   ClusterSelector,
   LabelSelector,
-  ManagedCluster,
   ManagedClusterSet,
   ManagedClusterSetBinding,
-  Placement,
+  OcmManagedCluster,
+  OcmPlacement,
+  OcmToleration,
   Taint,
-  Toleration,
 } from './types.ts';
 
 /** What OCM's placement controller looks at. */
 export interface Candidates {
-  clusters: ManagedCluster[];
+  clusters: OcmManagedCluster[];
   sets: ManagedClusterSet[];
   bindings: ManagedClusterSetBinding[];
   /** The clusters that the placement selects already; they are preferred, and `NoSelectIfNew` spares them. */
@@ -48,7 +48,7 @@ export function matches(selector: LabelSelector | undefined, labels: Record<stri
   });
 }
 
-function inSet(cluster: ManagedCluster, set: ManagedClusterSet): boolean {
+function inSet(cluster: OcmManagedCluster, set: ManagedClusterSet): boolean {
   const selector = set.spec?.clusterSelector;
   if (selector?.selectorType === 'LabelSelector') {
     return matches(selector.labelSelector, cluster.metadata.labels);
@@ -57,12 +57,12 @@ function inSet(cluster: ManagedCluster, set: ManagedClusterSet): boolean {
 }
 
 /** Whether a cluster has the labels and claims that are asked for; nothing asked for matches everything. */
-export function isSelected(cluster: ManagedCluster, by: ClusterSelector | undefined): boolean {
+export function isSelected(cluster: OcmManagedCluster, by: ClusterSelector | undefined): boolean {
   const claims = Object.fromEntries((cluster.status?.clusterClaims ?? []).map(({ name, value }) => [name, value]));
   return matches(by?.labelSelector, cluster.metadata.labels) && matches(by?.claimSelector, claims);
 }
 
-function tolerates(toleration: Toleration, taint: Taint): boolean {
+function tolerates(toleration: OcmToleration, taint: Taint): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) {
     return false;
   }
@@ -72,7 +72,7 @@ function tolerates(toleration: Toleration, taint: Taint): boolean {
   return toleration.operator === 'Exists' || (toleration.value ?? '') === (taint.value ?? '');
 }
 
-function isKeptOut(cluster: ManagedCluster, tolerations: Toleration[], current: ReadonlySet<string>): boolean {
+function isKeptOut(cluster: OcmManagedCluster, tolerations: OcmToleration[], current: ReadonlySet<string>): boolean {
   return (cluster.spec?.taints ?? []).some((taint) => {
     if (taint.effect === 'PreferNoSelect') {
       return false;
@@ -88,7 +88,7 @@ function isKeptOut(cluster: ManagedCluster, tolerations: Toleration[], current: 
  * Selects clusters by the rules of OCM's placement controller: bound cluster sets, predicates, taints,
  * `numberOfClusters`; sorted by name. Left out: scoring, spread policies and CEL selectors.
  */
-export function schedule(placement: Placement, { clusters, sets, bindings, current }: Candidates): Schedule {
+export function schedule(placement: OcmPlacement, { clusters, sets, bindings, current }: Candidates): Schedule {
   const none = (reason: string, message: string): Schedule => ({ clusters: [], satisfied: false, reason, message });
   const { namespace } = placement.metadata;
   const bound = sets.filter((set) =>

@@ -1,7 +1,7 @@
 import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
 
 /** A condition as every OCM kind carries it. */
-export interface Condition {
+export interface OcmCondition {
   type: string;
   status: 'True' | 'False' | 'Unknown';
   reason: string;
@@ -25,10 +25,10 @@ export interface Taint {
 }
 
 /** cluster.open-cluster-management.io/v1 ManagedCluster, the fields that the stand-ins use. */
-export interface ManagedCluster extends KubeObject {
+export interface OcmManagedCluster extends KubeObject {
   spec?: { hubAcceptsClient?: boolean; leaseDurationSeconds?: number; taints?: Taint[] };
   status?: {
-    conditions?: Condition[];
+    conditions?: OcmCondition[];
     clusterClaims?: { name: string; value: string }[];
     version?: { kubernetes?: string };
     [field: string]: unknown;
@@ -57,7 +57,7 @@ export interface ClusterPredicate {
 }
 
 /** A toleration of a Placement. */
-export interface Toleration {
+export interface OcmToleration {
   key?: string;
   operator?: 'Exists' | 'Equal';
   value?: string;
@@ -73,19 +73,19 @@ export interface GroupStrategy {
 }
 
 /** cluster.open-cluster-management.io/v1beta1 Placement. */
-export interface Placement extends KubeObject {
+export interface OcmPlacement extends KubeObject {
   spec?: {
     clusterSets?: string[];
     numberOfClusters?: number;
     predicates?: ClusterPredicate[];
-    tolerations?: Toleration[];
+    tolerations?: OcmToleration[];
     decisionStrategy?: { groupStrategy?: GroupStrategy };
   };
-  status?: { conditions?: Condition[]; numberOfSelectedClusters?: number; decisionGroups?: unknown[] };
+  status?: { conditions?: OcmCondition[]; numberOfSelectedClusters?: number; decisionGroups?: unknown[] };
 }
 
 /** cluster.open-cluster-management.io/v1beta1 PlacementDecision. */
-export interface PlacementDecision extends KubeObject {
+export interface OcmPlacementDecision extends KubeObject {
   status?: { decisions: { clusterName: string; reason: string }[] };
 }
 
@@ -104,7 +104,7 @@ export interface FeedbackRule {
 }
 
 /** Per-manifest options of a work. */
-export interface ManifestConfig {
+export interface OcmManifestConfig {
   resourceIdentifier: ResourceIdentifier;
   feedbackRules?: FeedbackRule[];
   feedbackScrapeType?: 'Poll' | 'Watch';
@@ -141,19 +141,19 @@ export interface ManifestStatus {
     name: string;
     namespace: string;
   };
-  conditions: Condition[];
+  conditions: OcmCondition[];
   statusFeedback: { values?: FeedbackValue[] };
 }
 
 /** work.open-cluster-management.io/v1 ManifestWork. */
-export interface ManifestWork extends KubeObject {
+export interface OcmManifestWork extends KubeObject {
   spec: {
     workload?: { manifests?: KubeObject[] };
     deleteOption?: DeleteOption;
-    manifestConfigs?: ManifestConfig[];
+    manifestConfigs?: OcmManifestConfig[];
     executor?: unknown;
   };
-  status?: { conditions?: Condition[]; resourceStatus?: { manifests?: ManifestStatus[] } };
+  status?: { conditions?: OcmCondition[]; resourceStatus?: { manifests?: ManifestStatus[] } };
 }
 
 /** An object that a work put on the managed cluster. */
@@ -173,7 +173,7 @@ export interface AppliedManifestWork extends KubeObject {
 }
 
 /** addon.open-cluster-management.io/v1alpha1 ManagedClusterAddOn, as far as agents of a cluster read it. */
-export interface ManagedClusterAddOn extends KubeObject {
+export interface OcmManagedClusterAddOn extends KubeObject {
   status?: { namespace?: string; registrations?: AddOnRegistration[] };
 }
 
@@ -187,14 +187,14 @@ const cluster = 'cluster.open-cluster-management.io';
 const work = 'work.open-cluster-management.io';
 
 /** The OCM kinds that the stand-ins serve. */
-export const managedClusters = resourceType<ManagedCluster>({
+export const ocmManagedClusters = resourceType<OcmManagedCluster>({
   group: cluster,
   version: 'v1',
   kind: 'ManagedCluster',
   plural: 'managedclusters',
   namespaced: false,
 });
-/** See {@link managedClusters}. */
+/** See {@link ocmManagedClusters}. */
 export const managedClusterSets = resourceType<ManagedClusterSet>({
   group: cluster,
   version: 'v1beta2',
@@ -202,7 +202,7 @@ export const managedClusterSets = resourceType<ManagedClusterSet>({
   plural: 'managedclustersets',
   namespaced: false,
 });
-/** See {@link managedClusters}. */
+/** See {@link ocmManagedClusters}. */
 export const managedClusterSetBindings = resourceType<ManagedClusterSetBinding>({
   group: cluster,
   version: 'v1beta2',
@@ -210,39 +210,39 @@ export const managedClusterSetBindings = resourceType<ManagedClusterSetBinding>(
   plural: 'managedclustersetbindings',
   namespaced: true,
 });
-/** See {@link managedClusters}. */
-export const placements = resourceType<Placement>({
+/** See {@link ocmManagedClusters}. */
+export const ocmPlacements = resourceType<OcmPlacement>({
   group: cluster,
   version: 'v1beta1',
   kind: 'Placement',
   plural: 'placements',
   namespaced: true,
 });
-/** See {@link managedClusters}. */
-export const placementDecisions = resourceType<PlacementDecision>({
+/** See {@link ocmManagedClusters}. */
+export const ocmPlacementDecisions = resourceType<OcmPlacementDecision>({
   group: cluster,
   version: 'v1beta1',
   kind: 'PlacementDecision',
   plural: 'placementdecisions',
   namespaced: true,
 });
-/** See {@link managedClusters}. */
-export const manifestWorks = resourceType<ManifestWork>({
+/** See {@link ocmManagedClusters}. */
+export const ocmManifestWorks = resourceType<OcmManifestWork>({
   group: work,
   version: 'v1',
   kind: 'ManifestWork',
   plural: 'manifestworks',
   namespaced: true,
 });
-/** See {@link managedClusters}. */
-export const managedClusterAddOns = resourceType<ManagedClusterAddOn>({
+/** See {@link ocmManagedClusters}. */
+export const ocmManagedClusterAddOns = resourceType<OcmManagedClusterAddOn>({
   group: 'addon.open-cluster-management.io',
   version: 'v1alpha1',
   kind: 'ManagedClusterAddOn',
   plural: 'managedclusteraddons',
   namespaced: true,
 });
-/** See {@link managedClusters}. */
+/** See {@link ocmManagedClusters}. */
 export const appliedManifestWorks = resourceType<AppliedManifestWork>({
   group: work,
   version: 'v1',
@@ -252,7 +252,7 @@ export const appliedManifestWorks = resourceType<AppliedManifestWork>({
 });
 
 /** Sets one condition in a list as OCM does: the transition time moves only when the status changes. */
-export function withCondition(conditions: Condition[] | undefined, condition: Condition): Condition[] {
+export function withCondition(conditions: OcmCondition[] | undefined, condition: OcmCondition): OcmCondition[] {
   const others = (conditions ?? []).filter((c) => c.type !== condition.type);
   const before = conditions?.find((c) => c.type === condition.type);
   const lastTransitionTime =

@@ -21,11 +21,11 @@ import {
   type AppliedManifestWork,
   type AppliedResource,
   appliedManifestWorks,
-  type Condition,
-  type ManifestConfig,
   type ManifestStatus,
-  type ManifestWork,
-  manifestWorks,
+  type OcmCondition,
+  type OcmManifestConfig,
+  type OcmManifestWork,
+  ocmManifestWorks,
   type ResourceIdentifier,
   withCondition,
 } from './types.ts';
@@ -61,7 +61,7 @@ interface Applied {
 export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
   const { hub, spoke, cluster, signal, statusSyncIntervalMs = 10_000 } = options;
   const logger = createLogger({ name: `ocm-work-agent-${cluster}`, level: 'warn' });
-  const works = new Informer({ client: hub, type: manifestWorks, namespace: cluster, logger });
+  const works = new Informer({ client: hub, type: ocmManifestWorks, namespace: cluster, logger });
   const applied = new Informer({ client: spoke, type: appliedManifestWorks, logger });
   const hubHash = createHash('sha256').update(hub.server).digest('hex');
   const cache: ApplyCache = new Map();
@@ -78,7 +78,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     if (!work.metadata.finalizers?.includes(workFinalizer)) {
       const finalizers = [...(work.metadata.finalizers ?? []), workFinalizer];
       const { resourceVersion } = work.metadata;
-      await hub.mergePatch(manifestWorks, work.metadata, { metadata: { finalizers, resourceVersion } });
+      await hub.mergePatch(ocmManifestWorks, work.metadata, { metadata: { finalizers, resourceVersion } });
     }
     const record = await ensureRecord(work);
     const results = await applyAll(work, record);
@@ -95,9 +95,9 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     return { requeueAfterMs: 240_000 * (1 + Math.random() / 2) };
   }
 
-  const recordName = (work: ManifestWork) => `${hubHash}-${work.metadata.name}`;
+  const recordName = (work: OcmManifestWork) => `${hubHash}-${work.metadata.name}`;
 
-  async function ensureRecord(work: ManifestWork): Promise<AppliedManifestWork> {
+  async function ensureRecord(work: OcmManifestWork): Promise<AppliedManifestWork> {
     const name = recordName(work);
     return (
       (await spoke.get(appliedManifestWorks, { name })) ??
@@ -108,7 +108,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     );
   }
 
-  async function applyAll(work: ManifestWork, record: AppliedManifestWork): Promise<Applied[]> {
+  async function applyAll(work: OcmManifestWork, record: AppliedManifestWork): Promise<Applied[]> {
     const owner: OwnerReference = {
       apiVersion: 'work.open-cluster-management.io/v1',
       kind: 'AppliedManifestWork',
@@ -137,7 +137,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
   }
 
   /** Deletes what an earlier payload had and this one does not, and records what is there now. */
-  async function forgetDropped(work: ManifestWork, record: AppliedManifestWork, results: Applied[]): Promise<void> {
+  async function forgetDropped(work: OcmManifestWork, record: AppliedManifestWork, results: Applied[]): Promise<void> {
     const before = record.status?.appliedResources ?? [];
     const named = results.flatMap((r) => (r.type ? [identityOf(r.type, r.manifest.metadata)] : []));
     for (const entry of before.filter((e) => !named.includes(identityOf(e, e)))) {
@@ -186,7 +186,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     return (await spoke.get(type, key)) === undefined;
   }
 
-  async function cleanUp(work: ManifestWork): Promise<Requeue | undefined> {
+  async function cleanUp(work: OcmManifestWork): Promise<Requeue | undefined> {
     for (const [id, watch] of watches) {
       if (id.startsWith(`${work.metadata.name}|`)) {
         watch.abort();
@@ -207,10 +207,10 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
       await spoke.mergePatch(appliedManifestWorks, { name }, { metadata: { finalizers: null } });
     }
     const finalizers = (work.metadata.finalizers ?? []).filter((f) => f !== workFinalizer);
-    await hub.mergePatch(manifestWorks, work.metadata, { metadata: { finalizers } });
+    await hub.mergePatch(ocmManifestWorks, work.metadata, { metadata: { finalizers } });
   }
 
-  async function report(work: ManifestWork, results: Applied[]): Promise<void> {
+  async function report(work: OcmManifestWork, results: Applied[]): Promise<void> {
     const current = works.get(work.metadata) ?? work;
     const before = current.status?.resourceStatus?.manifests ?? [];
     const manifests = results
@@ -224,10 +224,10 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
     if (isDeepStrictEqual(current.status, status)) {
       return;
     }
-    await hub.mergePatch(manifestWorks, work.metadata, { status }, { subresource: 'status' });
+    await hub.mergePatch(ocmManifestWorks, work.metadata, { status }, { subresource: 'status' });
   }
 
-  function manifestStatus(work: ManifestWork, result: Applied, before: ManifestStatus[]): ManifestStatus {
+  function manifestStatus(work: OcmManifestWork, result: Applied, before: ManifestStatus[]): ManifestStatus {
     const { manifest, type, live, error, ordinal } = result;
     const [group = '', version = ''] = (manifest.apiVersion ?? '').includes('/')
       ? (manifest.apiVersion ?? '').split('/')
@@ -241,7 +241,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
       reason: error ? 'AppliedManifestFailed' : 'AppliedManifestComplete',
       message: error ? `Failed to apply manifest: ${error.message}` : 'Apply manifest complete',
     });
-    const available: Omit<Condition, 'type'> = type
+    const available: Omit<OcmCondition, 'type'> = type
       ? live
         ? { status: 'True', reason: 'ResourceAvailable', message: 'Resource is available' }
         : { status: 'False', reason: 'ResourceNotAvailable', message: 'Resource is not available' }
@@ -267,7 +267,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
   }
 
   /** Manifests with `feedbackScrapeType: Watch` report their status as it changes. */
-  function followWatched(work: ManifestWork, results: Applied[]): void {
+  function followWatched(work: OcmManifestWork, results: Applied[]): void {
     for (const { type, live } of results) {
       if (!type || !live || configOf(work, type, live)?.feedbackScrapeType !== 'Watch') {
         continue;
@@ -307,7 +307,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
         return undefined;
       }),
   });
-  const enqueue = (work: ManifestWork) => queue.add(keyOf(work));
+  const enqueue = (work: OcmManifestWork) => queue.add(keyOf(work));
   works.subscribe({
     added: enqueue,
     updated: (old, now) => {
@@ -333,7 +333,7 @@ export async function runWorkAgent(options: WorkAgentOptions): Promise<void> {
   await Promise.all([...running, queue.run(signal)]);
 }
 
-function summary(manifests: ManifestStatus[], type: 'Applied' | 'Available', observedGeneration: number): Condition {
+function summary(manifests: ManifestStatus[], type: 'Applied' | 'Available', observedGeneration: number): OcmCondition {
   const of = manifests.flatMap((m) => m.conditions.filter((c) => c.type === type));
   const failed = of.filter((c) => c.status === 'False').length;
   const unknown = of.filter((c) => c.status === 'Unknown').length;
@@ -381,13 +381,13 @@ function summary(manifests: ManifestStatus[], type: 'Applied' | 'Available', obs
   };
 }
 
-function configOf(work: ManifestWork, type: ResourceType, { metadata }: KubeObject): ManifestConfig | undefined {
+function configOf(work: OcmManifestWork, type: ResourceType, { metadata }: KubeObject): OcmManifestConfig | undefined {
   return (work.spec.manifestConfigs ?? []).find(({ resourceIdentifier }) =>
     selects(resourceIdentifier, type, metadata),
   );
 }
 
-function isOrphaned(work: ManifestWork, type: ResourceType, { metadata }: KubeObject): boolean {
+function isOrphaned(work: OcmManifestWork, type: ResourceType, { metadata }: KubeObject): boolean {
   const { propagationPolicy, selectivelyOrphans } = work.spec.deleteOption ?? {};
   if (propagationPolicy === 'Orphan') {
     return true;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { AgentMode } from '../../lib/auth/index.ts';
 import { type KubeClient, type KubeObject, namespaces, resourceType } from '../../lib/kube/index.ts';
 import { createAuthority, generateJwtKey, issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
@@ -21,9 +22,9 @@ export interface ArgoObject extends KubeObject {
 
 const argo = { group: 'argoproj.io', version: 'v1alpha1', namespaced: true };
 /** argoproj.io/v1alpha1 Application. */
-export const applications = resourceType<ArgoObject>({ ...argo, kind: 'Application', plural: 'applications' });
+export const argoApplications = resourceType<ArgoObject>({ ...argo, kind: 'Application', plural: 'applications' });
 /** argoproj.io/v1alpha1 AppProject. */
-export const appProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
+export const argoAppProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
 
 /** An agent with a cluster of its own. */
 export interface AgentCluster {
@@ -35,11 +36,8 @@ export interface AgentCluster {
   readonly metricsPort: number;
 }
 
-/** What an agent's cluster owns: nothing, or its Applications. */
-export type AgentMode = 'managed' | 'autonomous';
-
 /** How an agent is started. */
-export interface AgentOptions {
+export interface AddedAgentOptions {
   name: string;
   mode?: AgentMode;
   args?: readonly string[];
@@ -66,7 +64,7 @@ export interface Pair {
   /** Another principal process on the same hub, not started. */
   readonly otherPrincipal: PrincipalHub['otherPrincipal'];
   /** One more agent with a cluster of its own, connected when it resolves. */
-  addAgent(options: AgentOptions): Promise<AgentCluster>;
+  addAgent(options: AddedAgentOptions): Promise<AgentCluster>;
   stop(): Promise<void>;
 }
 
@@ -104,7 +102,7 @@ export async function startPair(options: PairOptions = {}): Promise<Pair> {
     return program;
   };
   const freePorts = async () => ({ metrics: await freePort(), health: await freePort() });
-  const addAgent = async (added: AgentOptions): Promise<AgentCluster> => {
+  const addAgent = async (added: AddedAgentOptions): Promise<AgentCluster> => {
     const { name, mode = 'managed', args = [] } = added;
     const [cluster, ports] = await Promise.all([startCluster(), freePorts()]);
     clusters.push(cluster);

@@ -14,7 +14,7 @@ import {
 import { startGitServer } from '../git/index.ts';
 import { addonChart, helm, installHubArgoCd } from '../hub/index.ts';
 import { runCommand } from '../image/index.ts';
-import { managedClusters } from '../ocm/index.ts';
+import { ocmManagedClusters } from '../ocm/index.ts';
 import { removeFolder } from '../testbed/index.ts';
 import { KindMachine } from './kind-machine.ts';
 import { checkKind } from './requirements.ts';
@@ -63,7 +63,7 @@ export async function startKindFleet(options: FleetOptions = {}): Promise<Shared
     const enlist = async (name: string, clusterLabels: Record<string, string>) => {
       const cluster = await create(name);
       await machine.join(name, cluster.kubeconfig, hub.kubeconfig);
-      await hub.client.mergePatch(managedClusters, { name }, { metadata: { labels: clusterLabels } });
+      await hub.client.mergePatch(ocmManagedClusters, { name }, { metadata: { labels: clusterLabels } });
       const member = { cluster };
       members.set(name, member);
       return member;

@@ -1,12 +1,5 @@
+import type { PolicyRule } from '../../lib/kube/index.ts';
 import type { ApiRequest } from './audit.ts';
-
-/** A rule of a Role or ClusterRole, as in rbac.authorization.k8s.io/v1. */
-export interface PolicyRule {
-  apiGroups?: string[];
-  resources?: string[];
-  resourceNames?: string[];
-  verbs: string[];
-}
 
 /** One verb on one resource that a role gives to someone. */
 export interface Grant {

@@ -1,6 +1,6 @@
-import { Informer, type KubeClient, type KubeObject, resourceType } from '../../lib/kube/index.ts';
+import { Informer, type KubeClient, type KubeObject, type PolicyRule, resourceType } from '../../lib/kube/index.ts';
 import { idOfRights } from './audit.ts';
-import { type Given, grantsOf, type PolicyRule } from './grants.ts';
+import { type Given, grantsOf } from './grants.ts';
 
 interface RoleObject extends KubeObject {
   rules?: PolicyRule[];

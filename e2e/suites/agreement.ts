@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { type Application, applications, type Fleet } from '../fleet/index.ts';
+import { type FleetApplication, fleetApplications, type RunningFleet } from '../fleet/index.ts';
 import { persist } from './persist.ts';
 import type { Wanted } from './traffic.ts';
 
 /** The Applications of both sides at about one moment, by name. */
 interface Sides {
-  readonly hub: ReadonlyMap<string, Application>;
+  readonly hub: ReadonlyMap<string, FleetApplication>;
   /** By cluster. */
-  readonly copies: ReadonlyMap<string, ReadonlyMap<string, Application>>;
+  readonly copies: ReadonlyMap<string, ReadonlyMap<string, FleetApplication>>;
 }
 
 /** What takes longer is explained. */
@@ -31,7 +31,7 @@ export interface AgreementOptions {
  * @throws Error that lists what differs when the time is over
  */
 export async function agreement(
-  fleet: Fleet,
+  fleet: RunningFleet,
   wanted: ReadonlyMap<string, Wanted>,
   { timeoutMs = 240_000, allowLeaving = false }: AgreementOptions = {},
 ): Promise<Map<string, string>> {
@@ -66,12 +66,13 @@ function told(history: ReadonlyMap<string, { first: number; last: number }>): st
     .join('\n');
 }
 
-async function read(fleet: Fleet): Promise<Sides> {
-  const byName = (list: Application[]) => new Map(list.map((one) => [one.metadata.name, one]));
+async function read(fleet: RunningFleet): Promise<Sides> {
+  const byName = (list: FleetApplication[]) => new Map(list.map((one) => [one.metadata.name, one]));
   const [hub, ...copies] = await Promise.all([
-    persist(() => fleet.hub.client.list(applications)),
+    persist(() => fleet.hub.client.list(fleetApplications)),
     ...[...fleet.members].map(
-      async ([name, { cluster }]) => [name, byName(await persist(() => cluster.client.list(applications)))] as const,
+      async ([name, { cluster }]) =>
+        [name, byName(await persist(() => cluster.client.list(fleetApplications)))] as const,
     ),
   ]);
   return { hub: byName(hub), copies: new Map(copies) };
@@ -139,12 +140,12 @@ function compare({ hub, copies }: Sides, wanted: ReadonlyMap<string, Wanted>, al
   return found;
 }
 
-function deletion({ deletionTimestamp = 'not', finalizers = [] }: Application['metadata']): string {
+function deletion({ deletionTimestamp = 'not', finalizers = [] }: FleetApplication['metadata']): string {
   return `deleted: ${deletionTimestamp}, finalizers: ${finalizers.join(' ') || 'none'}`;
 }
 
 /** What users see of an Application's state. */
-function shown({ status }: Application) {
+function shown({ status }: FleetApplication) {
   const { sync, health, operationState, history, resources, conditions } = status ?? {};
   const operation = operationState as { phase?: string; finishedAt?: string } | undefined;
   return {

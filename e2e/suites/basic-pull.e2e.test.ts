@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import { deployments, type KubeObject, pods, resourceType, secrets } from '../../lib/kube/index.ts';
 import {
-  applicationSets,
-  applications,
-  type Fleet,
+  type FleetMember,
+  fleetApplicationSets,
+  fleetApplications,
   guestbookFiles,
   guestbookRepository,
   guestbookSet,
   isSyncedAndHealthy,
-  type Member,
   programLogs,
+  type RunningFleet,
   startFleet,
   waitForObject,
   waitForObjects,
 } from '../fleet/index.ts';
 import { pullChart, restrictedRefusals } from '../hub/index.ts';
-import { manifestWorks } from '../ocm/index.ts';
+import { ocmManifestWorks } from '../ocm/index.ts';
 import { RightsReview } from '../rights/index.ts';
 import { endlessHook, terminateHangingSync } from './hanging-sync.ts';
 
@@ -41,8 +41,8 @@ const reserves: Readonly<Record<string, string>> = {
   'Role argocd-pull-integration: delete secrets in argocd': 'a cluster that leaves',
 };
 
-let fleet: Fleet;
-let member: Member;
+let fleet: RunningFleet;
+let member: FleetMember;
 let review: RightsReview;
 beforeAll(async () => {
   fleet = await startFleet({ clusters: 1, audit: true });
@@ -86,13 +86,13 @@ test('an ApplicationSet over the Placement is deployed by the cluster’s own Ar
   // What OCM's add-on manager makes of the template when the cluster has a ManagedClusterAddOn `argocd`.
   const template = await hub.client.get(addOnTemplates, { name: argocd });
   const manifests = template?.spec.agentSpec.workload.manifests ?? [];
-  await hub.client.create(manifestWorks, {
+  await hub.client.create(ocmManifestWorks, {
     metadata: { namespace: 'cluster1', name: 'addon-argocd-deploy-0' },
     spec: { workload: { manifests } },
   });
   const delivered = await waitForObject(
     hub.client,
-    manifestWorks,
+    ocmManifestWorks,
     { namespace: 'cluster1', name: 'addon-argocd-deploy-0' },
     (work) => work?.status?.conditions?.some(({ type, status }) => type === 'Applied' && status === 'True') ?? false,
   );
@@ -119,8 +119,8 @@ test('an ApplicationSet over the Placement is deployed by the cluster’s own Ar
   Object.assign(set.spec.template.spec, {
     destination: { server: 'https://kubernetes.default.svc', namespace: guestbookRepository },
   });
-  await hub.client.create(applicationSets, set);
-  const deployed = await waitForObject(hub.client, applications, one, isSyncedAndHealthy, generous);
+  await hub.client.create(fleetApplicationSets, set);
+  const deployed = await waitForObject(hub.client, fleetApplications, one, isSyncedAndHealthy, generous);
   expect(deployed?.spec?.destination).toEqual({
     server: 'https://kubernetes.default.svc',
     namespace: guestbookRepository,
@@ -131,7 +131,7 @@ test('an ApplicationSet over the Placement is deployed by the cluster’s own Ar
   // Argo CD's ApplicationSet controller adds up what the Applications say.
   await waitForObject(
     hub.client,
-    applicationSets,
+    fleetApplicationSets,
     set.metadata,
     (now) => {
       const { resources = [] } =
@@ -145,12 +145,12 @@ test('an ApplicationSet over the Placement is deployed by the cluster’s own Ar
 test('a sync that is asked for on the hub runs once on the cluster', async () => {
   const { hub } = fleet;
   const deployed = async () =>
-    ((await member.cluster.client.get(applications, one))?.status?.history as unknown[] | undefined)?.length ?? 0;
+    ((await member.cluster.client.get(fleetApplications, one))?.status?.history as unknown[] | undefined)?.length ?? 0;
   const before = await deployed();
-  await hub.client.mergePatch(applications, one, { operation: { sync: { revision: 'main' } } });
+  await hub.client.mergePatch(fleetApplications, one, { operation: { sync: { revision: 'main' } } });
   const done = await waitForObject(
     hub.client,
-    applications,
+    fleetApplications,
     one,
     (now) => now !== undefined && now.operation === undefined && isSyncedAndHealthy(now),
     generous,
@@ -167,7 +167,7 @@ test('a sync that hangs on the cluster is terminated from the hub', async () => 
   const { hub, git } = fleet;
   const key = { namespace: argocd, name: 'stuck' };
   await git.commit('stuck', { 'app/hook.yaml': endlessHook }, 'A hook without end');
-  await hub.client.create(applications, {
+  await hub.client.create(fleetApplications, {
     metadata: {
       ...key,
       labels: { [`${group}/pull-to-ocm-managed-cluster`]: 'true' },
@@ -185,19 +185,19 @@ test('a sync that hangs on the cluster is terminated from the hub', async () => 
     },
   });
   await terminateHangingSync({ from: hub.client, key, on: member.cluster.client, copy: key });
-  await hub.client.delete(applications, key);
-  await waitForObject(hub.client, applications, key, (now) => now === undefined, generous);
+  await hub.client.delete(fleetApplications, key);
+  await waitForObject(hub.client, fleetApplications, key, (now) => now === undefined, generous);
 });
 
 test('with the ApplicationSet everything goes, and rights are what is used', async () => {
   const { hub } = fleet;
-  await hub.client.delete(applicationSets, { namespace: argocd, name: 'guestbook' });
-  await waitForObjects(hub.client, applications, generous, (left) => left.length === 0);
-  const labelled = (await hub.client.list(manifestWorks)).filter(
+  await hub.client.delete(fleetApplicationSets, { namespace: argocd, name: 'guestbook' });
+  await waitForObjects(hub.client, fleetApplications, generous, (left) => left.length === 0);
+  const labelled = (await hub.client.list(ocmManifestWorks)).filter(
     ({ metadata }) => metadata.labels?.[`${group}/pull-to-ocm-managed-cluster`],
   );
   expect(labelled).toEqual([]);
-  expect(await member.cluster.client.list(applications)).toEqual([]);
+  expect(await member.cluster.client.list(fleetApplications)).toEqual([]);
   expect(await member.cluster.client.list(deployments, { namespace: guestbookRepository })).toEqual([]);
   const [conduct] = await review.conduct();
   expect(conduct?.refused).toEqual([]);

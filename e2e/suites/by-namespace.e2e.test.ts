@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFailed, test } from 'vitest';
 import {
-  applications,
-  appProjects,
-  gitOpsClusters,
+  fleetApplications,
+  fleetAppProjects,
+  fleetGitOpsClusters,
   guestbookValues,
   isSyncedAndHealthy,
   type SharedFleet,
@@ -37,20 +37,20 @@ beforeAll(async () => {
   });
   await waitForObject(
     fleet.hub.client,
-    gitOpsClusters,
+    fleetGitOpsClusters,
     { namespace: 'argocd', name: 'gitops-cluster' },
     (found) => found?.status?.clusters?.connected === 1,
     { timeoutMs: 300_000 },
   );
   // As Argo CD asks for it of Applications outside its own namespace.
   const project = { namespace: 'argocd', name: 'default' };
-  await waitForObject(fleet.hub.client, appProjects, project, Boolean);
-  await fleet.hub.client.mergePatch(appProjects, project, { spec: { sourceNamespaces: ['cluster1'] } });
-  await fleet.hub.client.create(applications, {
+  await waitForObject(fleet.hub.client, fleetAppProjects, project, Boolean);
+  await fleet.hub.client.mergePatch(fleetAppProjects, project, { spec: { sourceNamespaces: ['cluster1'] } });
+  await fleet.hub.client.create(fleetApplications, {
     metadata: onHub,
     spec: tickerSpec(fleet.git.url(ticker), 'cluster1'),
   });
-  await waitForObject(fleet.hub.client, applications, onHub, isSyncedAndHealthy, { timeoutMs: 240_000 });
+  await waitForObject(fleet.hub.client, fleetApplications, onHub, isSyncedAndHealthy, { timeoutMs: 240_000 });
   if (fleet.local) {
     argoCd = await HubArgoCd.login(fleet.local);
   }
@@ -67,10 +67,10 @@ beforeEach(({ skip }) => {
 describeTickers([{ cluster: 'cluster1', key: onHub, project: 'default', far }], () => argoCd);
 
 test("its copy is in the namespace of the cluster's Argo CD, and leaves with it", async () => {
-  expect((await far().get(applications, onCluster))?.spec?.destination).toEqual({
+  expect((await far().get(fleetApplications, onCluster))?.spec?.destination).toEqual({
     name: 'in-cluster',
     namespace: ticker,
   });
-  await fleet.hub.client.delete(applications, onHub);
-  await waitForObject(far(), applications, onCluster, (found) => found === undefined);
+  await fleet.hub.client.delete(fleetApplications, onHub);
+  await waitForObject(far(), fleetApplications, onCluster, (found) => found === undefined);
 });

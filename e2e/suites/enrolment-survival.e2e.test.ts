@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, onTestFailed, test } from 'vitest';
 import {
-  type Fleet,
-  gitOpsClusters,
+  fleetGitOpsClusters,
   guestbookValues,
   programLogs,
+  type RunningFleet,
   selectedClusters,
   startFleet,
   waitForObjects,
 } from '../fleet/index.ts';
-import { manifestWorks } from '../ocm/index.ts';
+import { ocmManifestWorks } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';
 import { victimNames, victimOf } from './victims.ts';
 
@@ -17,7 +17,7 @@ import { victimNames, victimOf } from './victims.ts';
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 const random = new Random(seed);
 
-let fleet: Fleet;
+let fleet: RunningFleet;
 beforeAll(async () => {
   fleet = await startFleet({ labels: selectedClusters });
 });
@@ -41,7 +41,7 @@ test(`a fleet enrolls whatever is killed meanwhile (SEED=${seed})`, async () => 
   );
   await waitForObjects(
     fleet.hub.client,
-    gitOpsClusters,
+    fleetGitOpsClusters,
     { timeoutMs: 400_000 },
     ([gitOpsCluster]) =>
       gitOpsCluster?.status?.clusters?.available === 2 &&
@@ -49,7 +49,7 @@ test(`a fleet enrolls whatever is killed meanwhile (SEED=${seed})`, async () => 
       gitOpsCluster.status.conditions?.find(({ type }) => type === 'Ready')?.status === 'True',
   );
   for (const name of fleet.members.keys()) {
-    const works = await fleet.hub.client.list(manifestWorks, { namespace: name });
+    const works = await fleet.hub.client.list(ocmManifestWorks, { namespace: name });
     expect(new Set(works.map(({ metadata }) => metadata.name)).size).toBe(works.length);
     expect(works.length).toBeGreaterThanOrEqual(3);
   }

@@ -14,10 +14,10 @@ import {
 } from '../../lib/kube/index.ts';
 import { inspectCertificate, isIssuedBy, secretText } from '../../lib/pki/index.ts';
 import {
-  type Application,
-  applicationSets,
-  applications,
-  gitOpsClusters,
+  type FleetApplication,
+  fleetApplicationSets,
+  fleetApplications,
+  fleetGitOpsClusters,
   guestbookFiles,
   guestbookRepository,
   guestbookSet,
@@ -30,12 +30,12 @@ import {
   waitForObjects,
 } from '../fleet/index.ts';
 import { restrictedRefusals } from '../hub/index.ts';
-import { appliedManifestWorks, type Condition, manifestWorks, placementDecisions } from '../ocm/index.ts';
+import { appliedManifestWorks, type OcmCondition, ocmManifestWorks, ocmPlacementDecisions } from '../ocm/index.ts';
 import { startTestFleet, testProvider } from '../provider/index.ts';
 
 const managedClusterAddOns = resourceType<{
   metadata: { name: string };
-  status?: { conditions?: Condition[]; namespace?: string };
+  status?: { conditions?: OcmCondition[]; namespace?: string };
 }>({
   group: 'addon.open-cluster-management.io',
   version: 'v1alpha1',
@@ -70,7 +70,7 @@ describe('after helm install, without anyone doing more', () => {
     await fleet.install(guestbookValues);
     const [enrolled] = await waitForObjects(
       hub.client,
-      gitOpsClusters,
+      fleetGitOpsClusters,
       generous,
       ([g]) =>
         g?.status?.clusters?.connected === 2 &&
@@ -81,7 +81,7 @@ describe('after helm install, without anyone doing more', () => {
     expect(conditions.map(({ type }) => type)).toEqual(
       expect.arrayContaining(['Ready', 'PlacementEvaluated', 'ClustersImported', 'ManifestWorkCreated']),
     );
-    const decisions = await hub.client.list(placementDecisions, { namespace: argocd });
+    const decisions = await hub.client.list(ocmPlacementDecisions, { namespace: argocd });
     const decided = decisions.flatMap(({ status }) => status?.decisions.map(({ clusterName }) => clusterName) ?? []);
     expect(decided.sort()).toEqual(names());
   });
@@ -104,7 +104,7 @@ describe('after helm install, without anyone doing more', () => {
 
   test('what runs on a managed cluster is what was delivered, and belongs to the work', () =>
     each(async (name, { cluster }) => {
-      const works = await fleet.hub.client.list(manifestWorks, { namespace: name });
+      const works = await fleet.hub.client.list(ocmManifestWorks, { namespace: name });
       expect(works.map(({ metadata }) => metadata.name).sort()).toEqual(
         [`${addOn}-agent`, `${addOn}-argocd`, `${addOn}-crds`].sort(),
       );
@@ -187,7 +187,7 @@ describe('after helm install, without anyone doing more', () => {
     }));
 
   test('kubectl get shows how things stand', async () => {
-    const rows = await table(fleet.hub.client, gitOpsClusters, argocd);
+    const rows = await table(fleet.hub.client, fleetGitOpsClusters, argocd);
     expect(rows).toEqual([
       expect.objectContaining({
         Name: 'gitops-cluster',
@@ -209,17 +209,17 @@ describe('after helm install, without anyone doing more', () => {
 describe('an ApplicationSet over the Placement', () => {
   test('gives each cluster its Application, Synced and Healthy on the hub', async () => {
     const { hub, git } = fleet;
-    await hub.client.create(applicationSets, guestbookSet(git.url(guestbookRepository)));
+    await hub.client.create(fleetApplicationSets, guestbookSet(git.url(guestbookRepository)));
     const all = await waitForObjects(
       hub.client,
-      applications,
+      fleetApplications,
       { namespace: argocd, ...generous },
       (found) => found.length === 2 && found.every(isSyncedAndHealthy),
     );
     expect(all.map(({ metadata }) => metadata.name).sort()).toEqual(names().map((name) => `guestbook-${name}`));
     await each(async (name, { cluster }) => {
       const onHub = all.find(({ metadata }) => metadata.name === `guestbook-${name}`);
-      const copy = await cluster.client.get(applications, appOf(name));
+      const copy = await cluster.client.get(fleetApplications, appOf(name));
       expect(copy?.spec).toEqual({
         ...onHub?.spec,
         destination: { name: 'in-cluster', namespace: guestbookRepository },
@@ -233,7 +233,7 @@ describe('an ApplicationSet over the Placement', () => {
         { namespace: guestbookRepository, name: 'guestbook' },
         (d) => d?.status?.availableReplicas === 1,
       );
-      expect(await cluster.client.list(applications)).toHaveLength(1);
+      expect(await cluster.client.list(fleetApplications)).toHaveLength(1);
     });
     expect(await hub.client.get(namespaces, { name: guestbookRepository })).toBeUndefined();
   });
@@ -243,7 +243,7 @@ describe('an ApplicationSet over the Placement', () => {
     const revision = await git.commit(guestbookRepository, guestbookFiles('Hello again'), 'Another greeting');
     await each(async (name, { cluster }) => {
       const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
-      await hub.client.mergePatch(applications, appOf(name), refresh);
+      await hub.client.mergePatch(fleetApplications, appOf(name), refresh);
       await waitForObject(
         cluster.client,
         configMaps,
@@ -265,15 +265,15 @@ describe('an ApplicationSet over the Placement', () => {
     const { hub } = fleet;
     const info = [{ name: 'edited', value: 'on the hub' }];
     const set = { namespace: argocd, name: 'guestbook' };
-    await hub.client.mergePatch(applicationSets, set, { spec: { template: { spec: { info } } } });
+    await hub.client.mergePatch(fleetApplicationSets, set, { spec: { template: { spec: { info } } } });
     await each(async (edited, { cluster: { client } }) => {
       await onManaged(client, edited, (a) => JSON.stringify(a?.spec?.info) === JSON.stringify(info));
     });
-    await cluster.client.mergePatch(applications, appOf(name), {
+    await cluster.client.mergePatch(fleetApplications, appOf(name), {
       spec: { source: { path: 'else' }, destination: { namespace: 'else' }, info: null, syncPolicy: null },
     });
     const undone = await onManaged(cluster.client, name, (a) => a?.spec?.source?.path === 'app');
-    const kept = await hub.client.get(applications, appOf(name));
+    const kept = await hub.client.get(fleetApplications, appOf(name));
     expect(undone?.spec).toEqual({
       ...kept?.spec,
       destination: { name: 'in-cluster', namespace: guestbookRepository },
@@ -287,8 +287,8 @@ describe('an ApplicationSet over the Placement', () => {
     const greeting = { namespace: guestbookRepository, name: 'greeting' };
     await cluster.client.delete(configMaps, greeting);
     await waitForObject(cluster.client, configMaps, greeting, (c) => c !== undefined);
-    const before = await cluster.client.get(applications, appOf(name));
-    await cluster.client.delete(applications, appOf(name));
+    const before = await cluster.client.get(fleetApplications, appOf(name));
+    await cluster.client.delete(fleetApplications, appOf(name));
     await onManaged(cluster.client, name, (a) => a !== undefined && a.metadata.uid !== before?.metadata.uid);
     await onHub(name, isSyncedAndHealthy);
     await onManaged(cluster.client, name, isSyncedAndHealthy);
@@ -297,9 +297,9 @@ describe('an ApplicationSet over the Placement', () => {
   test('when the hub Application goes, so does what it deployed', async () => {
     const [, { cluster }] = first();
     const { hub } = fleet;
-    await hub.client.delete(applicationSets, { namespace: argocd, name: 'guestbook' });
-    await waitForObjects(hub.client, applications, { namespace: argocd, ...generous }, (all) => all.length === 0);
-    await waitForObjects(cluster.client, applications, { namespace: argocd }, (all) => all.length === 0);
+    await hub.client.delete(fleetApplicationSets, { namespace: argocd, name: 'guestbook' });
+    await waitForObjects(hub.client, fleetApplications, { namespace: argocd, ...generous }, (all) => all.length === 0);
+    await waitForObjects(cluster.client, fleetApplications, { namespace: argocd }, (all) => all.length === 0);
   });
 });
 
@@ -317,7 +317,7 @@ describe.skipIf(testProvider() !== 'local')("a new version of the hub's Argo CD"
       fieldManager: 'user',
       force: true,
     });
-    await waitForObjects(hub.client, gitOpsClusters, generous, ([g]) => {
+    await waitForObjects(hub.client, fleetGitOpsClusters, generous, ([g]) => {
       const said = g?.status?.conditions?.find(({ type }) => type === 'ClustersUpToDate');
       return said?.status === 'True' && said.message.includes(image);
     });
@@ -326,7 +326,7 @@ describe.skipIf(testProvider() !== 'local')("a new version of the hub's Argo CD"
       const controller = { namespace: argocd, name: 'argocd-application-controller' };
       const found = await cluster.client.get(statefulSets, controller);
       expect(imageOf(found?.spec), name).toBe(image);
-      const work = await hub.client.get(manifestWorks, { namespace: name, name: `${addOn}-argocd` });
+      const work = await hub.client.get(ocmManifestWorks, { namespace: name, name: `${addOn}-argocd` });
       since.push(work?.metadata.annotations?.['apps.open-cluster-management.io/updated-at'] ?? '');
     });
     expect(new Set(since).size).toBe(fleet.members.size);
@@ -342,10 +342,10 @@ function first(): [string, SharedMember] {
   return entry;
 }
 
-const onHub = (cluster: string, accept: (a: Application | undefined) => boolean) =>
-  waitForObject(fleet.hub.client, applications, appOf(cluster), accept);
-const onManaged = (client: KubeClient, cluster: string, accept: (a: Application | undefined) => boolean) =>
-  waitForObject(client, applications, appOf(cluster), accept);
+const onHub = (cluster: string, accept: (a: FleetApplication | undefined) => boolean) =>
+  waitForObject(fleet.hub.client, fleetApplications, appOf(cluster), accept);
+const onManaged = (client: KubeClient, cluster: string, accept: (a: FleetApplication | undefined) => boolean) =>
+  waitForObject(client, fleetApplications, appOf(cluster), accept);
 
 /** What `kubectl get -o wide` shows of a namespace: a record per row, by column. */
 async function table(client: KubeClient, type: ResourceType, namespace: string): Promise<Record<string, unknown>[]> {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { type KubeClient, type ObjectKey, type Pod, pods } from '../../lib/kube/index.ts';
-import { type Application, applications, waitForObject } from '../fleet/index.ts';
+import { type FleetApplication, fleetApplications, waitForObject } from '../fleet/index.ts';
 
 /** An object of an Application whose synchronisation never ends by itself. */
 export const endlessHook = `apiVersion: v1
@@ -15,7 +15,7 @@ spec:
 const generous = { timeoutMs: 240_000 };
 
 /** What Argo CD says of an Application's present or last operation. */
-export function operationOf(application: Application | undefined) {
+export function operationOf(application: FleetApplication | undefined) {
   return application?.status?.operationState as
     | { phase?: string; startedAt?: string; message?: string; operation?: { info?: { name: string; value: string }[] } }
     | undefined;
@@ -38,16 +38,22 @@ export async function terminateHangingSync(where: {
 }): Promise<void> {
   const { from, key, on, copy } = where;
   const sync = { revision: 'main', syncOptions: ['CreateNamespace=true'] };
-  await from.mergePatch(applications, key, { operation: { sync } });
+  await from.mergePatch(fleetApplications, key, { operation: { sync } });
   // Argo CD's controller loses what is written while it looks at an operation: now it waits for the hook alone.
   await waitForObject(on, pods, { namespace: key.name, name: 'endless' }, isReady, generous);
-  const waits = (found: Application | undefined) => {
+  const waits = (found: FleetApplication | undefined) => {
     const { phase, message = '' } = operationOf(found) ?? {};
     return phase === 'Running' && /waiting for completion of hook/.test(message);
   };
-  await waitForObject(on, applications, copy, waits, generous);
-  await waitForObject(from, applications, key, (found) => operationOf(found)?.phase === 'Running', generous);
-  await from.mergePatch(applications, key, { status: { operationState: { phase: 'Terminating' } } });
-  const ended = await waitForObject(from, applications, key, (now) => operationOf(now)?.phase === 'Failed', generous);
+  await waitForObject(on, fleetApplications, copy, waits, generous);
+  await waitForObject(from, fleetApplications, key, (found) => operationOf(found)?.phase === 'Running', generous);
+  await from.mergePatch(fleetApplications, key, { status: { operationState: { phase: 'Terminating' } } });
+  const ended = await waitForObject(
+    from,
+    fleetApplications,
+    key,
+    (now) => operationOf(now)?.phase === 'Failed',
+    generous,
+  );
   expect(operationOf(ended)?.message).toContain('terminated');
 }

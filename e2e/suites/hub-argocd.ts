@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, type KubeObject, type ObjectKey } from '../../lib/kube/index.ts';
 import { ArgoCdApi, ArgoCdCli, adminPassword, argoCdAddress } from '../argocd/index.ts';
-import type { Fleet } from '../fleet/index.ts';
+import type { RunningFleet } from '../fleet/index.ts';
 
 /** For what waits for Argo CD, which tries some things again after three minutes only. */
 export const generous = { timeoutMs: 240_000 };
@@ -48,7 +48,7 @@ export class HubArgoCd {
   }
 
   /** Switches terminals on and logs in as its administrator. */
-  static async login(fleet: Fleet): Promise<HubArgoCd> {
+  static async login(fleet: RunningFleet): Promise<HubArgoCd> {
     const { client } = fleet.hub;
     const terminals = { 'exec.enabled': 'true' };
     await client.mergePatch(configMaps, { namespace: 'argocd', name: 'argocd-cm' }, { data: terminals });

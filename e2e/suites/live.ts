@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { until } from '../../lib/base/testing.ts';
 import { configMaps } from '../../lib/kube/index.ts';
 import { ArgoCdApi, ArgoCdTerminal } from '../argocd/index.ts';
-import { applications, appProjects, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
+import { fleetApplications, fleetAppProjects, isSyncedAndHealthy, waitForObject } from '../fleet/index.ts';
 import { at, generous, HubArgoCd, pathOf, type ResourceNode, type Tree, where } from './hub-argocd.ts';
-import { deployment, describeTickers, podType, ticker, tickerFiles, tickerSpec, type Way } from './ticker.ts';
+import { deployment, describeTickers, podType, type TickerRoute, ticker, tickerFiles, tickerSpec } from './ticker.ts';
 import type { TwoModes } from './two-modes.ts';
 
 const everythingAllowed = {
@@ -20,7 +20,7 @@ const everythingAllowed = {
 export function describeLive(get: () => TwoModes): void {
   describe('through the hub’s Argo CD', () => {
     let argoCd: HubArgoCd;
-    const ways: Way[] = [
+    const ways: TickerRoute[] = [
       { cluster: 'cluster1', key: { namespace: 'argocd', name: ticker }, project: 'default', far: () => get().managed },
       {
         cluster: 'cluster2',
@@ -38,12 +38,12 @@ export function describeLive(get: () => TwoModes): void {
       await fleet.git.commit(ticker, tickerFiles, 'A ticker');
       const repoURL = fleet.git.url(ticker);
       const metadata = { namespace: 'argocd', name: ticker };
-      await autonomous.apply(appProjects, everythingAllowed, { fieldManager: 'test', force: true });
-      await hub.create(applications, { metadata, spec: tickerSpec(repoURL, 'cluster1') });
-      await autonomous.create(applications, { metadata, spec: tickerSpec(repoURL, 'in-cluster') });
+      await autonomous.apply(fleetAppProjects, everythingAllowed, { fieldManager: 'test', force: true });
+      await hub.create(fleetApplications, { metadata, spec: tickerSpec(repoURL, 'cluster1') });
+      await autonomous.create(fleetApplications, { metadata, spec: tickerSpec(repoURL, 'in-cluster') });
       argoCd = await HubArgoCd.login(fleet.local);
       for (const { key } of ways) {
-        await waitForObject(hub, applications, key, isSyncedAndHealthy, { timeoutMs: 240_000 });
+        await waitForObject(hub, fleetApplications, key, isSyncedAndHealthy, { timeoutMs: 240_000 });
       }
     });
     afterAll(async () => {
@@ -54,9 +54,9 @@ export function describeLive(get: () => TwoModes): void {
       }
       // One that its cluster owns stays when the fleet is given up, and with it the namespace.
       const key = { namespace: 'argocd', name: ticker };
-      await Promise.all([hub, autonomous].map((owner) => owner.delete(applications, key)));
+      await Promise.all([hub, autonomous].map((owner) => owner.delete(fleetApplications, key)));
       for (const { key: onHub } of ways) {
-        await waitForObject(hub, applications, onHub, (found) => found === undefined);
+        await waitForObject(hub, fleetApplications, onHub, (found) => found === undefined);
       }
     });
     beforeEach(({ skip }) =>
@@ -67,12 +67,12 @@ export function describeLive(get: () => TwoModes): void {
 
     test('while the agents are away the UI shows what they said last, and news when they are back', async () => {
       const { network } = get();
-      const pods = new Map<Way, ResourceNode>();
+      const pods = new Map<TickerRoute, ResourceNode>();
       for (const way of ways) {
         pods.set(way, await argoCd.pod(way.key));
       }
       const watching = new AbortController();
-      const seen = new Map<Way, Set<string>>(ways.map((way) => [way, new Set()]));
+      const seen = new Map<TickerRoute, Set<string>>(ways.map((way) => [way, new Set()]));
       const watches = ways.map(async (way) => {
         const path = `/api/v1/stream/applications/${way.key.name}/resource-tree${at(way.key)}`;
         for await (const { nodes = [] } of argoCd.api.stream<Tree>(path, watching.signal)) {
@@ -119,7 +119,7 @@ export function describeLive(get: () => TwoModes): void {
 
     test('what a user may not do with an Application, nobody does for them', async () => {
       const { hub } = get();
-      const [way] = ways as [Way];
+      const [way] = ways as [TickerRoute];
       await hub.mergePatch(
         configMaps,
         { namespace: 'argocd', name: 'argocd-cm' },

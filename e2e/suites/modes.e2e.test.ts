@@ -2,11 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test }
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, type KubeClient, namespaces, secrets } from '../../lib/kube/index.ts';
 import {
-  type Application,
-  type AppProject,
-  applications,
-  appProjects,
-  gitOpsClusters,
+  type FleetApplication,
+  type FleetAppProject,
+  fleetApplications,
+  fleetAppProjects,
+  fleetGitOpsClusters,
   isSyncedAndHealthy,
   releaseNamespace,
   type SharedFleet,
@@ -27,7 +27,7 @@ const argocd = 'argocd';
 const generous = { timeoutMs: 300_000 };
 const refresh = { metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } } };
 const stuck = { namespace: argocd, name: 'stuck' };
-const isOutOfSync = (found: Application | undefined) => found?.status?.sync?.status === 'OutOfSync';
+const isOutOfSync = (found: FleetApplication | undefined) => found?.status?.sync?.status === 'OutOfSync';
 const automated = { automated: { prune: true, selfHeal: true }, syncOptions: ['CreateNamespace=true'] };
 
 let stage: TwoModes;
@@ -55,7 +55,7 @@ describe('a managed cluster: the hub owns its Applications', () => {
   const shop = { namespace: argocd, name: 'shop' };
 
   test('what is created on the hub is deployed on the cluster, and its state shows on the hub', async () => {
-    await hub.create(applications, app(shop, { name: 'cluster1' }, automated));
+    await hub.create(fleetApplications, app(shop, { name: 'cluster1' }, automated));
     const onHub = await becomes(hub, shop, isSyncedAndHealthy);
     expect(onHub?.spec?.destination).toEqual({ name: 'cluster1', namespace: 'shop' });
     expect(await deployed(managed, 'shop')).toBe('red');
@@ -66,19 +66,19 @@ describe('a managed cluster: the hub owns its Applications', () => {
   });
 
   test('a sync that hangs is terminated from the hub', async () => {
-    await hub.create(applications, app(stuck, { name: 'cluster1' }, undefined, 'stuck'));
+    await hub.create(fleetApplications, app(stuck, { name: 'cluster1' }, undefined, 'stuck'));
     await becomes(hub, stuck, isOutOfSync);
     await terminateHangingSync({ from: hub, key: stuck, on: managed, copy: stuck });
-    await hub.delete(applications, stuck);
+    await hub.delete(fleetApplications, stuck);
     await becomes(managed, stuck, (found) => found === undefined);
   });
 
   test('an edit on the cluster is undone, a deletion there too, and Argo CD goes on', async () => {
-    await managed.mergePatch(applications, shop, { spec: { source: { path: 'blue' }, project: 'nowhere' } });
+    await managed.mergePatch(fleetApplications, shop, { spec: { source: { path: 'blue' }, project: 'nowhere' } });
     await becomes(managed, shop, (a) => a?.spec?.source?.path === 'red' && a.spec.project === 'default');
     await becomes(managed, shop, isSyncedAndHealthy);
-    const before = await managed.get(applications, shop);
-    await managed.delete(applications, shop);
+    const before = await managed.get(fleetApplications, shop);
+    await managed.delete(fleetApplications, shop);
     await becomes(managed, shop, (a) => a !== undefined && a.metadata.uid !== before?.metadata.uid);
     await becomes(managed, shop, isSyncedAndHealthy);
     await becomes(hub, shop, isSyncedAndHealthy);
@@ -88,12 +88,12 @@ describe('a managed cluster: the hub owns its Applications', () => {
     const project = { namespace: argocd, name: 'team' };
     const repository = { namespace: argocd, name: 'team-repo' };
     const keys = { namespace: argocd, name: 'argocd-gpg-keys-cm' };
-    await hub.create(appProjects, {
+    await hub.create(fleetAppProjects, {
       metadata: project,
       spec: {
         destinations: [{ name: 'cluster1', server: '*', namespace: '*' }],
         sourceRepos: ['*'],
-      } as AppProject['spec'],
+      } as FleetAppProject['spec'],
     });
     await hub.create(secrets, {
       metadata: { ...repository, labels: { 'argocd.argoproj.io/secret-type': 'repository' } },
@@ -104,24 +104,24 @@ describe('a managed cluster: the hub owns its Applications', () => {
       { metadata: keys, data: { '4AEE18F83AFDEB23': 'a key' } },
       { fieldManager: 'test', force: true },
     );
-    const copy = await waitForObject(managed, appProjects, project, (p) => p !== undefined);
+    const copy = await waitForObject(managed, fleetAppProjects, project, (p) => p !== undefined);
     expect(copy?.spec.destinations).toEqual([
       { name: 'in-cluster', server: 'https://kubernetes.default.svc', namespace: '*' },
     ]);
     await waitForObject(managed, secrets, repository, (s) => text(s?.data?.password) === 's3cret');
     await waitForObject(managed, configMaps, keys, (c) => c?.data?.['4AEE18F83AFDEB23'] === 'a key');
     expect(await autonomous.get(secrets, repository)).toBeUndefined();
-    expect(await autonomous.get(appProjects, project)).toBeUndefined();
+    expect(await autonomous.get(fleetAppProjects, project)).toBeUndefined();
 
-    await hub.mergePatch(appProjects, project, { spec: { description: 'The team' } });
-    await waitForObject(managed, appProjects, project, (p) => p?.spec.description === 'The team');
+    await hub.mergePatch(fleetAppProjects, project, { spec: { description: 'The team' } });
+    await waitForObject(managed, fleetAppProjects, project, (p) => p?.spec.description === 'The team');
     await managed.mergePatch(secrets, repository, { data: { password: Buffer.from('guess').toString('base64') } });
     await waitForObject(managed, secrets, repository, (s) => text(s?.data?.password) === 's3cret');
-    await hub.mergePatch(appProjects, project, {
+    await hub.mergePatch(fleetAppProjects, project, {
       spec: { destinations: [{ name: 'elsewhere', server: '*', namespace: '*' }] },
     });
     await waitForObject(managed, secrets, repository, (s) => s === undefined);
-    await waitForObject(managed, appProjects, project, (p) => p === undefined);
+    await waitForObject(managed, fleetAppProjects, project, (p) => p === undefined);
     await hub.delete(configMaps, keys);
     await waitForObject(managed, configMaps, keys, (c) => c === undefined);
     await hub.create(configMaps, { metadata: keys, data: {} });
@@ -131,9 +131,9 @@ describe('a managed cluster: the hub owns its Applications', () => {
   test("an Application in a namespace of the hub's own is in that namespace on the cluster, which is made for it", async () => {
     const elsewhere = { namespace: 'tenant', name: 'elsewhere' };
     await hub.create(namespaces, { metadata: { name: elsewhere.namespace } });
-    await hub.create(applications, app(elsewhere, { name: 'cluster1' }));
+    await hub.create(fleetApplications, app(elsewhere, { name: 'cluster1' }));
     await becomes(managed, elsewhere, (a) => a !== undefined);
-    await hub.delete(applications, elsewhere);
+    await hub.delete(fleetApplications, elsewhere);
     await becomes(managed, elsewhere, (a) => a === undefined);
   });
 });
@@ -144,19 +144,19 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
 
   test('what is created on the cluster is deployed there, and shows on the hub with its project', async () => {
     await autonomous.apply(
-      appProjects,
+      fleetAppProjects,
       {
         metadata: { namespace: argocd, name: 'default' },
         spec: {
           sourceRepos: ['*'],
           destinations: [{ server: '*', namespace: '*' }],
           clusterResourceWhitelist: [{ group: '*', kind: '*' }],
-        } as AppProject['spec'],
+        } as FleetAppProject['spec'],
       },
       { fieldManager: 'test', force: true },
     );
     const made = await autonomous.create(
-      applications,
+      fleetApplications,
       app(web, { server: 'https://kubernetes.default.svc' }, automated),
     );
     const shown = await becomes(hub, mirror, isSyncedAndHealthy);
@@ -168,7 +168,7 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
     expect(await deployed(autonomous, 'web')).toBe('red');
     const project = await waitForObject(
       hub,
-      appProjects,
+      fleetAppProjects,
       { namespace: argocd, name: 'cluster2-default' },
       (p) => p !== undefined,
     );
@@ -184,7 +184,7 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
 
   test('a refresh from the hub finds a commit, and is over when it is done', async () => {
     const revision = await fleet.git.commit('variants', { ...variantFiles, 'note.txt': 'news' }, 'News');
-    await hub.mergePatch(applications, mirror, refresh);
+    await hub.mergePatch(fleetApplications, mirror, refresh);
     await becomes(
       hub,
       mirror,
@@ -197,53 +197,53 @@ describe('an autonomous cluster: it owns its Applications, and the hub mirrors t
 
   test('a sync that hangs is terminated from the hub', async () => {
     const mirror = { namespace: 'cluster2', name: 'stuck' };
-    await autonomous.create(applications, app(stuck, { name: 'in-cluster' }, undefined, 'stuck'));
+    await autonomous.create(fleetApplications, app(stuck, { name: 'in-cluster' }, undefined, 'stuck'));
     await becomes(hub, mirror, isOutOfSync);
     await terminateHangingSync({ from: hub, key: mirror, on: autonomous, copy: stuck });
-    await autonomous.delete(applications, stuck);
+    await autonomous.delete(fleetApplications, stuck);
     await becomes(hub, mirror, (found) => found === undefined);
   });
 
   test('an edit on the hub is undone, a deletion there too, and the cluster is not touched', async () => {
-    const before = await autonomous.get(applications, web);
-    await hub.mergePatch(applications, mirror, {
+    const before = await autonomous.get(fleetApplications, web);
+    await hub.mergePatch(fleetApplications, mirror, {
       spec: { source: { path: 'blue' }, destination: { namespace: 'else' } },
     });
     await becomes(hub, mirror, (a) => a?.spec?.source?.path === 'red' && a.spec.destination?.namespace === 'web');
-    const shown = await hub.get(applications, mirror);
-    await hub.delete(applications, mirror);
+    const shown = await hub.get(fleetApplications, mirror);
+    await hub.delete(fleetApplications, mirror);
     await becomes(
       hub,
       mirror,
       (a) => a !== undefined && a.metadata.uid !== shown?.metadata.uid && isSyncedAndHealthy(a),
     );
     const finalizers = ['resources-finalizer.argocd.argoproj.io'];
-    await hub.mergePatch(applications, mirror, { metadata: { finalizers } });
-    await hub.delete(applications, mirror);
+    await hub.mergePatch(fleetApplications, mirror, { metadata: { finalizers } });
+    await hub.delete(fleetApplications, mirror);
     await becomes(
       hub,
       mirror,
       (a) => a !== undefined && a.metadata.deletionTimestamp === undefined && isSyncedAndHealthy(a),
     );
-    const after = await autonomous.get(applications, web);
+    const after = await autonomous.get(fleetApplications, web);
     expect({ uid: after?.metadata.uid, spec: after?.spec }).toEqual({ uid: before?.metadata.uid, spec: before?.spec });
   });
 
   test('an edit on the cluster shows on the hub; what is deleted there goes on the hub', async () => {
     const team = { namespace: argocd, name: 'team' };
     const shown = { namespace: argocd, name: 'cluster2-team' };
-    await autonomous.create(appProjects, {
+    await autonomous.create(fleetAppProjects, {
       metadata: team,
       spec: { description: 'One', sourceRepos: ['*'] } as object,
     });
-    await waitForObject(hub, appProjects, shown, (p) => p?.spec.description === 'One');
-    await autonomous.mergePatch(appProjects, team, { spec: { description: 'Two' } });
-    await waitForObject(hub, appProjects, shown, (p) => p?.spec.description === 'Two');
-    await autonomous.delete(appProjects, team);
-    await waitForObject(hub, appProjects, shown, (p) => p === undefined);
-    await autonomous.mergePatch(applications, web, { spec: { source: { path: 'green' } } });
+    await waitForObject(hub, fleetAppProjects, shown, (p) => p?.spec.description === 'One');
+    await autonomous.mergePatch(fleetAppProjects, team, { spec: { description: 'Two' } });
+    await waitForObject(hub, fleetAppProjects, shown, (p) => p?.spec.description === 'Two');
+    await autonomous.delete(fleetAppProjects, team);
+    await waitForObject(hub, fleetAppProjects, shown, (p) => p === undefined);
+    await autonomous.mergePatch(fleetApplications, web, { spec: { source: { path: 'green' } } });
     await becomes(hub, mirror, (a) => a?.spec?.source?.path === 'green' && isSyncedAndHealthy(a));
-    await autonomous.delete(applications, web);
+    await autonomous.delete(fleetApplications, web);
     await becomes(hub, mirror, (a) => a === undefined);
   });
 });
@@ -278,15 +278,19 @@ describe('over a bad network', () => {
     const name = `net-${what.length}`;
     const places = both.map((cluster) => on(cluster, name));
     for (const { client, key, to } of places) {
-      await client.create(applications, app(key, to, automated));
+      await client.create(fleetApplications, app(key, to, automated));
     }
     await Promise.all(places.map(({ far, farKey }) => becomes(far, farKey, isSyncedAndHealthy)));
     await begin();
     for (const { client, key } of places) {
-      await client.mergePatch(applications, key, { spec: { source: { path: 'blue' } } });
+      await client.mergePatch(fleetApplications, key, { spec: { source: { path: 'blue' } } });
       await client.create(
-        applications,
-        app({ ...key, name: `${name}-new` }, (await client.get(applications, key))?.spec?.destination ?? {}, automated),
+        fleetApplications,
+        app(
+          { ...key, name: `${name}-new` },
+          (await client.get(fleetApplications, key))?.spec?.destination ?? {},
+          automated,
+        ),
       );
     }
     await end();
@@ -296,9 +300,9 @@ describe('over a bad network', () => {
       await becomes(far, news, isSyncedAndHealthy);
       await becomes(client, { ...key, name: `${name}-new` }, isSyncedAndHealthy);
       for (const one of [name, `${name}-new`]) {
-        await client.delete(applications, { ...key, name: one });
+        await client.delete(fleetApplications, { ...key, name: one });
       }
-      await waitForObjects(far, applications, { namespace: farKey.namespace, ...generous }, (all) =>
+      await waitForObjects(far, fleetApplications, { namespace: farKey.namespace, ...generous }, (all) =>
         all.every(({ metadata }) => !metadata.name.startsWith(name)),
       );
     }
@@ -312,19 +316,19 @@ describe('when the fleet is given up', () => {
     const finalizers = ['resources-finalizer.argocd.argoproj.io'];
     const made = app(last, { name: 'cluster1' }, automated);
     const destination = { name: 'cluster1', namespace: argocd };
-    await hub.create(applications, { ...made, spec: { ...made.spec, destination } });
-    await hub.create(appProjects, {
+    await hub.create(fleetApplications, { ...made, spec: { ...made.spec, destination } });
+    await hub.create(fleetAppProjects, {
       metadata: { namespace: argocd, name: 'last' },
       spec: { destinations: [{ name: 'cluster1', server: '*', namespace: '*' }], sourceRepos: ['*'] } as object,
     });
     await becomes(managed, last, isSyncedAndHealthy);
-    await waitForObject(managed, appProjects, last, (p) => p !== undefined);
-    await managed.mergePatch(applications, last, { metadata: { finalizers } });
-    await managed.mergePatch(appProjects, last, { metadata: { finalizers } });
+    await waitForObject(managed, fleetAppProjects, last, (p) => p !== undefined);
+    await managed.mergePatch(fleetApplications, last, { metadata: { finalizers } });
+    await managed.mergePatch(fleetAppProjects, last, { metadata: { finalizers } });
 
     const second = { namespace: argocd, name: 'autonomous' };
-    await hub.delete(gitOpsClusters, second);
-    await waitForObject(hub, gitOpsClusters, second, (g) => g === undefined, generous);
+    await hub.delete(fleetGitOpsClusters, second);
+    await waitForObject(hub, fleetGitOpsClusters, second, (g) => g === undefined, generous);
     await fleet.helm('uninstall', 'argocd-agent-addon', '--namespace', releaseNamespace, '--timeout', '9m');
     const conduct = await stage.review?.conduct();
     if (conduct === undefined) {
@@ -340,7 +344,7 @@ function app(
   destination: { name?: string; server?: string },
   syncPolicy?: object,
   path = 'red',
-): Application {
+): FleetApplication {
   return {
     metadata: key,
     spec: {
@@ -354,8 +358,8 @@ function app(
 
 type Key = { namespace: string; name: string };
 
-const becomes = (client: KubeClient, key: Key, accept: (found: Application | undefined) => boolean) =>
-  waitForObject(client, applications, key, accept, generous);
+const becomes = (client: KubeClient, key: Key, accept: (found: FleetApplication | undefined) => boolean) =>
+  waitForObject(client, fleetApplications, key, accept, generous);
 
 async function deployed(client: KubeClient, namespace: string): Promise<string | undefined> {
   return (await client.get(configMaps, { namespace, name: 'variant' }))?.data?.text;
@@ -365,12 +369,13 @@ async function deployed(client: KubeClient, namespace: string): Promise<string |
 async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; app: Key }): Promise<void> {
   const { from, mirror, on, app: key } = where;
   const info = [{ name: 'asked', value: 'on the hub' }];
-  const isOurs = (found: Application | undefined) => operationOf(found)?.operation?.info?.[0]?.value === 'on the hub';
+  const isOurs = (found: FleetApplication | undefined) =>
+    operationOf(found)?.operation?.info?.[0]?.value === 'on the hub';
   const starts = new Set<string>();
   const stop = new AbortController();
   const watching = waitForObject(
     on,
-    applications,
+    fleetApplications,
     key,
     (found) => {
       if (isOurs(found)) {
@@ -381,10 +386,10 @@ async function runsOnce(where: { from: KubeClient; mirror: Key; on: KubeClient; 
     { signal: stop.signal, ...generous },
   ).catch(() => undefined);
   // Argo CD's API server takes no sync while another one is in progress.
-  const isFree = (found: Application | undefined) =>
+  const isFree = (found: FleetApplication | undefined) =>
     found?.operation === undefined && operationOf(found)?.phase !== 'Running';
   await Promise.all([becomes(from, mirror, isFree), becomes(on, key, isFree)]);
-  await from.mergePatch(applications, mirror, { operation: { info, sync: { revision: 'main' } } });
+  await from.mergePatch(fleetApplications, mirror, { operation: { info, sync: { revision: 'main' } } });
   await becomes(
     from,
     mirror,

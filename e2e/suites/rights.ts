@@ -1,10 +1,10 @@
-import { type Fleet, releaseNamespace } from '../fleet/index.ts';
+import { type RunningFleet, releaseNamespace } from '../fleet/index.ts';
 import { type Conduct, describeRequest, type Workplace } from '../rights/index.ts';
 
 const addOn = 'argocd-agent-addon';
 
 /** Where each program runs, and as whom. */
-export function workplaces(fleet: Fleet): Record<string, Workplace[]> {
+export function workplaces(fleet: RunningFleet): Record<string, Workplace[]> {
   const everyMember = (namespace: string, name: string) =>
     [...fleet.members.values()].map(({ cluster }) => ({ cluster, account: { namespace, name } }));
   return {

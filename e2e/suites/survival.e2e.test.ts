@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFailed, test } from 'vitest';
 import { configMaps, deployments, secrets } from '../../lib/kube/index.ts';
 import {
-  type Application,
-  applications,
-  type Fleet,
-  gitOpsClusters,
+  type FleetApplication,
+  fleetApplications,
+  fleetGitOpsClusters,
   guestbookValues,
   isSyncedAndHealthy,
   programLogs,
+  type RunningFleet,
   selectedClusters,
   startFleet,
   waitForObjects,
 } from '../fleet/index.ts';
-import { manifestWorks } from '../ocm/index.ts';
+import { ocmManifestWorks } from '../ocm/index.ts';
 import { Random } from '../random/index.ts';
 import { agreement } from './agreement.ts';
 import { persist } from './persist.ts';
@@ -31,7 +31,7 @@ const rounds = [
   ['agent of cluster1', 'API server of cluster1', 'etcd of cluster1', 'principal'],
 ].map((victims, i) => ({ round: i + 1, victims, names: victims.join(', ') }));
 
-let fleet: Fleet;
+let fleet: RunningFleet;
 let traffic: Traffic;
 let copies = new Map<string, string>();
 let made: object;
@@ -99,7 +99,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
     console.log(`writes: ${JSON.stringify(traffic.done)}`);
     for (const name of traffic.wanted.keys()) {
       await fleet.hub.client.mergePatch(
-        applications,
+        fleetApplications,
         { namespace: 'argocd', name },
         {
           metadata: { annotations: { 'argocd.argoproj.io/refresh': 'normal' } },
@@ -109,7 +109,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
     }
     const all = await waitForObjects(
       fleet.hub.client,
-      applications,
+      fleetApplications,
       { namespace: 'argocd', timeoutMs: 400_000 },
       (found) => {
         for (const one of found.filter(isForgottenByArgoCd)) {
@@ -130,7 +130,7 @@ describe(`whatever is killed (SEED=${seed})`, () => {
  * Whether an operation runs for ever. When an Application is deleted and made again in the middle of a sync, the end of the
  * former one's sync takes away the `operation` of the new one, since Argo CD goes by the name alone.
  */
-function isForgottenByArgoCd({ operation, status }: Application): boolean {
+function isForgottenByArgoCd({ operation, status }: FleetApplication): boolean {
   const state = status?.operationState as { phase?: string } | undefined;
   const hasFailed = status?.conditions?.some(({ type }) => type === 'SyncError') ?? false;
   return operation === undefined && state?.phase === 'Running' && hasFailed;
@@ -146,15 +146,15 @@ async function syncAgain(name: string): Promise<void> {
   synced.add(name);
   console.log(`Argo CD has forgotten the sync of ${name}; it is asked for another one`);
   const operation = { sync: { revision: 'main', syncOptions: ['CreateNamespace=true'] } };
-  await persist(() => fleet.hub.client.mergePatch(applications, { namespace: 'argocd', name }, { operation }));
+  await persist(() => fleet.hub.client.mergePatch(fleetApplications, { namespace: 'argocd', name }, { operation }));
 }
 
 /** The Applications that are not deployed, as the hub and their clusters see them. */
 async function unfinished(): Promise<string> {
-  const late = (await fleet.hub.client.list(applications)).filter((one) => !isSyncedAndHealthy(one));
+  const late = (await fleet.hub.client.list(fleetApplications)).filter((one) => !isSyncedAndHealthy(one));
   const seen = late.map(async ({ metadata: { name }, spec, status }) => {
     const cluster = spec?.destination?.name ?? '';
-    const copy = await fleet.members.get(cluster)?.cluster.client.get(applications, { namespace: 'argocd', name });
+    const copy = await fleet.members.get(cluster)?.cluster.client.get(fleetApplications, { namespace: 'argocd', name });
     return JSON.stringify({ name, hub: { spec, status }, [cluster]: copy });
   });
   return (await Promise.all(seen)).join('\n');
@@ -162,7 +162,7 @@ async function unfinished(): Promise<string> {
 
 /** Resolves when the fleet is as after its enrolment, as far as the hub tells. */
 async function isReady(): Promise<void> {
-  await waitForObjects(fleet.hub.client, gitOpsClusters, { timeoutMs: 300_000 }, ([found]) => {
+  await waitForObjects(fleet.hub.client, fleetGitOpsClusters, { timeoutMs: 300_000 }, ([found]) => {
     const ready = found?.status?.conditions?.find(({ type }) => type === 'Ready');
     return (
       ready?.status === 'True' && found?.status?.clusters?.connected === 2 && found.status.clusters?.available === 2
@@ -175,7 +175,7 @@ async function whatTheControllerMade(): Promise<object> {
   const { client } = fleet.hub;
   const [credentials, works, delivered] = await Promise.all([
     persist(() => client.list(secrets, { labelSelector: 'app.kubernetes.io/managed-by=argocd-pull-integration' })),
-    persist(() => client.list(manifestWorks)),
+    persist(() => client.list(ocmManifestWorks)),
     Promise.all(
       [...fleet.members.values()].map(({ cluster }) =>
         persist(() => cluster.client.list(deployments, { namespace: 'argocd' })),

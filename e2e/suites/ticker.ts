@@ -9,7 +9,7 @@ import {
   resourceType,
 } from '../../lib/kube/index.ts';
 import { ArgoCdTerminal } from '../argocd/index.ts';
-import { applications, waitForObject } from '../fleet/index.ts';
+import { fleetApplications, waitForObject } from '../fleet/index.ts';
 import { at, generous, type HubArgoCd, pathOf, where } from './hub-argocd.ts';
 
 /** The Application that is looked at, and the namespace that it deploys into. */
@@ -60,7 +60,7 @@ export const podType = resourceType<KubeObject>({
 });
 
 /** One of the ways that an Application gets to its cluster. */
-export interface Way {
+export interface TickerRoute {
   readonly cluster: string;
   /** The Application on the hub. */
   readonly key: ObjectKey;
@@ -70,13 +70,13 @@ export interface Way {
 }
 
 /** What users see and do with the ticker of each cluster, through the hub's Argo CD. */
-export function describeTickers(ways: readonly Way[], argoCd: () => HubArgoCd): void {
+export function describeTickers(ways: readonly TickerRoute[], argoCd: () => HubArgoCd): void {
   describe.each(ways)('an Application of $cluster', (way) => {
     const { key, far } = way;
     const name = `${key.namespace}/${key.name}`;
     /** Its cluster's Argo CD has seen what was changed there. */
     const isOnHub = (status: string) =>
-      waitForObject(argoCd().hub, applications, key, (found) => found?.status?.sync?.status === status);
+      waitForObject(argoCd().hub, fleetApplications, key, (found) => found?.status?.sync?.status === status);
 
     /** Of an agent that takes longer than Argo CD waits, the hub shows what it said last: then a user looks again. */
     const showsDifference = (code: number, text: RegExp) =>

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isNotFound, type ObjectKey } from '../../lib/kube/index.ts';
-import { type Application, applications, type Fleet } from '../fleet/index.ts';
+import { type FleetApplication, fleetApplications, type RunningFleet } from '../fleet/index.ts';
 import type { Random } from '../random/index.ts';
 import { createOnce, persist } from './persist.ts';
 
@@ -10,7 +10,7 @@ export interface Wanted {
   readonly uid: string;
   /** Deleting it deletes what it deployed first. */
   readonly isCascading: boolean;
-  readonly spec: NonNullable<Application['spec']>;
+  readonly spec: NonNullable<FleetApplication['spec']>;
 }
 
 const mostPerCluster = 6;
@@ -29,7 +29,7 @@ export const variantFiles = Object.fromEntries(
 
 /** Users of a fleet, who create, edit and delete Applications on the hub, and meddle on the managed clusters. */
 export class Traffic {
-  readonly #fleet: Fleet;
+  readonly #fleet: RunningFleet;
   readonly #random: Random;
   readonly #repoURL: string;
   readonly #wanted = new Map<string, Wanted>();
@@ -37,7 +37,7 @@ export class Traffic {
   readonly #done = new Map<string, number>();
   #number = 0;
 
-  constructor(fleet: Fleet, random: Random, repoURL: string) {
+  constructor(fleet: RunningFleet, random: Random, repoURL: string) {
     this.#fleet = fleet;
     this.#random = random;
     this.#repoURL = repoURL;
@@ -106,7 +106,7 @@ export class Traffic {
     const retry = { limit: -1, backoff: { duration: '1s', factor: 1, maxDuration: '2s' } };
     const made = await createOnce(
       this.#fleet.hub.client,
-      applications,
+      fleetApplications,
       {
         metadata: { ...key(name), ...(random.chance(0.3) && { finalizers: [finalizer] }) },
         spec: {
@@ -133,7 +133,7 @@ export class Traffic {
     this.#want(
       name,
       cluster,
-      await persist(() => this.#fleet.hub.client.mergePatch(applications, key(name), { spec })),
+      await persist(() => this.#fleet.hub.client.mergePatch(fleetApplications, key(name), { spec })),
     );
   }
 
@@ -141,7 +141,7 @@ export class Traffic {
     const { uid } = this.#get(name);
     this.#wanted.delete(name);
     this.#disturbed.add(name);
-    await persist(() => this.#fleet.hub.client.delete(applications, key(name), { uid }));
+    await persist(() => this.#fleet.hub.client.delete(fleetApplications, key(name), { uid }));
   }
 
   /** Deletes an Application and makes another of its name at once, unless it takes its time to go. */
@@ -161,12 +161,12 @@ export class Traffic {
       { spec: { info: [{ name: 'meddled', value: 'here' }], syncPolicy: null } },
       { spec: { destination: { namespace: 'elsewhere' }, source: { path, targetRevision: 'nowhere' } } },
     ]);
-    await this.#onCopy(() => this.#client(cluster).mergePatch(applications, key(name), patch));
+    await this.#onCopy(() => this.#client(cluster).mergePatch(fleetApplications, key(name), patch));
   }
 
   async #deleteCopy(cluster: string, name: string): Promise<void> {
     this.#disturbed.add(name);
-    await this.#onCopy(() => this.#client(cluster).delete(applications, key(name)));
+    await this.#onCopy(() => this.#client(cluster).delete(fleetApplications, key(name)));
   }
 
   /** The copy may not be there yet. */
@@ -194,7 +194,7 @@ export class Traffic {
     return wanted;
   }
 
-  #want(name: string, cluster: string, { metadata, spec }: Application): void {
+  #want(name: string, cluster: string, { metadata, spec }: FleetApplication): void {
     const isCascading = metadata.finalizers?.includes(finalizer) ?? false;
     this.#wanted.set(name, { cluster, uid: metadata.uid ?? '', isCascading, spec: spec ?? {} });
   }

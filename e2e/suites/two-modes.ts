@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../lib/kube/index.ts';
 import {
-  gitOpsClusters,
+  fleetGitOpsClusters,
   guestbookValues,
   principalOf,
   type SharedFleet,
@@ -8,7 +8,7 @@ import {
   waitForObject,
 } from '../fleet/index.ts';
 import { type Network, startNetwork } from '../network/index.ts';
-import { placements } from '../ocm/index.ts';
+import { ocmPlacements } from '../ocm/index.ts';
 import { startTestFleet } from '../provider/index.ts';
 import { RightsReview } from '../rights/index.ts';
 import { workplaces } from './rights.ts';
@@ -59,7 +59,7 @@ export async function startTwoModes(): Promise<TwoModes> {
       ['gitops-cluster', 'autonomous'].map((name) =>
         waitForObject(
           hub,
-          gitOpsClusters,
+          fleetGitOpsClusters,
           { namespace: argocd, name },
           (found) =>
             found?.status?.clusters?.connected === 1 &&
@@ -82,11 +82,11 @@ export async function startTwoModes(): Promise<TwoModes> {
 /** A second GitOpsCluster, whose clusters own their Applications. */
 async function enrollAutonomous(hub: KubeClient, server: object): Promise<void> {
   const labelSelector = { matchLabels: autonomousClusters };
-  await hub.create(placements, {
+  await hub.create(ocmPlacements, {
     metadata: { namespace: argocd, name: 'autonomous' },
     spec: { predicates: [{ requiredClusterSelector: { labelSelector } }] },
   });
-  await hub.create(gitOpsClusters, {
+  await hub.create(fleetGitOpsClusters, {
     metadata: { namespace: argocd, name: 'autonomous' },
     spec: {
       placementRef: { apiVersion: 'cluster.open-cluster-management.io/v1beta1', kind: 'Placement', name: 'autonomous' },

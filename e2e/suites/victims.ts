@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Fleet, releaseNamespace } from '../fleet/index.ts';
+import { type RunningFleet, releaseNamespace } from '../fleet/index.ts';
 import type { Node } from '../node/index.ts';
 import type { Cluster } from '../testbed/index.ts';
 
@@ -23,7 +23,7 @@ export const victimNames: readonly string[] = [
 ];
 
 /** The victim of a name from {@link victimNames}. */
-export function victimOf(fleet: Fleet, name: string): Victim {
+export function victimOf(fleet: RunningFleet, name: string): Victim {
   const [what = '', where = ''] = name.split(' of ');
   if (what === 'principal') {
     return program(name, fleet.hubNode, 'argocd', 'argocd-agent-principal');

@@ -7,7 +7,7 @@ import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import {
   application,
-  applications,
+  argoApplications,
   giveAgentCredentials,
   mapAgent,
   namespace,
@@ -111,11 +111,11 @@ describe('a client certificate', () => {
         after: said,
       });
       await hub.client.create(namespaces, { metadata: { name: 'newcomer' } });
-      await hub.client.create(applications, application({ name: 'waiting', namespace: 'newcomer' }));
+      await hub.client.create(argoApplications, application({ name: 'waiting', namespace: 'newcomer' }));
       const key = { name: 'waiting', namespace };
-      expect(await managed.client.get(applications, key)).toBeUndefined();
+      expect(await managed.client.get(argoApplications, key)).toBeUndefined();
       await mapAgent(hub.client, 'newcomer');
-      await until('it arrives', () => managed.client.get(applications, key));
+      await until('it arrives', () => managed.client.get(argoApplications, key));
     } catch (error) {
       throw new Error(`the newcomer: ${agent.output.slice(-3_000)}`, { cause: error });
     } finally {

@@ -11,8 +11,8 @@ import {
   callTestbed,
   controlSocket,
   listenForControl,
-  statusOf,
   type TestbedStatus,
+  testbedStatus,
 } from './control.ts';
 import { startTestbed, type Testbed } from './testbed.ts';
 
@@ -171,7 +171,7 @@ async function down(): Promise<void> {
 }
 
 function describe({ dir, hub, managed }: Testbed): TestbedStatus {
-  return statusOf(dir, [hub, ...managed]);
+  return testbedStatus(dir, [hub, ...managed]);
 }
 
 function printStatus({ pid, dir, clusters }: TestbedStatus): void {

@@ -15,7 +15,7 @@ import {
 import { applyCrds } from './crds.ts';
 import { removeFolder, workFolder } from './folders.ts';
 import { type Credential, kubeconfigText } from './kubeconfig.ts';
-import { Authority, type CertificateSubject, type KeyPair, serviceAccountKeys } from './pki.ts';
+import { Authority, type CertificateSubject, type ClusterKeyPair, serviceAccountKeys } from './pki.ts';
 import { freePort, releasePort } from './ports.ts';
 
 /** How to make a cluster. */
@@ -30,7 +30,7 @@ export interface ClusterOptions {
 }
 
 /** Whom a kubeconfig speaks as: a service account (by token), or a user with groups (by client certificate). */
-export type Identity =
+export type KubeconfigIdentity =
   | { serviceAccount: { namespace: string; name: string } }
   | { user: string; groups?: readonly string[] };
 
@@ -58,9 +58,9 @@ export interface Cluster {
   readonly apiServer: Component;
   readonly controllerManager: Component;
   /** Writes a kubeconfig for someone and returns its path. A service account must exist; its token lives for a day. */
-  kubeconfigFor(identity: Identity): Promise<string>;
+  kubeconfigFor(identity: KubeconfigIdentity): Promise<string>;
   /** A certificate of the cluster's authority, for a client, a kubelet or another server. */
-  issueCertificate(subject: CertificateSubject): Promise<KeyPair>;
+  issueCertificate(subject: CertificateSubject): Promise<ClusterKeyPair>;
   /** Applies CRDs from YAML files and folders of them, and waits until they are served. */
   applyCrds(paths: string | readonly string[], signal?: AbortSignal): Promise<void>;
   /**
@@ -173,7 +173,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
 
 async function writePki(folder: string): Promise<Authority> {
   const write = (file: string, text: string) => writeFile(join(folder, file), text, { mode: 0o600 });
-  const writePair = (name: string, pair: KeyPair) =>
+  const writePair = (name: string, pair: ClusterKeyPair) =>
     Promise.all([write(`${name}.crt`, pair.certificate), write(`${name}.key`, pair.key)]);
 
   const [authority, frontProxy] = await Promise.all([Authority.create('kubernetes'), Authority.create('front-proxy')]);
@@ -207,7 +207,11 @@ async function writePki(folder: string): Promise<Authority> {
   return authority;
 }
 
-async function credentialOf(identity: Identity, client: KubeClient, authority: Authority): Promise<Credential> {
+async function credentialOf(
+  identity: KubeconfigIdentity,
+  client: KubeClient,
+  authority: Authority,
+): Promise<Credential> {
   if ('user' in identity) {
     return authority.issue({ commonName: identity.user, organizations: identity.groups ?? [] });
   }
@@ -226,7 +230,7 @@ async function compactHistory(socket: string): Promise<void> {
   await callEtcd(socket, 'POST', '/v3/kv/compaction', { revision: answer.header.revision, physical: true });
 }
 
-function answersOk(url: string, ca: string, client: KeyPair, signal: AbortSignal): Promise<boolean> {
+function answersOk(url: string, ca: string, client: ClusterKeyPair, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const call = request(url, { ca, cert: client.certificate, key: client.key, agent: false, signal }, (response) => {
       response.resume();

@@ -16,7 +16,7 @@ export interface TestbedStatus {
 }
 
 /** What this process tells of clusters that it runs. */
-export function statusOf(dir: string, clusters: readonly Cluster[]): TestbedStatus {
+export function testbedStatus(dir: string, clusters: readonly Cluster[]): TestbedStatus {
   const described = clusters.map(({ name, server, kubeconfig, etcd, apiServer, controllerManager }) => ({
     name,
     server,

@@ -1,17 +1,17 @@
 export { isProcessAlive } from './alive.ts';
-export { type Cluster, type ClusterOptions, type Identity, startCluster } from './cluster.ts';
+export { type Cluster, type ClusterOptions, type KubeconfigIdentity, startCluster } from './cluster.ts';
 export type { Component } from './component.ts';
 export {
   AlreadyRunningError,
   callTestbed,
   controlSocket,
   listenForControl,
-  statusOf,
   type TestbedStatus,
+  testbedStatus,
 } from './control.ts';
 export { removeFolder } from './folders.ts';
 export { kubeconfigText } from './kubeconfig.ts';
-export { Authority, type CertificateSubject, type KeyPair } from './pki.ts';
+export { Authority, type CertificateSubject, type ClusterKeyPair } from './pki.ts';
 export { freePort } from './ports.ts';
 export { type ProcessExit, SpawnError, type SpawnOptions, type SupervisedProcess, spawnSupervised } from './process.ts';
 export { startTestbed, type Testbed, type TestbedOptions } from './testbed.ts';

@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
 
 /** A certificate and its private key (PKCS #8), both PEM. */
-export interface KeyPair {
+export interface ClusterKeyPair {
   readonly certificate: string;
   readonly key: string;
 }
@@ -58,7 +58,7 @@ export class Authority {
   }
 
   /** Makes a key and certifies it. */
-  async issue(subject: CertificateSubject): Promise<KeyPair> {
+  async issue(subject: CertificateSubject): Promise<ClusterKeyPair> {
     const keys = await webcrypto.subtle.generateKey(ecdsa, true, ['sign', 'verify']);
     const hosts = (subject.hosts ?? []).map((host): x509.JsonGeneralName => {
       return { type: isIP(host) ? 'ip' : 'dns', value: host };

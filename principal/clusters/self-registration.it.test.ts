@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ProxyClient } from '../../e2e/live/proxy-client.ts';
 import {
   application,
-  applications,
+  argoApplications,
   freePort,
   mapAgent,
   namespace,
@@ -122,8 +122,8 @@ test('an agent without one is registered, gets its Applications, and its cluster
   await client.delete(secrets, { namespace, name });
   const made = await until('the cluster Secret', entry, logs());
   expect(made.server).toBe(`https://127.0.0.1:${proxyPort}?agentName=${pair.name}`);
-  await client.create(applications, application({ name: 'web', namespace: pair.name }));
-  await until('it arrives', () => pair.managed.client.get(applications, { name: 'web', namespace }), logs());
+  await client.create(argoApplications, application({ name: 'web', namespace: pair.name }));
+  await until('it arrives', () => pair.managed.client.get(argoApplications, { name: 'web', namespace }), logs());
 
   await untilShown('Successful');
 

@@ -3,7 +3,7 @@ import { connect as connectTcp } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type AttackCall, bytesOf, evil, frame, mutated, other, Stage } from '../../e2e/hostile/index.ts';
+import { type AttackCall, eventBytes, evil, frame, mutated, other, Stage } from '../../e2e/hostile/index.ts';
 import { namespace } from '../../e2e/pair/index.ts';
 import { Random } from '../../e2e/random/index.ts';
 import { eventLines, messageBytes, recordingNames } from '../../e2e/recordings/index.ts';
@@ -305,7 +305,7 @@ function made(): Uint8Array[] {
     messageEvent(targets.resourceResync, eventTypes.requestSyncedResourceList, { checksum: null }, origin),
     messageEvent(targets.resourceResync, eventTypes.requestResourceResync, {}, origin),
     messageEvent(targets.clusterCacheInfoUpdate, eventTypes.clusterCacheInfoUpdate, { applicationsCount: 1 }, origin),
-  ].map(bytesOf);
+  ].map(eventBytes);
 }
 
 describe('a flood', () => {
@@ -337,7 +337,9 @@ describe('a flood', () => {
       call,
       (index) => {
         const ids = { resourceId: 'own_u', eventId: String(index) };
-        return bytesOf(objectEvent(targets.application, eventTypes.statusUpdate, object, { source: agentSource }, ids));
+        return eventBytes(
+          objectEvent(targets.application, eventTypes.statusUpdate, object, { source: agentSource }, ids),
+        );
       },
       100_000,
     );
@@ -358,7 +360,9 @@ describe('a flood', () => {
           uid: `u${index}`,
           checksum: null,
         };
-        return bytesOf(messageEvent(targets.resourceResync, eventTypes.requestUpdate, told, { source: agentSource }));
+        return eventBytes(
+          messageEvent(targets.resourceResync, eventTypes.requestUpdate, told, { source: agentSource }),
+        );
       },
       100_000,
     );
@@ -371,7 +375,12 @@ describe('a flood', () => {
       call,
       (index) => {
         const beat = heartbeatEvent({ source: agentSource });
-        return bytesOf({ ...beat, target: targets.eventProcessed, type: eventTypes.processed, eventId: String(index) });
+        return eventBytes({
+          ...beat,
+          target: targets.eventProcessed,
+          type: eventTypes.processed,
+          eventId: String(index),
+        });
       },
       50_000,
     );
