@@ -9,7 +9,6 @@ import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
 
 const hub = useHub(startCluster);
-/** A machine may be slow, and every life of a controller begins with reading everything. */
 
 const textIn = async (secret: string, key: string) => secretText((await hub.secret(secret))?.data, key) ?? '';
 const rotate = (name: string, text: string) =>

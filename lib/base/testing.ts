@@ -1,2 +1,3 @@
 /** What the tests, the testbed and the benchmarks of all rooms share. */
+export { effort } from './testing/effort.ts';
 export { type Check, type UntilOptions, until } from './testing/until.ts';

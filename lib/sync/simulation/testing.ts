@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { effort } from '../../base/testing.ts';
 import { simulate } from './simulate.ts';
 
 /** How many histories each of the files `histories-<part>.test.ts` tells; they run side by side. */
-const seeds = 1_000;
+const seeds = effort(200, 1_000);
 
 /** Both sides are equal and at rest after histories of edits and faults. */
 export function testHistories(part: number): void {
