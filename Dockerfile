@@ -8,11 +8,10 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /src
 # Dependencies first: they change less often than the code.
 COPY package.json package-lock.json ./
-# Not `npm ci`: the lock file pins every version, but names the optional parts of one platform only.
 # The secret is for those whose packages come from a registry of their own: it is there while a command runs, never in a layer.
 ENV NPM_CONFIG_USERCONFIG=/run/secrets/npmrc
 RUN --mount=type=secret,id=npmrc \
-    npm install --no-save --ignore-scripts --no-audit --no-fund
+    npm ci --ignore-scripts --no-audit --no-fund
 # What is copied is listed in .dockerignore.
 COPY . .
 RUN --mount=type=secret,id=npmrc \
