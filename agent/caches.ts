@@ -47,7 +47,7 @@ export function agentCaches(
  * Waits until everything is listed; `waiting` hears what is missing.
  * @throws FatalError that names what could not be listed in time; the agent is then started anew
  */
-export function cachesFilled(
+export function agentCachesSynced(
   caches: AgentCaches,
   flags: AgentFlags,
   context: { signal: AbortSignal; waiting(what: string): void },

@@ -15,18 +15,17 @@ import {
 } from '../lib/argocd/index.ts';
 import type { AgentMode } from '../lib/auth/index.ts';
 import type { Logger } from '../lib/base/index.ts';
-import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
-import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
-import { type Detail, detailOf } from '../lib/ops/index.ts';
-import { processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
+import { applications, appProjects, detailedStores, namespaceCreator } from '../lib/bridge/index.ts';
+import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
+import type { Detail } from '../lib/ops/index.ts';
+import { processRuntime } from '../lib/sync/index.ts';
 import type { AgentCaches } from './caches.ts';
 import type { AgentFlags } from './flags.ts';
-import { namespaceCreator } from './namespaces.ts';
 
 const fieldManager = 'argocd-agent';
 
-/** Everything that this agent keeps in step with its principal, as its flags say. */
-export function agentParts(options: {
+/** Everything that this agent synchronises with its principal, according to its flags. */
+export function agentSync(options: {
   mode: AgentMode;
   flags: AgentFlags;
   client: KubeClient;
@@ -37,21 +36,12 @@ export function agentParts(options: {
   const { flags, client, caches, detail, logger } = options;
   const { namespace } = flags;
   const runtime = processRuntime(logger);
-  const store = <T extends StoredObject>(
-    type: ResourceType,
-    informer: Parameters<typeof kubeStore>[0]['informer'],
-  ): Store<T> =>
-    loggedStore(kubeStore<T>({ client, type, informer, fieldManager }), {
-      kind: type.kind,
-      detail,
-      logger,
-      shown: (object) => detailOf(object, type.kind),
-    });
+  const store = detailedStores({ client, fieldManager, detail, logger });
   const [local, projects] = [
     store<Application>(applications, caches.Applications),
     store<AppProject>(appProjects, caches.AppProjects),
   ];
-  // Acknowledgements are passed on that much later.
+  // Acknowledgements reach the engine later by this time.
   const heldBackMs = flags['buffer-informer-event-interval'];
   const tuning =
     heldBackMs > 0 ? { resend: { baseMs: 5_000 + heldBackMs, factor: 4, capMs: 120_000 + heldBackMs, jitter: 1 } } : {};
@@ -80,7 +70,9 @@ export function agentParts(options: {
           ? {
               mapping: (principalNamespace: string) => sameNamespaces(principalNamespace, namespace),
               isAllowed: (name: string) => matchesAny(flags['allowed-namespaces'], name),
-              ensureNamespace: flags['create-namespace'] ? namespaceCreator(client, logger) : undefined,
+              ensureNamespace: flags['create-namespace']
+                ? namespaceCreator({ client, fieldManager, logger })
+                : undefined,
             }
           : {}),
         mismatchPolicy: flags['source-uid-mismatch-policy'] as 'recreate' | 'upsert',

@@ -1,21 +1,9 @@
-import { kubeClient, kubeRate } from '../lib/bridge/index.ts';
-import type { KubeClient } from '../lib/kube/index.ts';
-import {
-  type CommandContext,
-  commandLoggers,
-  createRegistry,
-  type HttpEndpoint,
-  kubeRequestMetrics,
-  serveHealth,
-  serveMetrics,
-  serveProfiles,
-  versionInfo,
-} from '../lib/ops/index.ts';
+import { kubeClient, startProgram } from '../lib/bridge/index.ts';
+import { type CommandContext, commandLoggers } from '../lib/ops/index.ts';
 import { redisLink } from '../lib/redis/index.ts';
-import { startTracing } from '../lib/tracing/index.ts';
 import { asksForCipherSuites, cipherSuiteCatalogue } from '../lib/wire/index.ts';
-import { agentCaches, cachesFilled } from './caches.ts';
-import { agentParts } from './cluster-sync.ts';
+import { agentCaches, agentCachesSynced } from './caches.ts';
+import { agentSync } from './cluster-sync.ts';
 import { ClusterStatistics } from './connection/cluster-statistics.ts';
 import { keepConnected } from './connection/connect.ts';
 import { type AgentCredentials, agentCredentials } from './credentials.ts';
@@ -26,7 +14,7 @@ import { agentSettings } from './settings.ts';
 
 /** How long the key material's Secrets may take to appear at the start. */
 const credentialsTimeoutMs = 300_000;
-/** Watches of the UI's users hold a connection to the API server each. */
+/** Each watch of a user of the UI holds a connection to the API server. */
 const mostLiveConnections = 1_000;
 
 /**
@@ -41,52 +29,38 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   const loggers = commandLoggers('agent', flags, context);
   const logger = loggers.root;
   const { namespace } = flags;
-  const registry = createRegistry();
-  const client: KubeClient = kubeClient(flags, {
-    rate: kubeRate(context.env, (message) => logger.warn(message)),
-    observe: kubeRequestMetrics(registry, () => new URL(client.server).host),
-  });
-  const failure = new AbortController();
-  const signal = AbortSignal.any([context.signal, failure.signal]);
-  const shared = { client, logger, signal, failed: (error: unknown) => failure.abort(error) };
+  const { mode } = settings;
   const principal = `${flags['server-address']}:${flags['server-port']}`;
-  logger.info({ version: versionInfo().version, namespace, mode: settings.mode, principal }, 'agent starts');
-
-  if (flags['ignore-unmanaged-apps'] && settings.mode === 'autonomous') {
+  const program = await startProgram({
+    name: 'agent',
+    service: `agent-${mode}`,
+    flags,
+    env: context.env,
+    signal: context.signal,
+    about: () => ({ mode, principal }),
+    logger,
+  });
+  const { client, registry, tracing, signal, failed } = program;
+  const waiting = (what: string) => program.health(`waiting for ${what}`);
+  if (flags['ignore-unmanaged-apps'] && mode === 'autonomous') {
     logger.warn('--ignore-unmanaged-apps has no effect in autonomous mode: all Applications are of this cluster');
   }
-  const tracing = startTracing(flags, `agent-${settings.mode}`, logger);
-  let unwell: string | undefined = 'waiting for the API server';
-  const waiting = (what: string) => {
-    unwell = `waiting for ${what}`;
-  };
-  const endpoints: HttpEndpoint[] = [
-    await serveHealth({
-      port: flags['healthz-port'],
-      healthz: () => ({ ok: unwell === undefined, text: unwell ?? '' }),
-    }),
-  ];
-  if (flags['pprof-port'] > 0) {
-    endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
-  }
 
-  const caches = agentCaches(flags, shared);
+  const caches = agentCaches(flags, { client, logger, signal, failed });
   const credentials = agentCredentials(settings, { secrets: caches.Secrets, logger, signal });
   const link = redisLink(settings.redis, { secrets: caches.Secrets, namespace, notify: true, logger, signal });
-  await cachesFilled(caches, flags, { signal, waiting });
+  await agentCachesSynced(caches, flags, { signal, waiting });
 
-  const parts = agentParts({ mode: settings.mode, flags, client, caches, detail: loggers.detail, logger });
-  parts.start(signal);
+  const sync = agentSync({ mode, flags, client, caches, detail: loggers.detail, logger });
+  sync.start(signal);
   const metrics = agentMetrics(registry, {
-    mode: settings.mode,
-    outOfStep: () => parts.stats().pending,
+    mode,
+    outOfStep: () => sync.stats().pending,
     isRedisConnected: () => link.problem === undefined,
   });
-  if (flags['metrics-port'] > 0) {
-    endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
-  }
+  await program.serveMetrics();
   const statistics = new ClusterStatistics({ link, intervalMs: flags['cache-refresh-interval'], logger });
-  const informing = Promise.all([link.run(signal), statistics.run(signal)]).catch(shared.failed);
+  const informing = Promise.all([link.run(signal), statistics.run(signal)]).catch(failed);
 
   const live = serveLive({
     client: kubeClient(flags, { maxConnections: mostLiveConnections }),
@@ -105,7 +79,7 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
   await keepConnected({
     settings,
     credentials,
-    parts,
+    sync,
     statistics,
     live,
     metrics,
@@ -115,15 +89,10 @@ export async function runAgent(flags: AgentFlags, context: CommandContext<typeof
     eventLogger: loggers.component('grpc-event'),
     bufferLogger: loggers.component('informer-event-buffer'),
     signal,
-    state: (problem) => {
-      unwell = problem;
-    },
-  }).catch(shared.failed);
+    state: (problem) => program.health(problem),
+  }).catch(failed);
   logger.info('agent stops');
-  await Promise.all([informing, tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
-  if (failure.signal.aborted) {
-    throw failure.signal.reason;
-  }
+  await Promise.all([informing, program.close()]);
 }
 
 async function readyToConnect(credentials: AgentCredentials, signal: AbortSignal): Promise<void> {

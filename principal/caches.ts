@@ -58,7 +58,7 @@ export function principalCaches(
  * Waits until everything is listed; what is missing is said in the log, and given to `waiting` for the health check.
  * @throws FatalError when it takes too long
  */
-export async function cachesFilled(
+export async function principalCachesSynced(
   caches: PrincipalCaches,
   context: {
     client: Pick<KubeClient, 'listPage'>;

@@ -17,57 +17,48 @@ import {
   withoutMirrors,
 } from '../lib/argocd/index.ts';
 import { type Logger, labelSelector } from '../lib/base/index.ts';
-import { applications, appProjects, kubeStore, loggedStore } from '../lib/bridge/index.ts';
-import { configMaps, type KubeClient, type ResourceType, secrets } from '../lib/kube/index.ts';
-import { type Detail, detailOf } from '../lib/ops/index.ts';
-import { processRuntime, type Store, type StoredObject } from '../lib/sync/index.ts';
+import { applications, appProjects, detailedStores } from '../lib/bridge/index.ts';
+import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
+import type { Detail } from '../lib/ops/index.ts';
+import { processRuntime } from '../lib/sync/index.ts';
 import type { PrincipalCaches } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
-import { type NamespaceCreation, namespaceCreator } from './namespaces.ts';
+import { fieldManager, hubNamespaceCreator, type NamespaceCreation } from './namespaces.ts';
 
-/** What {@link principalParts} makes. */
-export interface HubParts {
-  readonly parts: HubSync;
-  /** What the hub's Argo CD calls an agent's cluster may have changed. */
+/** The synchronisation, and what others need of its parts. */
+export interface HubSynchronisation {
+  readonly sync: HubSync;
+  /** Call it when the name of an agent's cluster in the hub's Argo CD may have changed. */
   clusterChanged(agent: string): void;
   /** The managed agent that has a hub Application; undefined when none has it. */
   agentOf(application: Application): string | undefined;
 }
 
-/** Everything that this principal keeps in step, as its flags say. */
-export function principalParts(options: {
+/** Everything that this principal synchronises, according to its flags. */
+export function hubSync(options: {
   flags: PrincipalFlags;
   client: KubeClient;
   caches: PrincipalCaches;
   principalUid: string;
-  /** When a managed agent that is not connected was last, if that is known. */
+  /** When a managed agent that is not connected was last connected, if that is known. */
   lastSeen: (agent: string) => Date | undefined;
-  /** Namespace of Argo CD on an agent's cluster, as the agent said. */
+  /** Namespace of Argo CD on an agent's cluster, as the agent reported it. */
   agentNamespace: (agent: string) => string | undefined;
-  /** What the hub's Argo CD calls the agent's cluster, undefined while it has none. */
+  /** The name of the agent's cluster in the hub's Argo CD, undefined while it has none. */
   clusterOf: (agent: string) => string | undefined;
   namespaceCreation: NamespaceCreation | undefined;
-  /** Hears of what an agent sent and may not send. */
+  /** Called when an agent sent what it may not send. */
   refused: (agent: string, resourceType: string) => void;
-  /** Hears what of an autonomous agent's cannot be shown on the hub. */
+  /** Called when an object of an autonomous agent cannot be mirrored. */
   onFailure: (trouble: MirrorFailure) => void;
   detail: Detail;
   logger: Logger;
-}): HubParts {
-  const { flags, client, caches, principalUid, detail, logger } = options;
+}): HubSynchronisation {
+  const { flags, client, caches, principalUid, namespaceCreation, detail, logger } = options;
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const runtime = processRuntime(logger);
-  const store = <T extends StoredObject>(
-    type: ResourceType,
-    informer: Parameters<typeof kubeStore>[0]['informer'],
-  ): Store<T> =>
-    loggedStore(kubeStore<T>({ client, type, informer, fieldManager }), {
-      kind: type.kind,
-      detail,
-      logger,
-      shown: (object) => detailOf(object, type.kind),
-    });
+  const store = detailedStores({ client, fieldManager, detail, logger });
   const projects = store<AppProject>(appProjects, caches.AppProjects);
   const hubApplications = store<Application>(applications, caches.Applications);
   const common = { namespace, principalUid, mapping, runtime };
@@ -78,14 +69,14 @@ export function principalParts(options: {
     applications: hubApplications,
     principalUid,
     clusterOf: options.clusterOf,
-    ensureNamespace: namespaceCreator(client, options.namespaceCreation, logger),
+    ensureNamespace: namespaceCreation && hubNamespaceCreator(client, namespaceCreation, logger),
     onFailure: options.onFailure,
     tuning,
     runtime,
   });
   const router = applicationRouter({ namespace, allowedNamespaces: flags['allowed-namespaces'], mapping });
   const agentOf = mapping === 'destination' ? withoutMirrors(router, (one) => mirrors.isMirror(one)) : router;
-  const parts = new HubSync({
+  const sync = new HubSync({
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.
       publishAppProjects({ store: projects, ...common }),
@@ -113,7 +104,5 @@ export function principalParts(options: {
     ],
     runtime,
   });
-  return { parts, agentOf, clusterChanged: (agent) => mirrors.clusterChanged(agent) };
+  return { sync, agentOf, clusterChanged: (agent) => mirrors.clusterChanged(agent) };
 }
-
-const fieldManager = 'argocd-agent-principal';

@@ -6,7 +6,6 @@ function start(state: Partial<PrincipalState> = {}) {
   const registry = new Registry();
   const metrics = principalMetrics(registry, {
     connections: () => [],
-    outOfStep: () => [],
     gpgKeys: () => 0,
     isRedisConnected: () => false,
     ...state,

@@ -20,8 +20,6 @@ export interface UnsendableEvent {
 export interface PrincipalState {
   /** Connected agents, and since when. */
   connections(): Iterable<{ readonly agent: string; readonly mode: string; readonly since: Date }>;
-  /** Resources not yet acknowledged by each connected agent. */
-  outOfStep(): Iterable<readonly [agent: string, resources: number]>;
   gpgKeys(): number;
   /** Whether there is a connection to Argo CD's Redis. */
   isRedisConnected(): boolean;
@@ -99,18 +97,6 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
       }
       for (const { mode } of state.connections()) {
         this.inc({ mode });
-      }
-    },
-  });
-  new Gauge({
-    name: 'argocd_principal_out_of_step_resources',
-    help: 'Resources that an agent has not yet acknowledged in their present state',
-    labelNames: ['agent_name'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [agent, resources] of state.outOfStep()) {
-        this.set({ agent_name: agent }, resources);
       }
     },
   });
@@ -212,4 +198,23 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
       processedBy.delete(agent);
     },
   };
+}
+
+/** Registers the number of resources that each connected agent has not acknowledged; `read` is called at every scrape. */
+export function outOfStepMetric(
+  registry: Registry,
+  read: () => Iterable<readonly [agent: string, resources: number]>,
+): void {
+  new Gauge({
+    name: 'argocd_principal_out_of_step_resources',
+    help: 'Resources that an agent has not yet acknowledged in their present state',
+    labelNames: ['agent_name'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [agent, resources] of read()) {
+        this.set({ agent_name: agent }, resources);
+      }
+    },
+  });
 }

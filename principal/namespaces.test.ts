@@ -2,13 +2,21 @@ import { expect, test } from 'vitest';
 import { ApiError, type KubeClient } from '../lib/kube/index.ts';
 import { createLogger, parseFlags } from '../lib/ops/index.ts';
 import { principalFlags } from './flags.ts';
-import { namespaceCreation, namespaceCreator } from './namespaces.ts';
+import { hubNamespaceCreator, namespaceCreation } from './namespaces.ts';
 
 const logger = createLogger({ level: 'fatal' });
 const signal = new AbortController().signal;
 
 function read(...args: string[]) {
   return namespaceCreation(parseFlags(principalFlags, { args, env: {} }).values);
+}
+
+function creator(client: KubeClient, ...args: string[]) {
+  const creation = read('--namespace-create-enable', ...args);
+  if (creation === undefined) {
+    throw new Error('nothing would be created');
+  }
+  return hubNamespaceCreator(client, creation, logger);
 }
 
 function cluster(existing: string[], refuse?: Error) {
@@ -29,35 +37,28 @@ function cluster(existing: string[], refuse?: Error) {
 
 test('nothing is created unless it is asked for', () => {
   expect(read('--namespace-create-pattern=.*')).toBeUndefined();
-  expect(namespaceCreator(cluster([]).client, undefined, logger)).toBeUndefined();
 });
 
 test('a missing namespace is created with the labels, an existing one is left alone', async () => {
   const { client, created } = cluster(['there']);
-  const create = namespaceCreator(
-    client,
-    read('--namespace-create-enable', '--namespace-create-labels=a/b=c,team=x=y'),
-    logger,
-  );
-  await create?.('there', signal);
-  await create?.('new', signal);
+  const create = creator(client, '--namespace-create-labels=a/b=c,team=x=y');
+  await create('there', signal);
+  await create('new', signal);
   expect(created).toEqual([{ metadata: { name: 'new', labels: { 'a/b': 'c', team: 'x=y' } } }]);
 });
 
 test('the pattern is one of Go and may match anywhere', async () => {
   const { client, created } = cluster([]);
-  const creation = read('--namespace-create-enable', '--namespace-create-pattern=(?i)EDGE-[[:digit:]]');
-  const create = namespaceCreator(client, creation, logger);
-  await create?.('my-edge-1', signal);
-  await expect(create?.('edge-x', signal)).rejects.toThrow(/--namespace-create-pattern/);
+  const create = creator(client, '--namespace-create-pattern=(?i)EDGE-[[:digit:]]');
+  await create('my-edge-1', signal);
+  await expect(create('edge-x', signal)).rejects.toThrow(/--namespace-create-pattern/);
   expect(created).toEqual([{ metadata: { name: 'my-edge-1' } }]);
 });
 
 test('that somebody else creates it in between is no failure; a refusal is', async () => {
-  const creation = read('--namespace-create-enable');
   const status = (code: number, reason: string) => new ApiError({ status: code, reason, message: reason });
-  await namespaceCreator(cluster([], status(409, 'AlreadyExists')).client, creation, logger)?.('a', signal);
-  const refused = namespaceCreator(cluster([], status(403, 'Forbidden')).client, creation, logger)?.('a', signal);
+  await creator(cluster([], status(409, 'AlreadyExists')).client)('a', signal);
+  const refused = creator(cluster([], status(403, 'Forbidden')).client)('a', signal);
   await expect(refused).rejects.toThrow('Forbidden');
 });
 

@@ -1,16 +1,17 @@
 import { GoExpression } from '../lib/auth/index.ts';
 import type { Logger } from '../lib/base/index.ts';
-import { isAlreadyExists, type KubeClient, namespaces } from '../lib/kube/index.ts';
+import { namespaceCreator } from '../lib/bridge/index.ts';
+import type { KubeClient } from '../lib/kube/index.ts';
 import { FatalError } from '../lib/ops/index.ts';
 
-/** Which namespaces the principal may create, and what they are labelled with. */
+/** Which namespaces the principal may create, and with which labels. */
 export interface NamespaceCreation {
   readonly pattern: GoExpression | undefined;
   readonly labels: Readonly<Record<string, string>>;
 }
 
 /**
- * What `--namespace-create-enable`, `-pattern` and `-labels` say; undefined when nothing is created.
+ * Reads `--namespace-create-enable`, `-pattern` and `-labels`; undefined when nothing is created.
  * @throws FatalError for an expression that does not compile or a label that is not key=value
  */
 export function namespaceCreation(flags: {
@@ -54,36 +55,22 @@ function labelsOf(entries: readonly string[]): Record<string, string> {
   );
 }
 
+/** The field manager of what the principal writes. */
+export const fieldManager = 'argocd-agent-principal';
+
 /**
- * Creates the namespace of an autonomous agent's Applications if it is missing and may be created. One that exists is left
- * as it is.
- * @returns undefined when nothing is ever created
- * @throws Error when the pattern does not allow it, or the API server refuses
+ * Creates the namespace of an autonomous agent's Applications if it is missing.
+ * @throws (when called) Error when the pattern does not allow the namespace, or the API server refuses
  */
-export function namespaceCreator(
+export function hubNamespaceCreator(
   client: Pick<KubeClient, 'get' | 'create'>,
-  creation: NamespaceCreation | undefined,
-  logger: Logger,
-): ((name: string, signal: AbortSignal) => Promise<void>) | undefined {
-  if (creation === undefined) {
-    return undefined;
-  }
-  const { pattern, labels } = creation;
-  return async (name, signal) => {
-    if ((await client.get(namespaces, { name }, signal)) !== undefined) {
-      return;
-    }
+  { pattern, labels }: NamespaceCreation,
+  logger: Pick<Logger, 'info'>,
+): (name: string, signal: AbortSignal) => Promise<void> {
+  const check = (name: string) => {
     if (pattern !== undefined && !pattern.matches(name)) {
       throw new Error(`--namespace-create-pattern ${pattern.source} does not allow it`);
     }
-    const metadata = Object.keys(labels).length === 0 ? { name } : { name, labels };
-    try {
-      await client.create(namespaces, { metadata }, { fieldManager: 'argocd-agent-principal', signal });
-      logger.info({ namespace: name }, "namespace created for an agent's Applications");
-    } catch (error) {
-      if (!isAlreadyExists(error)) {
-        throw error;
-      }
-    }
   };
+  return namespaceCreator({ client, fieldManager, labels, check, logger });
 }

@@ -1,14 +1,14 @@
-import type { AgentSync, Message } from '../../lib/argocd/index.ts';
+import type { AgentSync } from '../../lib/argocd/index.ts';
 import type { Logger } from '../../lib/base/index.ts';
 import {
   adaptStream,
-  EventTimer,
-  EventTracer,
+  ConnectionObserver,
+  messageLog,
   refusalOf,
   resourceTypeOf,
   UnservedEvents,
 } from '../../lib/bridge/index.ts';
-import { type Detail, detailOf, FatalError, versionInfo } from '../../lib/ops/index.ts';
+import { type Detail, FatalError, versionInfo } from '../../lib/ops/index.ts';
 import type { Tracer } from '../../lib/tracing/index.ts';
 import {
   agentSource,
@@ -19,8 +19,6 @@ import {
   type PrincipalInfo,
   runWireClient,
   type SessionHandlers,
-  targets,
-  type WireEvent,
 } from '../../lib/wire/index.ts';
 import type { AgentCredentials } from '../credentials.ts';
 import type { LiveRequests } from '../live/requests.ts';
@@ -33,23 +31,23 @@ import { ReportPace } from './report-pace.ts';
 export interface ConnectionContext {
   readonly settings: AgentSettings;
   readonly credentials: AgentCredentials;
-  readonly parts: AgentSync;
+  readonly sync: AgentSync;
   readonly statistics: ClusterStatistics;
   readonly live: LiveRequests;
   readonly metrics: AgentMetrics;
   readonly tracer: Tracer | undefined;
   readonly detail: Detail;
   readonly logger: Logger;
-  /** For each event that comes and goes. */
+  /** For each event that is received or sent. */
   readonly eventLogger: Logger;
-  /** For reports that wait. */
+  /** For reports that are delayed. */
   readonly bufferLogger: Logger;
   readonly signal: AbortSignal;
-  /** Hears why there is no connection, undefined when there is one. */
+  /** Called with the reason why there is no connection, and with undefined when there is one. */
   state(problem: string | undefined): void;
 }
 
-/** Keeps the connection to the principal until aborted, and all that is kept in step on it. */
+/** Keeps the agent connected to the principal until aborted, with everything that uses the connection. */
 export function keepConnected(context: ConnectionContext): Promise<void> {
   const { settings, credentials, metrics, logger, signal } = context;
   const { flags } = settings;
@@ -84,45 +82,35 @@ function onConnected(
   { agent, principalNamespace }: PrincipalInfo,
   calls: LiveCalls,
 ): SessionHandlers {
-  const { parts, statistics, live, metrics } = context;
-  const timer = new EventTimer({
-    arrived: (type, seconds) => metrics.arrived(type, seconds),
-    done: (type, seconds, outcome) => metrics.processed(type, outcome, seconds),
+  const { sync, statistics, live, metrics } = context;
+  const observer = new ConnectionObserver({
+    counter: metrics,
+    times: {
+      arrived: (type, seconds) => metrics.arrived(type, seconds),
+      done: (type, seconds, outcome) => metrics.processed(type, outcome, seconds),
+    },
+    tracer: context.tracer,
+    attributes: { 'argocd.agent.mode': context.settings.mode },
   });
-  const traces = context.tracer && new EventTracer(context.tracer, { 'argocd.agent.mode': context.settings.mode });
-  const logDetail = detailLog(context);
+  const logDetail = messageLog(context.detail, context.logger);
   const pace = new ReportPace(context.settings.flags['buffer-informer-event-interval'], context.bufferLogger);
   const unserved = new UnservedEvents(context.eventLogger);
-  const unusable = (event: WireEvent) => {
-    timer.failed(event);
-    traces?.failed(event, 'it cannot be made use of');
-  };
-  const peer = adaptStream({
+  const adapter = adaptStream({
     stream,
     source: agentSource,
     logger: context.eventLogger,
     listener: {
       receive: (message) => {
-        logDetail?.('received', message);
-        parts.receive(message);
+        logDetail('received', message);
+        sync.receive(message);
       },
-      acknowledged: (ids) => pace.acknowledged(ids, () => parts.acknowledged(ids)),
-      writable: () => parts.writable(),
+      acknowledged: (ids) => pace.acknowledged(ids, () => sync.acknowledged(ids)),
+      writable: () => sync.writable(),
     },
-    received: (event) => {
-      metrics.eventReceived();
-      timer.received(event);
-      traces?.received(event);
-    },
-    sent: (event) => {
-      metrics.eventSent();
-      timer.sent(event);
-      traces?.sent(event);
-    },
-    ...(traces && { outgoing: (event) => traces.outgoing(event) }),
+    observer,
     messageSent: (message) => {
       pace.sent(message);
-      logDetail?.('sent', message);
+      logDetail('sent', message);
     },
     other: (event) => {
       if (live.take(event)) {
@@ -133,14 +121,14 @@ function onConnected(
       if (answer !== undefined) {
         stream.send(answer);
       }
-      unusable(event);
+      observer.failed(event);
     },
-    unreadable: (event) => unusable(event),
+    unreadable: (event) => observer.failed(event),
     unsendable: (event) => metrics.unsendable(event.type, resourceTypeOf(event)),
   });
   metrics.connected();
   context.state(undefined);
-  parts.connected(peer.connection, { agent, principalNamespace });
+  sync.connected(adapter.connection, { agent, principalNamespace });
   statistics.connected((event) => void stream.send(event));
   live.connected({
     live: calls,
@@ -151,47 +139,26 @@ function onConnected(
   });
   const heartbeat = startHeartbeat(stream, context.settings.flags['heartbeat-interval']);
   return {
-    event: peer.event,
+    event: adapter.event,
     closed: () => {
       clearInterval(heartbeat);
       pace.close();
-      traces?.close();
+      observer.close();
       metrics.disconnected();
       context.state('not connected to the principal');
       statistics.disconnected();
       live.disconnected();
-      parts.disconnected(peer.connection);
+      sync.disconnected(adapter.connection);
     },
   };
 }
 
-/** Signs of life on the stream, the first after one interval. */
+/** Sends heartbeats, the first after one interval. */
 function startHeartbeat(stream: EventStream, intervalMs: number): NodeJS.Timeout | undefined {
   if (intervalMs <= 0) {
     return undefined;
   }
   return setInterval(() => stream.send(heartbeatEvent({ source: agentSource })), Math.max(intervalMs, 1));
-}
-
-function detailLog({ detail, logger }: ConnectionContext) {
-  if (!detail.has('events')) {
-    return undefined;
-  }
-  return (direction: 'sent' | 'received', message: Message) => {
-    const { target, type } = message;
-    const content = 'object' in message ? message.object : message;
-    const isSecret = (target as string) === targets.repository;
-    logger.info(
-      {
-        log_category: 'events',
-        direction,
-        event_target: target,
-        event_type: type,
-        detail: detailOf(content, isSecret ? 'Secret' : undefined),
-      },
-      'event in full',
-    );
-  };
 }
 
 function clientTls({ tls }: AgentSettings, credentials: AgentCredentials): ClientTls | 'plaintext' {

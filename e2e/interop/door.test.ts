@@ -41,8 +41,6 @@ function throughTheDoor({ line }: RecordedEvent) {
       writable: () => undefined,
     },
     logger: { debug: () => undefined, info: () => undefined, warn: complain, error: complain },
-    received: () => undefined,
-    sent: () => undefined,
     other: (event) => others.push(event),
   });
   peer.event(decodeEvent(Event.decode(messageBytes(line)).event));

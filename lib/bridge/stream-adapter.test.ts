@@ -50,8 +50,6 @@ function start(receiveWindow?: ReceiveWindowLimits, sender?: FairSender) {
       acknowledged: ({ resourceId, eventId }) => heard.push({ resourceId, eventId }),
       writable: () => heard.push('writable'),
     },
-    received: () => undefined,
-    sent: () => undefined,
     other: ({ target }) => heard.push(`other ${target}`),
     unreadable: ({ target }) => heard.push(`unreadable ${target}`),
     ...(receiveWindow === undefined ? {} : { receiveWindow }),

@@ -1,6 +1,7 @@
 import { type Message, type PeerConnection, Warnings } from '../argocd/index.ts';
 import type { Logger } from '../base/index.ts';
 import { acknowledgement, type EventStream, isAcknowledgement, WireError, type WireEvent } from '../wire/index.ts';
+import type { ConnectionObserver } from './connection-observer.ts';
 import { FairSender } from './fair-sender.ts';
 import { eventOf, messageOf } from './messages.ts';
 import { ReceiveWindow, type ReceiveWindowLimits } from './receive-window.ts';
@@ -33,15 +34,12 @@ export function adaptStream(options: {
   source: string;
   listener: EngineListener;
   logger: Logger;
-  /** Called for each event that is received or sent, acknowledgements and repetitions included; for metrics. */
-  received(event: WireEvent): void;
-  sent(event: WireEvent): void;
+  /** Called for each event, acknowledgements and repetitions included; `outgoing` only for events that carry messages. */
+  observer?: Pick<ConnectionObserver, 'received' | 'outgoing' | 'sent'>;
   /** Takes an event that is no message of the engine: statistics of the cluster, heartbeats. It is acknowledged in any case. */
   other?(event: WireEvent): void;
   /** Called for an event whose payload does not fit its target and type; it is logged and acknowledged. */
   unreadable?(event: WireEvent): void;
-  /** Adds to an event that carries a message, just before it is sent. */
-  outgoing?(event: WireEvent): WireEvent;
   /** Called for each message that is sent, repetitions included. */
   messageSent?(message: Message): void;
   /** Called for an event that is too large to be sent; it is logged. */
@@ -80,7 +78,7 @@ export function adaptStream(options: {
     }
   };
   const send = (event: WireEvent) => {
-    options.sent(event);
+    options.observer?.sent(event);
     logger.debug(brief(event), 'event sent');
     full = !stream.send(event) && !stream.ended;
   };
@@ -120,7 +118,7 @@ export function adaptStream(options: {
         const event = eventOf(message, source);
         sender.sent(resume, event.data.byteLength);
         try {
-          send(options.outgoing?.(event) ?? event);
+          send(options.observer?.outgoing(event) ?? event);
           options.messageSent?.(message);
         } catch (error) {
           if (!(error instanceof WireError) || error.code !== 'too-large') {
@@ -135,7 +133,7 @@ export function adaptStream(options: {
       acknowledge: (message) => acknowledge(addressed(message, extensions.get(message))),
     },
     event: (event) => {
-      options.received(event);
+      options.observer?.received(event);
       logger.debug(brief(event), 'event received');
       if (isAcknowledgement(event)) {
         listener.acknowledged(event);

@@ -20,6 +20,7 @@ import {
 import type { PrincipalCredentials } from '../credentials.ts';
 import type { PrincipalSettings } from '../settings.ts';
 import type { Blocklist } from './blocklist.ts';
+import type { AgentIntroductions } from './introductions.ts';
 import { checkMode, type ModeSources } from './pinned-mode.ts';
 import type { Sessions } from './sessions.ts';
 
@@ -38,13 +39,14 @@ export async function serveAgents(options: {
   method: AuthMethod;
   blocklist: Blocklist;
   modes: ModeSources;
-  /** Hears why somebody was not let in. */
+  /** Called when a client was refused. */
   refused(reason: RefusalReason): void;
-  /** Hears of each call when it begins and ends. */
+  /** Called when a call begins, passes a message and ends. */
   called(call: ObservedCall): void;
-  /** Hears that an agent came in a mode that it may not have. */
+  /** Called when an agent connects in a mode that it may not have. */
   refusedMode(error: AuthError): void;
-  /** Hears that an agent has proved who it is: when it logs in, and when it opens its stream. */
+  readonly introductions: Pick<AgentIntroductions, 'record'>;
+  /** Called when an agent has authenticated: when it logs in, and when it opens its stream. */
   loggedIn(agent: string): void;
   sessions: Sessions;
   live: LiveStreamService;
@@ -77,7 +79,7 @@ export async function serveAgents(options: {
     tokens,
     authenticate: (request, peer) => authenticateWith(method, request, peer),
     authenticated: (identity, request) => {
-      sessions.introduced(identity, request);
+      options.introductions.record(identity, request);
       options.loggedIn(identity.agent);
     },
     authorize: (identity, peer) => {

@@ -1,0 +1,107 @@
+import { onAbort } from '../base/index.ts';
+import type { KubeClient } from '../kube/index.ts';
+import {
+  createRegistry,
+  type HttpEndpoint,
+  kubeRequestMetrics,
+  type ProgramLogger,
+  serveHealth,
+  serveMetrics,
+  serveProfiles,
+  versionInfo,
+} from '../ops/index.ts';
+import { startTracing, type Tracing } from '../tracing/index.ts';
+import { kubeClient, kubeRate } from './kube-access.ts';
+
+/** The flags that {@link startProgram} reads. */
+export interface ProgramFlags {
+  readonly namespace: string;
+  readonly kubeconfig: string;
+  readonly kubecontext: string;
+  readonly 'healthz-port': number;
+  readonly 'metrics-port': number;
+  readonly 'pprof-port': number;
+  readonly 'otlp-address': string;
+  readonly 'otlp-insecure': boolean;
+}
+
+/** What principal and agent have from their start to their end. */
+export interface Program {
+  readonly client: KubeClient;
+  readonly registry: ReturnType<typeof createRegistry>;
+  readonly tracing: Tracing | undefined;
+  /** Aborts when the program has to stop: it was asked to, or a part of it failed. */
+  readonly signal: AbortSignal;
+  /** Stops the program; {@link close} throws the error. */
+  failed(error: unknown): void;
+  /** Sets what the health check reports; undefined when the program is healthy. */
+  health(problem: string | undefined): void;
+  /** Serves the registry on `--metrics-port`, unless it is 0. @throws FatalError when the port cannot be used */
+  serveMetrics(): Promise<void>;
+  /** Resolves when the program has to stop. */
+  stopped(): Promise<void>;
+  /** Ends what the program itself has started. @throws the error given to {@link failed} */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts what both programs have: the client of the API server, metrics, tracing, the health check and profiling.
+ * @param options.service the program's name in traces
+ * @param options.about fields of the log line that says that the program starts
+ * @throws FatalError when a port cannot be used or the API server is not configured
+ */
+export async function startProgram(options: {
+  name: string;
+  service: string;
+  flags: ProgramFlags;
+  env: Readonly<Record<string, string | undefined>>;
+  signal: AbortSignal;
+  about: (client: KubeClient) => object;
+  logger: ProgramLogger;
+}): Promise<Program> {
+  const { name, flags, logger } = options;
+  const registry = createRegistry();
+  const client: KubeClient = kubeClient(flags, {
+    rate: kubeRate(options.env, (message) => logger.warn(message)),
+    observe: kubeRequestMetrics(registry, () => new URL(client.server).host),
+  });
+  logger.info(
+    { version: versionInfo().version, namespace: flags.namespace, ...options.about(client) },
+    `${name} starts`,
+  );
+  const failure = new AbortController();
+  const signal = AbortSignal.any([options.signal, failure.signal]);
+  const tracing = startTracing(flags, options.service, logger);
+  let problem: string | undefined = 'waiting for the API server';
+  const endpoints: HttpEndpoint[] = [
+    await serveHealth({
+      port: flags['healthz-port'],
+      healthz: () => ({ ok: problem === undefined, text: problem ?? '' }),
+    }),
+  ];
+  if (flags['pprof-port'] > 0) {
+    endpoints.push(await serveProfiles({ port: flags['pprof-port'] }));
+  }
+  return {
+    client,
+    registry,
+    tracing,
+    signal,
+    failed: (error) => failure.abort(error),
+    health(next) {
+      problem = next;
+    },
+    async serveMetrics() {
+      if (flags['metrics-port'] > 0) {
+        endpoints.push(await serveMetrics({ port: flags['metrics-port'], registry }));
+      }
+    },
+    stopped: () => new Promise((resolve) => void onAbort(signal, resolve)),
+    async close() {
+      await Promise.all([tracing?.close(), ...endpoints.map((endpoint) => endpoint.close())]);
+      if (failure.signal.aborted) {
+        throw failure.signal.reason;
+      }
+    },
+  };
+}

@@ -1,0 +1,170 @@
+import { hostname } from 'node:os';
+import { type Program, receiveWindowLimits } from '../lib/bridge/index.ts';
+import { EventRecorder } from '../lib/kube/index.ts';
+import { type Detail, type Loggers, queueMetrics } from '../lib/ops/index.ts';
+import type { Compression } from '../lib/redis/index.ts';
+import { countChanges, gpgKeyCount } from './change-metrics.ts';
+import { ClusterInfos } from './clusters/cluster-info.ts';
+import { OperatorEvents } from './clusters/operator-events.ts';
+import { type HubSynchronisation, hubSync } from './hub-sync.ts';
+import type { PrincipalInputs } from './inputs.ts';
+import { LiveAccess } from './live/live-access.ts';
+import { type LiveMetrics, liveMetrics } from './live/metrics.ts';
+import { outOfStepMetric, type PrincipalMetrics, principalMetrics } from './metrics.ts';
+import { ConnectionRecords } from './sessions/connection-records.ts';
+import { AgentIntroductions } from './sessions/introductions.ts';
+import { OpenSessions } from './sessions/open-sessions.ts';
+import { type ModeSources, pinnedMode } from './sessions/pinned-mode.ts';
+import { Sessions } from './sessions/sessions.ts';
+import type { PrincipalSettings } from './settings.ts';
+
+/** Everything behind the principal's servers: the agents' sessions and what is synchronised and recorded on them. */
+export interface PrincipalEngine {
+  readonly sessions: Sessions;
+  readonly introductions: AgentIntroductions;
+  readonly hub: HubSynchronisation;
+  readonly modes: ModeSources;
+  readonly live: LiveAccess;
+  readonly clusterInfos: ClusterInfos;
+  readonly operators: OperatorEvents;
+  readonly metrics: PrincipalMetrics;
+  readonly liveMetrics: LiveMetrics;
+  readonly observerOf: ReturnType<typeof queueMetrics>;
+  /** Resolves when the work queues have ended, after the program's signal. */
+  readonly ended: Promise<unknown>;
+  /** Records all agents as disconnected. Call it when the sessions and the queues have ended. */
+  recordEnd(): Promise<void>;
+  /** Sends the last Kubernetes Events. */
+  flushEvents(): Promise<void>;
+}
+
+/** Starts the engine on inputs that are complete. */
+export function startEngine(
+  settings: PrincipalSettings,
+  program: Program,
+  inputs: PrincipalInputs,
+  loggers: Loggers & { readonly detail: Detail },
+  env: Readonly<Record<string, string | undefined>>,
+): PrincipalEngine {
+  const { flags } = settings;
+  const { namespace } = flags;
+  const { client, registry, signal } = program;
+  const { caches, link, agents, blocklist, principalUid } = inputs;
+  const { root: logger, detail } = loggers;
+  const identity = process.env.POD_NAME ?? hostname();
+  const isMapped = (agent: string) => agents.has(agent);
+  const observerOf = queueMetrics(registry, 'argocd_principal');
+
+  // What is recorded about agents: in Kubernetes Events, in Leases and in Argo CD's Redis.
+  const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
+  const operators = new OperatorEvents({ agents, events });
+  const records = new ConnectionRecords({
+    client,
+    namespace,
+    identity,
+    informer: caches.Leases,
+    observer: observerOf('connections'),
+    logger,
+  });
+  const clusterInfos = new ClusterInfos({
+    agents,
+    link,
+    compression: flags['redis-compression-type'] as Compression,
+    observer: observerOf('cluster-information'),
+    logger,
+  });
+
+  // Who is connected, and the metrics of that.
+  const introductions = new AgentIntroductions();
+  const open = new OpenSessions(isMapped);
+  const modes: ModeSources = { agents, recorded: (agent) => records.modeOf(agent) };
+  const metrics = principalMetrics(registry, {
+    connections: () => open.connections(),
+    gpgKeys: () => gpgKeyCount(caches['GPG keys']),
+    isRedisConnected: () => link.problem === undefined,
+  });
+  countChanges(caches, metrics);
+
+  // What is synchronised.
+  const hub = hubSync({
+    flags,
+    client,
+    caches,
+    principalUid,
+    lastSeen: (agent) => records.managedLastSeen(agent),
+    agentNamespace: (agent) => introductions.of(agent)?.namespace,
+    clusterOf: (agent) => agents.clustersOf(agent)[0]?.name,
+    namespaceCreation: settings.namespaceCreation,
+    refused: (agent, resourceType) => metrics.refusedEvent(agent, resourceType),
+    onFailure: (failure) => operators.cannotMirror(failure),
+    detail,
+    logger,
+  });
+  hub.sync.start(signal);
+  outOfStepMetric(registry, () =>
+    open.connections().map(({ agent }) => [agent, hub.sync.stats(agent).pending] as const),
+  );
+
+  // Live access.
+  const live = new LiveAccess({
+    send: (agent, event) => {
+      const isSent = open.send(agent, event);
+      if (isSent) {
+        metrics.eventSent();
+      }
+      return isSent;
+    },
+    isConnected: (agent) => open.isConnected(agent),
+  });
+  const liveCounts = liveMetrics(registry, isMapped, () => live.terminals);
+  agents.subscribe({ unmapped: (agent) => liveCounts.forgetAgent(agent) });
+
+  // The sessions, which join all of these.
+  const sessions = new Sessions({
+    open,
+    introductions,
+    sync: hub.sync,
+    isMapped,
+    clusterChanged: hub.clusterChanged,
+    pinnedMode: (agent) => pinnedMode(modes, agent),
+    records,
+    clusterInfos,
+    live,
+    receiveWindow: receiveWindowLimits(env, (message) => logger.warn(message)),
+    metrics,
+    tracer: program.tracing?.tracer,
+    detail,
+    logger,
+    eventLogger: loggers.component('grpc-event'),
+  });
+  agents.subscribe(sessions);
+  // Mirrors are protected from now on, not only from when their agent is back.
+  for (const agent of agents.names()) {
+    if (pinnedMode(modes, agent) === 'autonomous') {
+      hub.sync.expect(agent, 'autonomous');
+    }
+  }
+  records.forgetAllBut(isMapped);
+  blocklist.follow(caches['blocked certificates'], () =>
+    sessions.disconnectBlocked((fingerprint) => blocklist.has(fingerprint)),
+  );
+  const ended = Promise.all([
+    records.run(signal).catch(program.failed),
+    Promise.all([link.run(signal), clusterInfos.run(signal)]).catch(program.failed),
+  ]);
+  return {
+    sessions,
+    introductions,
+    hub,
+    modes,
+    live,
+    clusterInfos,
+    operators,
+    metrics,
+    liveMetrics: liveCounts,
+    observerOf,
+    ended,
+    recordEnd: () => records.close(),
+    flushEvents: () => events.close(),
+  };
+}

@@ -1,0 +1,66 @@
+import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
+import { type Program, retryForever } from '../lib/bridge/index.ts';
+import { FatalError, type Loggers, type ProgramLogger } from '../lib/ops/index.ts';
+import { type RedisLink, redisLink } from '../lib/redis/index.ts';
+import { type PrincipalCaches, principalCaches, principalCachesSynced } from './caches.ts';
+import { MappedAgents } from './clusters/mapped-agents.ts';
+import { type PrincipalCredentials, principalCredentials } from './credentials.ts';
+import { ensurePrincipalUid } from './principal-uid.ts';
+import { Blocklist } from './sessions/blocklist.ts';
+import type { PrincipalSettings } from './settings.ts';
+
+/** What the principal reads: from the hub's API server, from files, and from Argo CD's Redis. */
+export interface PrincipalInputs {
+  readonly caches: PrincipalCaches;
+  readonly credentials: PrincipalCredentials;
+  readonly link: RedisLink;
+  readonly agents: MappedAgents;
+  readonly blocklist: Blocklist;
+  readonly method: AuthMethod;
+  readonly principalUid: string;
+}
+
+/**
+ * Opens the inputs and waits for the first listing of every kind. The Redis link is not running yet.
+ * @throws FatalError when something is missing or does not come in time
+ */
+export async function openInputs(
+  settings: PrincipalSettings,
+  program: Program,
+  loggers: Loggers,
+): Promise<PrincipalInputs> {
+  const { flags } = settings;
+  const { namespace } = flags;
+  const { client, signal, failed } = program;
+  const logger = loggers.root;
+  const caches = principalCaches(flags, { client, logger, signal, failed });
+  const credentials = principalCredentials(settings, { secrets: caches.Secrets, logger, signal });
+  const link = redisLink(settings.redis, { secrets: caches.Secrets, namespace, notify: false, logger, signal });
+  const agents = new MappedAgents(logger);
+  agents.follow(caches.Secrets);
+  const blocklist = new Blocklist(logger);
+  const method = await authMethod(settings, blocklist, logger);
+  const principalUid = await retryForever(
+    'establish the identity',
+    () => ensurePrincipalUid(client, namespace, signal),
+    { signal, logger, isFinal: (error) => error instanceof FatalError },
+  );
+  const waiting = (what: string) => program.health(`waiting for ${what}`);
+  await principalCachesSynced(caches, { client, namespace, logger, signal, waiting });
+  return { caches, credentials, link, agents, blocklist, method, principalUid };
+}
+
+async function authMethod(
+  settings: PrincipalSettings,
+  blocklist: Blocklist,
+  logger: ProgramLogger,
+): Promise<AuthMethod> {
+  try {
+    return await createAuthMethod(settings.auth, {
+      isRevoked: (fingerprint) => blocklist.has(fingerprint),
+      warn: (message) => logger.warn(message),
+    });
+  } catch (error) {
+    throw new FatalError(`--auth (ARGOCD_PRINCIPAL_AUTH): ${(error as Error).message}`, { cause: error });
+  }
+}

@@ -1,0 +1,118 @@
+import type { Program } from '../lib/bridge/index.ts';
+import type { Loggers } from '../lib/ops/index.ts';
+import { SelfRegistration } from './clusters/self-registration.ts';
+import type { PrincipalEngine } from './engine.ts';
+import type { PrincipalInputs } from './inputs.ts';
+import { proxyRedis } from './live/redis/start.ts';
+import { proxyResources } from './live/resources/start.ts';
+import { serveAgents } from './sessions/agent-server.ts';
+import type { PrincipalSettings } from './settings.ts';
+
+/** The principal's servers for agents and for Argo CD. */
+export interface PrincipalServers {
+  /** The port that agents connect to. */
+  readonly port: number;
+  /** Ends the agents' streams; resolves when their connections have ended. */
+  closeAgents(): Promise<void>;
+  /** Resolves when the proxies and the self-registration have ended, after the program's signal. */
+  readonly ended: Promise<unknown>;
+}
+
+/**
+ * Waits for the key material and serves agents; the proxies follow when their own key material is there.
+ * @throws FatalError that names what is missing, or the port that cannot be used
+ */
+export async function startServers(
+  settings: PrincipalSettings,
+  program: Program,
+  inputs: PrincipalInputs,
+  engine: PrincipalEngine,
+  loggers: Loggers,
+): Promise<PrincipalServers> {
+  const { flags } = settings;
+  const { signal, failed } = program;
+  const { caches, credentials, link, agents, blocklist, method } = inputs;
+  const { sessions, introductions, hub, modes, live, clusterInfos, operators, metrics } = engine;
+  const logger = loggers.root;
+  const registration = selfRegistration(settings, program, inputs, engine, loggers);
+
+  const { server, tokens } = await serveAgents({
+    settings,
+    credentials,
+    method,
+    blocklist,
+    modes,
+    refused: (reason) => metrics.refusedLogin(reason),
+    called: metrics.called,
+    refusedMode: (error) => {
+      operators.refusedMode(error);
+      clusterInfos.refused(error.agent ?? '', error.message);
+    },
+    introductions,
+    loggedIn: (agent) => registration?.loggedIn(agent),
+    sessions,
+    live: live.streams,
+    logger,
+    signal,
+  });
+
+  const registering = registration?.run(tokens, signal).catch(failed);
+  // Subscribed after the token authority, so that the tokens are issued with the new key.
+  if (registration !== undefined) {
+    credentials.signingKey?.subscribe(() => registration.renew());
+  }
+
+  const redisProxy = flags['disable-redis-proxy']
+    ? undefined
+    : proxyRedis({
+        settings,
+        credentials,
+        caches,
+        owners: { isAgent: (name) => agents.has(name), agentOf: hub.agentOf },
+        live,
+        link,
+        metrics: engine.liveMetrics.redisProxy,
+        logger: loggers.component('redis-proxy'),
+        signal,
+      }).catch(failed);
+  const resourceProxy = flags['enable-resource-proxy']
+    ? proxyResources({
+        settings,
+        credentials,
+        live,
+        tokens,
+        blocklist,
+        metrics: engine.liveMetrics.resourceProxy,
+        logger: loggers.component('resource-proxy'),
+        signal,
+      }).catch(failed)
+    : undefined;
+  return {
+    port: server.port,
+    closeAgents: () => server.close(),
+    ended: Promise.all([registering, redisProxy, resourceProxy]),
+  };
+}
+
+/** Undefined unless `--enable-self-cluster-registration`. */
+function selfRegistration(
+  settings: PrincipalSettings,
+  { client }: Program,
+  { caches, credentials, agents }: PrincipalInputs,
+  { observerOf }: PrincipalEngine,
+  { root: logger }: Loggers,
+): SelfRegistration | undefined {
+  if (settings.selfRegistration === undefined || credentials.proxyIdentity === undefined) {
+    return undefined;
+  }
+  return new SelfRegistration({
+    client,
+    secrets: caches.Secrets,
+    agents,
+    namespace: settings.flags.namespace,
+    address: settings.selfRegistration.address,
+    identity: credentials.proxyIdentity,
+    observer: observerOf('self-registration'),
+    logger,
+  });
+}

@@ -1,0 +1,58 @@
+import type { StreamAdapter } from '../../lib/bridge/index.ts';
+import type { Session, WireEvent } from '../../lib/wire/index.ts';
+
+/** An agent's open stream. */
+export interface OpenSession {
+  readonly session: Session;
+  readonly adapter: StreamAdapter;
+  readonly since: Date;
+}
+
+/** The newest open session of each agent. */
+export class OpenSessions {
+  readonly #isMapped: (agent: string) => boolean;
+  readonly #byAgent = new Map<string, OpenSession>();
+
+  /** @param isMapped whether the agent has a cluster Secret */
+  constructor(isMapped: (agent: string) => boolean) {
+    this.#isMapped = isMapped;
+  }
+
+  get(agent: string): OpenSession | undefined {
+    return this.#byAgent.get(agent);
+  }
+
+  /** Replaces the agent's older session, if there is one. */
+  add(open: OpenSession): void {
+    this.#byAgent.set(open.session.agent, open);
+  }
+
+  /** Returns false when a newer session of the agent has replaced this one. */
+  remove(open: OpenSession): boolean {
+    const { agent } = open.session;
+    return this.#byAgent.get(agent) === open && this.#byAgent.delete(agent);
+  }
+
+  all(): OpenSession[] {
+    return [...this.#byAgent.values()];
+  }
+
+  /** Whether the agent has a stream and a cluster Secret. */
+  isConnected(agent: string): boolean {
+    return this.#byAgent.get(agent)?.session.stream.ended === false && this.#isMapped(agent);
+  }
+
+  /** Sends an event to an agent; false, and nothing is sent, unless {@link isConnected}. */
+  send(agent: string, event: WireEvent): boolean {
+    if (!this.isConnected(agent)) {
+      return false;
+    }
+    this.#byAgent.get(agent)?.session.stream.send(event);
+    return true;
+  }
+
+  /** The connected agents, for metrics. */
+  connections(): { readonly agent: string; readonly mode: string; readonly since: Date }[] {
+    return this.all().map(({ session, since }) => ({ agent: session.agent, mode: session.mode, since }));
+  }
+}
