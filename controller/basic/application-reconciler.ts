@@ -4,12 +4,19 @@ import { ForeignObjectError, fieldManager } from '../hub/index.ts';
 import type { BasicDeps } from './basic-deps.ts';
 import { placeOfWork } from './caches.ts';
 import { applied, feedbackOf } from './feedback.ts';
-import { isArgoCdFinalizer, keys, problemCondition, workName } from './names.ts';
+import { isArgoCdFinalizer, problemCondition, pullKeys, pullWorkName } from './names.ts';
 import { claimOfAgent, obstacleTo } from './obstacle.ts';
-import { nextCopy, planRequests } from './requests.ts';
-import { type Application, applications, type Payload, type PullWork, payloadOf, pullWorks } from './resources.ts';
-import { type Report, statusFor } from './status.ts';
-import { placeOf, type Target, wishOf } from './target.ts';
+import { nextPayload, planRequests } from './requests.ts';
+import {
+  type Payload,
+  type PullApplication,
+  type PullWork,
+  payloadIn,
+  pullApplications,
+  pullWorks,
+} from './resources.ts';
+import { type PullReport, statusFor } from './status.ts';
+import { type PullTarget, placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf, payloadFor, workFor } from './work.ts';
 
 /**
@@ -33,18 +40,18 @@ export class ApplicationReconciler {
     if (application === undefined) {
       this.#heldSince.delete(key);
       // Without the label it is not in the cache: only the server can tell what became of it.
-      const live = await client.get(applications, parseKey(key), signal);
+      const live = await client.get(pullApplications, parseKey(key), signal);
       // While its finalizers hold an Application, it is released here, after its work. So of one that is gone and has a
       // work, somebody took them off, or it never had any: what it deployed stays.
       if (live === undefined) {
         await this.#retire(works, [], 'its Application is gone', signal);
-      } else if (live.metadata.labels?.[keys.pull] === undefined) {
+      } else if (live.metadata.labels?.[pullKeys.pull] === undefined) {
         await this.#remove(works, 'its label was removed', signal);
         await this.#report(live, live, { feedback: {} }, signal);
       }
       return undefined;
     }
-    const wish = wishOf(application);
+    const wish = pullIntentOf(application);
     const claim = claimOfAgent(application, this.#deps);
     if (application.metadata.deletionTimestamp) {
       const isOthers = wish.kind === 'none' || claim !== undefined;
@@ -65,8 +72,8 @@ export class ApplicationReconciler {
   }
 
   async #carry(
-    application: Application,
-    target: Target,
+    application: PullApplication,
+    target: PullTarget,
     works: PullWork[],
     signal: AbortSignal,
   ): Promise<Requeue | undefined> {
@@ -75,9 +82,9 @@ export class ApplicationReconciler {
     if (existing.work?.metadata.deletionTimestamp) {
       return undefined; // its end leads here again
     }
-    const isSamePlace = existing.work !== undefined && placeOfWork(existing.work) === placeOf(target);
+    const isSamePlace = existing.work !== undefined && placeOfWork(existing.work) === placeKey(target);
     const carrier = isSamePlace
-      ? { payload: payloadOf(existing.work), feedback: feedbackOf(existing.work) }
+      ? { payload: payloadIn(existing.work), feedback: feedbackOf(existing.work) }
       : { payload: undefined, feedback: {} };
     const plan = planRequests(application, carrier, newId(), now());
     let requeue: Requeue | undefined;
@@ -94,7 +101,7 @@ export class ApplicationReconciler {
     }
     const { problem } = existing.work ? applied(existing.work) : {};
     const onCluster = problem && `managed cluster ${target.cluster} does not take it: ${problem}`;
-    const report: Report = {
+    const report: PullReport = {
       feedback: carrier.feedback,
       cluster: target.cluster,
       problem: refusal ? `the hub does not take its ManifestWork: ${refusal.message}` : onCluster,
@@ -111,8 +118,8 @@ export class ApplicationReconciler {
 
   /** Writes the work, unless that would disturb an operation that is under way, and removes those that it replaces. */
   async #deliver(
-    application: Application,
-    target: Target,
+    application: PullApplication,
+    target: PullTarget,
     existing: { name: string; work: PullWork | undefined },
     plan: ReturnType<typeof planRequests>,
     works: PullWork[],
@@ -121,7 +128,7 @@ export class ApplicationReconciler {
     const { logger, patienceMs } = this.#deps;
     const key = keyOf(application);
     const wanted = payloadFor(application, target, plan.requests);
-    let payload = nextCopy(plan, payloadOf(existing.work), wanted);
+    let payload = nextPayload(plan, payloadIn(existing.work), wanted);
     if (payload === undefined) {
       const since = this.#heldSince.get(key) ?? performance.now();
       this.#heldSince.set(key, since);
@@ -146,7 +153,7 @@ export class ApplicationReconciler {
     if (changed) {
       logger.info({ application: key, work: keyOf(object) }, 'sent to its cluster');
     }
-    const place = placeOf(target);
+    const place = placeKey(target);
     const others = works.filter(
       (work) => work.metadata.namespace !== target.cluster || work.metadata.name !== existing.name,
     );
@@ -157,11 +164,11 @@ export class ApplicationReconciler {
   }
 
   /** The work of an Application, or the name that it will have. */
-  async #workOf(application: Application, target: Target, signal: AbortSignal) {
+  async #workOf(application: PullApplication, target: PullTarget, signal: AbortSignal) {
     const { caches, works } = this.#deps;
     const key = keyOf(application);
     for (const isTaken of [false, true]) {
-      const at = { namespace: target.cluster, name: workName(application.metadata, isTaken) };
+      const at = { namespace: target.cluster, name: pullWorkName(application.metadata, isTaken) };
       const work = await works.current(pullWorks, at, caches.works.get(at), signal);
       if (work === undefined || applicationKeyOf(work) === key || isTaken) {
         return { name: at.name, work };
@@ -171,7 +178,7 @@ export class ApplicationReconciler {
   }
 
   /** The Application is being deleted: its copy goes first, and what Argo CD deployed by it. */
-  async #leave(application: Application, works: PullWork[], signal: AbortSignal): Promise<Requeue | undefined> {
+  async #leave(application: PullApplication, works: PullWork[], signal: AbortSignal): Promise<Requeue | undefined> {
     const { client, caches, logger } = this.#deps;
     this.#heldSince.delete(keyOf(application));
     const finalizers = application.metadata.finalizers ?? [];
@@ -187,7 +194,7 @@ export class ApplicationReconciler {
       await this.#report(application, application, { feedback: {}, problem }, signal);
       return undefined;
     }
-    const wish = wishOf(application);
+    const wish = pullIntentOf(application);
     if (wish.kind === 'wanted' && caches.managedClusters.get({ name: wish.target.cluster })) {
       // A work that was written a moment ago may not be in the cache yet.
       const { work } = await this.#workOf(application, wish.target, signal);
@@ -198,7 +205,7 @@ export class ApplicationReconciler {
     const { namespace, name, uid, resourceVersion } = application.metadata;
     const left = finalizers.filter((one) => !isArgoCdFinalizer(one));
     const patch = { metadata: { uid, resourceVersion, finalizers: left.length > 0 ? left : null } };
-    await client.mergePatch(applications, { namespace, name }, patch, { fieldManager, signal });
+    await client.mergePatch(pullApplications, { namespace, name }, patch, { fieldManager, signal });
     logger.info({ application: keyOf(application) }, 'gone from its cluster, and from the hub');
     return undefined;
   }
@@ -219,7 +226,7 @@ export class ApplicationReconciler {
       if (work.metadata.deletionTimestamp) {
         continue;
       }
-      const payload = payloadOf(work);
+      const payload = payloadIn(work);
       if (payload && caches.managedClusters.get({ name: work.metadata.namespace ?? '' })) {
         const isOthers = (one: string) => !isArgoCdFinalizer(one);
         const had = payload.metadata.finalizers ?? [];
@@ -256,7 +263,7 @@ export class ApplicationReconciler {
    * It cannot go where it asks to go. What it has on a cluster stays: a slip of the pen must not take an Application down.
    * Only the works of clusters that are gone are of no use to anybody.
    */
-  async #refuse(application: Application, works: PullWork[], problem: string, signal: AbortSignal): Promise<void> {
+  async #refuse(application: PullApplication, works: PullWork[], problem: string, signal: AbortSignal): Promise<void> {
     const isStranded = ({ metadata }: PullWork) =>
       this.#deps.caches.managedClusters.get({ name: metadata.namespace ?? '' }) === undefined;
     await this.#remove(works.filter(isStranded), 'its ManagedCluster is gone', signal);
@@ -265,7 +272,7 @@ export class ApplicationReconciler {
   }
 
   /** Says what is wrong, once: as long as the condition is there, everybody has been told. */
-  #warn(application: Application, reason: string, problem: string): void {
+  #warn(application: PullApplication, reason: string, problem: string): void {
     if (application.status?.conditions?.some(({ type, message }) => type === problemCondition && message === problem)) {
       return;
     }
@@ -274,9 +281,14 @@ export class ApplicationReconciler {
   }
 
   /** Writes what differs: of the Application what `next` says, and its status. */
-  async #report(application: Application, next: Application, report: Report, signal: AbortSignal): Promise<void> {
+  async #report(
+    application: PullApplication,
+    next: PullApplication,
+    report: PullReport,
+    signal: AbortSignal,
+  ): Promise<void> {
     const status = statusFor(next, report, this.#deps.now());
-    const desired: Application = Object.keys(status).length > 0 ? { ...next, status } : next;
+    const desired: PullApplication = Object.keys(status).length > 0 ? { ...next, status } : next;
     const patch = mergePatchBetween(application, desired);
     if (patch === undefined) {
       return;
@@ -285,7 +297,7 @@ export class ApplicationReconciler {
     const { metadata } = patch as { metadata?: object };
     // What differs was worked out from this version: another one is a conflict, and looked at again.
     const guarded = { ...patch, metadata: { ...metadata, uid, resourceVersion } };
-    await this.#deps.client.mergePatch(applications, { namespace, name }, guarded, { fieldManager, signal });
+    await this.#deps.client.mergePatch(pullApplications, { namespace, name }, guarded, { fieldManager, signal });
   }
 }
 

@@ -5,11 +5,11 @@ import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
 import { managedClusters } from '../hub/index.ts';
-import { keys } from './names.ts';
-import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
+import { pullKeys } from './names.ts';
+import { type PullApplication, type PullWork, payloadIn, pullApplications, pullWorks } from './resources.ts';
 import { ArgoCdStandIn } from './testing/argo-cd.ts';
 import { BasicFleet, mortal, revisionIn } from './testing/fleet.ts';
-import { idOf } from './work.ts';
+import { operationId } from './work.ts';
 
 let testbed: Testbed;
 let ocm: Ocm;
@@ -48,16 +48,16 @@ afterAll(async () => {
   await testbed?.stop();
 });
 
-const condition = (one: Application | undefined) =>
+const condition = (one: PullApplication | undefined) =>
   one?.status?.conditions?.find(({ type }) => type === 'PullModelError')?.message;
-const isHealthy = (one: Application | undefined) => one?.status?.health?.status === 'Healthy';
+const isHealthy = (one: PullApplication | undefined) => one?.status?.health?.status === 'Healthy';
 const sync = { sync: { revision: 'HEAD' } };
 
 test('an Application goes to its cluster, its status comes back, and then nothing is written', async () => {
   fleet.start();
   await fleet.create('guestbook');
   const copy = await fleet.onCluster('the copy', 'guestbook', Boolean);
-  expect(copy.metadata.labels?.[keys.pull]).toBeUndefined();
+  expect(copy.metadata.labels?.[pullKeys.pull]).toBeUndefined();
   expect(copy.spec?.destination).toEqual({
     name: '',
     server: 'https://kubernetes.default.svc',
@@ -101,7 +101,7 @@ test('ocm defect H9: ocm defect H10: an operation runs once, and the hub’s App
   await fleet.settled();
   expect(fleet.argoCd.ended).toHaveLength(2);
   const [work] = await fleet.works('argocd/guestbook');
-  expect(payloadOf(work)?.operation).toBeUndefined();
+  expect(payloadIn(work)?.operation).toBeUndefined();
 });
 
 test('a change waits for the operation that is under way, and does not start it again', async () => {
@@ -126,7 +126,7 @@ test('an operation that somebody terminates on the hub ends on the cluster', asy
   fleet.start();
   fleet.argoCd.isHolding = true;
   await fleet.create('guestbook', { operation: sync });
-  const running = (one: Application | undefined) => {
+  const running = (one: PullApplication | undefined) => {
     const state = one?.status?.operationState;
     return state?.phase === 'Running' && state.message === undefined;
   };
@@ -167,7 +167,7 @@ test('a change does not wait for ever', async () => {
   await fleet.change('guestbook', { spec: { source: { targetRevision: 'v2' } } });
   await fleet.onCluster('the change', 'guestbook', (one) => {
     const source = one?.spec?.source as { targetRevision: string };
-    return source.targetRevision === 'v2' && idOf(one?.operation) !== undefined;
+    return source.targetRevision === 'v2' && operationId(one?.operation) !== undefined;
   });
   fleet.argoCd.release();
   await fleet.onHub('the end', 'guestbook', (one) => one && !one.operation);
@@ -179,8 +179,12 @@ test('a refresh is carried to the cluster and taken off when it is done', async 
   await fleet.create('guestbook');
   await fleet.onHub('its health', 'guestbook', isHealthy);
   for (const count of [1, 2]) {
-    await fleet.change('guestbook', { metadata: { annotations: { [keys.refresh]: 'hard' } } });
-    await fleet.onHub('the end of the refresh', 'guestbook', (one) => one && !one.metadata.annotations?.[keys.refresh]);
+    await fleet.change('guestbook', { metadata: { annotations: { [pullKeys.refresh]: 'hard' } } });
+    await fleet.onHub(
+      'the end of the refresh',
+      'guestbook',
+      (one) => one && !one.metadata.annotations?.[pullKeys.refresh],
+    );
     await fleet.settled();
     expect(fleet.argoCd.refreshed).toHaveLength(count);
   }
@@ -199,7 +203,7 @@ test('ocm defect M18: an Application that is deleted stays until its copy and wh
   expect(waiting.metadata.finalizers).toEqual(['resources-finalizer.argocd.argoproj.io']);
   await member.reconnect();
   await fleet.onHub('its end', 'guestbook', (one) => one === undefined);
-  expect(await fleet.spoke.get(applications, { namespace: 'argocd', name: 'guestbook' })).toBeUndefined();
+  expect(await fleet.spoke.get(pullApplications, { namespace: 'argocd', name: 'guestbook' })).toBeUndefined();
   expect(fleet.argoCd.cascaded).toEqual(['argocd/guestbook']);
   expect(await fleet.works()).toEqual([]);
 });
@@ -257,19 +261,19 @@ test('ocm defect M19: no work is left when an Application loses its label or mov
     await fleet.worksAre(`the work of ${name}`, `argocd/${name}`, (works) => works.length === 1);
   }
   await fleet.stop();
-  await fleet.change('unlabelled', { metadata: { labels: { [keys.pull]: null } } });
-  await fleet.change('unannotated', { metadata: { annotations: { [keys.cluster]: null } } });
-  await fleet.change('moved', { metadata: { annotations: { [keys.cluster]: 'other' } } });
+  await fleet.change('unlabelled', { metadata: { labels: { [pullKeys.pull]: null } } });
+  await fleet.change('unannotated', { metadata: { annotations: { [pullKeys.cluster]: null } } });
+  await fleet.change('moved', { metadata: { annotations: { [pullKeys.cluster]: 'other' } } });
   fleet.start();
   const clustersOf = async () =>
     Object.fromEntries(
-      (await fleet.works()).map((work) => [work.metadata.annotations?.[keys.hubName], work.metadata.namespace]),
+      (await fleet.works()).map((work) => [work.metadata.annotations?.[pullKeys.hubName], work.metadata.namespace]),
     );
   await until('the works', async () => {
     const found = await clustersOf();
     return Object.keys(found).length === 2 && found.kept === 'cluster1' && found.moved === 'other';
   });
-  await fleet.change('moved', { metadata: { annotations: { [keys.cluster]: 'cluster1' } } });
+  await fleet.change('moved', { metadata: { annotations: { [pullKeys.cluster]: 'cluster1' } } });
   await fleet.onCluster('it to come back', 'moved', Boolean);
   await fleet.worksAre('one work', 'argocd/moved', (works) => works.length === 1);
   await fleet.hub.delete(managedClusters, { name: 'other' });
@@ -279,9 +283,9 @@ test('what is wrong is said on the Application, and takes nothing down', async (
   fleet.start();
   const one = await fleet.create('guestbook');
   await fleet.onHub('its health', 'guestbook', isHealthy);
-  await fleet.change('guestbook', { metadata: { annotations: { [keys.cluster]: 'clutser1' } } });
+  await fleet.change('guestbook', { metadata: { annotations: { [pullKeys.cluster]: 'clutser1' } } });
   const wrong = await fleet.onHub('the problem', 'guestbook', condition);
-  const problem = `there is no ManagedCluster clutser1, which annotation ${keys.cluster} names`;
+  const problem = `there is no ManagedCluster clutser1, which annotation ${pullKeys.cluster} names`;
   expect(condition(wrong)).toBe(problem);
   await until('an Event', async () => {
     const found = await fleet.hub.list(events, { namespace: 'argocd' });
@@ -313,13 +317,13 @@ test('an Application does not overwrite itself on the hub, nor a Secret that is 
     return found.some(({ regarding, reason }) => regarding?.name === 'local-cluster' && reason === 'NoClusterSecret');
   });
   expect((await fleet.hub.get(secrets, foreign))?.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
-  await fleet.create('guestbook', { metadata: { annotations: { [keys.cluster]: 'local-cluster' } } });
+  await fleet.create('guestbook', { metadata: { annotations: { [pullKeys.cluster]: 'local-cluster' } } });
   const refused = await fleet.onHub('the problem', 'guestbook', condition);
   expect(condition(refused)).toMatch(
     /^ManagedCluster local-cluster is the hub itself: .* set annotation .* to another namespace/,
   );
   expect(await fleet.works()).toEqual([]);
-  await fleet.change('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'gitops' } } });
+  await fleet.change('guestbook', { metadata: { annotations: { [pullKeys.appNamespace]: 'gitops' } } });
   await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
   await fleet.hub.delete(managedClusters, { name: 'local-cluster' });
   await fleet.hub.delete(secrets, foreign);
@@ -327,10 +331,10 @@ test('an Application does not overwrite itself on the hub, nor a Secret that is 
 
 test('a work that is refused on the cluster is told with its reason', async () => {
   fleet.start();
-  await fleet.create('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'nowhere' } } });
+  await fleet.create('guestbook', { metadata: { annotations: { [pullKeys.appNamespace]: 'nowhere' } } });
   const refused = await fleet.onHub('the reason', 'guestbook', condition);
   expect(condition(refused)).toMatch(/^managed cluster cluster1 does not take it: .*namespaces "nowhere" not found/);
-  await fleet.change('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'gitops' } } });
+  await fleet.change('guestbook', { metadata: { annotations: { [pullKeys.appNamespace]: 'gitops' } } });
   await fleet.onCluster('the copy', 'guestbook', Boolean, 'gitops');
   await fleet.onHub('no problem', 'guestbook', (now) => isHealthy(now) && !condition(now));
 });
@@ -342,7 +346,7 @@ test('a work that the hub refuses is told with its reason', async () => {
   await fleet.change('guestbook', { spec: { source: { helm: { values: 'x'.repeat(520_000) } } } });
   const refused = await fleet.onHub('the reason', 'guestbook', condition);
   expect(condition(refused)).toMatch(/^the hub does not take its ManifestWork: .*exceeds the 512000 limit/);
-  await fleet.change('guestbook', { metadata: { labels: { [keys.pull]: null } } });
+  await fleet.change('guestbook', { metadata: { labels: { [pullKeys.pull]: null } } });
   await fleet.worksAre('no work', 'argocd/guestbook', (works) => works.length === 0);
   await fleet.onHub('no problem', 'guestbook', (one) => one && !condition(one));
 });
@@ -352,7 +356,7 @@ test('a change of one Application, or of a cluster’s labels, is no work on the
   fleet.start();
   const names = Array.from({ length: 30 }, (_, index) => `many-${index}`);
   await Promise.all(
-    names.map((name) => fleet.create(name, { metadata: { annotations: { [keys.cluster]: 'other' } } })),
+    names.map((name) => fleet.create(name, { metadata: { annotations: { [pullKeys.cluster]: 'other' } } })),
   );
   await until('the works', async () => (await fleet.works()).length === names.length);
   await fleet.settled();
@@ -374,11 +378,11 @@ test('ocm defect M22: two Applications that want one place: the first has it, th
   await fleet.create('guestbook');
   await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
   await fleet.create('guestbook', {
-    metadata: { namespace: 'gitops', annotations: { [keys.appNamespace]: 'argocd' } },
+    metadata: { namespace: 'gitops', annotations: { [pullKeys.appNamespace]: 'argocd' } },
   });
   const second = await fleet.onHub('the problem', 'guestbook', condition, 'gitops');
   expect(condition(second)).toMatch(
-    /^Application argocd\/guestbook is argocd\/guestbook on managed cluster cluster1 already/,
+    /^PullApplication argocd\/guestbook is argocd\/guestbook on managed cluster cluster1 already/,
   );
   expect(await fleet.works('gitops/guestbook')).toEqual([]);
   await fleet.remove('guestbook');
@@ -399,7 +403,7 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
     metadata: {
       namespace: 'argocd',
       name: 'cluster-cluster1',
-      labels: { 'argocd.argoproj.io/secret-type': 'cluster', [keys.agentName]: 'cluster1' },
+      labels: { 'argocd.argoproj.io/secret-type': 'cluster', [pullKeys.agentName]: 'cluster1' },
     },
     data: { name: base64('cluster1'), server: base64('https://proxy?agentName=cluster1') },
   };
@@ -408,12 +412,12 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
   const agentsOwn = await fleet.create('agents');
   await fleet.change('agents', { spec: { destination: { name: 'cluster1' } } });
   const left = await fleet.onHub('the problem', 'agents', condition);
-  expect(condition(left)).toMatch(/^argocd-agent has this Application for its agent cluster1; take label .* off/);
+  expect(condition(left)).toMatch(/^argocd-agent has this PullApplication for its agent cluster1; take label .* off/);
   await fleet.remove('agents');
   await fleet.settled();
-  const waiting = await fleet.hub.get(applications, { namespace: 'argocd', name: 'agents' });
+  const waiting = await fleet.hub.get(pullApplications, { namespace: 'argocd', name: 'agents' });
   expect(waiting?.metadata.finalizers, 'its deletion is the agent’s').toEqual(agentsOwn.metadata.finalizers);
-  await fleet.create('ours', { metadata: { labels: { [keys.pull]: 'true', [keys.ignoreSync]: 'true' } } });
+  await fleet.create('ours', { metadata: { labels: { [pullKeys.pull]: 'true', [pullKeys.ignoreSync]: 'true' } } });
   await fleet.change('ours', { spec: { destination: { name: 'cluster1' } } });
   await fleet.worksAre('the work', 'argocd/ours', (works) => works.length === 1);
   await fleet.hub.delete(secrets, agents.metadata);
@@ -444,9 +448,9 @@ test('ocm defect H9: a controller that dies after every write leaves no operatio
   await fleet.worksAre(
     'the change',
     'argocd/guestbook',
-    ([work]) => revisionIn(work) === 'v2' && !payloadOf(work)?.operation,
+    ([work]) => revisionIn(work) === 'v2' && !payloadIn(work)?.operation,
   );
-  await fleet.change('guestbook', { metadata: { annotations: { [keys.appNamespace]: 'gitops' } } });
+  await fleet.change('guestbook', { metadata: { annotations: { [pullKeys.appNamespace]: 'gitops' } } });
   await fleet.onCluster('it to move', 'guestbook', Boolean, 'gitops');
   await fleet.remove('guestbook');
   await fleet.onHub('its end', 'guestbook', (one) => one === undefined);
@@ -476,7 +480,7 @@ test('works and Secrets of argocd-pull-integration are taken over as they are', 
   await fleet.hub.delete(pullWorks, { namespace: 'cluster1', name: metadata.name });
   await fleet.worksAre('its end', 'argocd/guestbook', (works) => works.length === 0);
   await fleet.hub.create(pullWorks, old as typeof work & object);
-  const orphan = { [keys.hubNamespace]: 'argocd', [keys.hubName]: 'gone' };
+  const orphan = { [pullKeys.hubNamespace]: 'argocd', [pullKeys.hubName]: 'gone' };
   await fleet.hub.create(pullWorks, {
     ...old,
     metadata: { ...old.metadata, name: 'gone-12345', annotations: orphan },

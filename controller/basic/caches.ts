@@ -7,16 +7,17 @@ import {
   type Secret,
   secrets,
 } from '../../lib/kube/index.ts';
+import { secretText } from '../../lib/pki/index.ts';
 import { type ManagedCluster, managedClusters } from '../hub/index.ts';
-import { keys } from './names.ts';
-import { type Application, applications, type PullWork, payloadOf, pullWorks } from './resources.ts';
-import { placeOf, wishOf } from './target.ts';
+import { pullKeys } from './names.ts';
+import { type PullApplication, type PullWork, payloadIn, pullApplications, pullWorks } from './resources.ts';
+import { placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf } from './work.ts';
 
 /** What the basic pull model reads, as caches that follow the hub's API server. */
 export class BasicCaches {
   /** Applications with the pull label, by the clusters and the places on them that they ask for. */
-  readonly applications: Informer<Application>;
+  readonly applications: Informer<PullApplication>;
   /** Works with the pull label, by Application and by the place of the copy that they bring. */
   readonly works: Informer<PullWork>;
   readonly managedClusters: Informer<ManagedCluster>;
@@ -33,18 +34,18 @@ export class BasicCaches {
       return informer;
     };
     this.applications = follow({
-      type: applications,
-      labelSelector: keys.pull,
+      type: pullApplications,
+      labelSelector: pullKeys.pull,
       transform: slimApplication,
       indexers: {
         cluster: (one) => targets(one).map(({ cluster }) => cluster),
-        place: (one) => targets(one).map(placeOf),
+        place: (one) => targets(one).map(placeKey),
         agent: agentNamesOf,
       },
     });
     this.works = follow({
       type: pullWorks,
-      labelSelector: `${keys.pull}=true`,
+      labelSelector: `${pullKeys.pull}=true`,
       indexers: {
         application: (work) => [applicationKeyOf(work) ?? ''],
         place: (work) => [placeOfWork(work) ?? ''],
@@ -54,11 +55,11 @@ export class BasicCaches {
     this.clusterSecrets = follow({
       type: secrets,
       namespace: argoCdNamespace,
-      labelSelector: `${keys.secretType}=cluster`,
+      labelSelector: `${pullKeys.secretType}=cluster`,
       transform: slimSecret,
       indexers: {
-        name: (secret) => [textOf(secret, 'name') ?? ''],
-        agent: ({ metadata }) => [metadata.labels?.[keys.agentName] ?? ''],
+        name: (secret) => [secretText(secret.data, 'name') ?? ''],
+        agent: ({ metadata }) => [metadata.labels?.[pullKeys.agentName] ?? ''],
       },
     });
     this.#all = all;
@@ -82,20 +83,14 @@ export class BasicCaches {
 
 /** Where a work puts its copy. */
 export function placeOfWork(work: PullWork): string | undefined {
-  const payload = payloadOf(work);
+  const payload = payloadIn(work);
   const { namespace: cluster = '' } = work.metadata;
-  return payload && placeOf({ cluster, namespace: payload.metadata.namespace, name: payload.metadata.name });
+  return payload && placeKey({ cluster, namespace: payload.metadata.namespace, name: payload.metadata.name });
 }
 
 /** Agents of argocd-agent that may have an Application: named by its destination, or like its namespace. */
-export function agentNamesOf({ metadata, spec }: Application): string[] {
+export function agentNamesOf({ metadata, spec }: PullApplication): string[] {
   return [...new Set([spec?.destination?.name ?? '', metadata.namespace ?? ''])].filter((name) => name !== '');
-}
-
-/** The text of a Secret's key. */
-export function textOf(secret: Secret | undefined, key: string): string | undefined {
-  const value = secret?.data?.[key];
-  return value === undefined ? undefined : Buffer.from(value, 'base64').toString();
 }
 
 /** Whether a cluster Secret says how to log in; what it says is not kept. */
@@ -103,13 +98,13 @@ export function hasConfig(secret: Secret): boolean {
   return secret.data?.config !== undefined;
 }
 
-function targets(application: Application) {
-  const wish = wishOf(application);
+function targets(application: PullApplication) {
+  const wish = pullIntentOf(application);
   return wish.kind === 'wanted' ? [wish.target] : [];
 }
 
 /** A large Application is large by its list of resources, which is not used here. */
-function slimApplication(application: Application): Application {
+function slimApplication(application: PullApplication): PullApplication {
   if (!application.status) {
     return application;
   }

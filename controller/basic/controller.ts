@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../lib/base/index.ts';
-import { EventRecorder, type KubeClient, keyOf, WorkQueue } from '../../lib/kube/index.ts';
+import { EventRecorder, type KubeClient, keyOf, type Secret, WorkQueue } from '../../lib/kube/index.ts';
+import { secretText } from '../../lib/pki/index.ts';
 import { areIdle, runQueues } from '../daemon/index.ts';
 import { Applier, identifyHub } from '../hub/index.ts';
 import { ApplicationReconciler } from './application-reconciler.ts';
 import type { BasicDeps } from './basic-deps.ts';
-import { BasicCaches, placeOfWork, textOf } from './caches.ts';
-import { keys } from './names.ts';
-import type { Application } from './resources.ts';
-import { isOurs, SecretReconciler } from './secret-reconciler.ts';
-import { placeOf, wishOf } from './target.ts';
+import { BasicCaches, placeOfWork } from './caches.ts';
+import { pullKeys } from './names.ts';
+import type { PullApplication } from './resources.ts';
+import { isOwnSecret, SecretReconciler } from './secret-reconciler.ts';
+import { placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf } from './work.ts';
 
 /** Options of the basic pull model's controller. */
@@ -45,8 +46,8 @@ export class BasicController {
     const { client, logger, argoCdNamespace } = options;
     this.#options = options;
     this.#caches = new BasicCaches(client, { argoCdNamespace, logger });
-    this.#works = new Applier(client, (work) => work.metadata.labels?.[keys.pull] === 'true');
-    this.#secrets = new Applier(client, isOurs);
+    this.#works = new Applier(client, (work) => work.metadata.labels?.[pullKeys.pull] === 'true');
+    this.#secrets = new Applier(client, isOwnSecret);
     this.#events = new EventRecorder({
       client,
       component: 'open-cluster-management.io/argocd-pull-integration',
@@ -156,15 +157,15 @@ export class BasicController {
       },
       deleted: ({ metadata }) => clusterChanged(metadata.name),
     });
-    const secretChanged = (secret: Parameters<typeof textOf>[0] & object) => {
-      const named = textOf(secret, 'name');
+    const secretChanged = (secret: Secret) => {
+      const named = secretText(secret.data, 'name');
       if (named) {
         this.#clusters.add(named);
       }
       if (secret.metadata.name.endsWith('-secret')) {
         this.#clusters.add(secret.metadata.name.slice(0, -7));
       }
-      const agent = secret.metadata.labels?.[keys.agentName];
+      const agent = secret.metadata.labels?.[pullKeys.agentName];
       if (agent) {
         this.#wake(applications.byIndex('agent', agent));
       }
@@ -179,7 +180,7 @@ export class BasicController {
     });
   }
 
-  #applicationChanged(now: Application, old?: Application): void {
+  #applicationChanged(now: PullApplication, old?: PullApplication): void {
     this.#applications.add(keyOf(now));
     // Others may ask for the place that it leaves.
     const places = new Set([now, ...(old ? [old] : [])].map(placeOfApplication));
@@ -195,14 +196,14 @@ export class BasicController {
     this.#wake(this.#caches.applications.byIndex('place', place).filter((one) => keyOf(one) !== except));
   }
 
-  #wake(applications: readonly Application[]): void {
+  #wake(applications: readonly PullApplication[]): void {
     for (const one of applications) {
       this.#applications.add(keyOf(one));
     }
   }
 }
 
-function placeOfApplication(application: Application): string | undefined {
-  const wish = wishOf(application);
-  return wish.kind === 'wanted' ? placeOf(wish.target) : undefined;
+function placeOfApplication(application: PullApplication): string | undefined {
+  const wish = pullIntentOf(application);
+  return wish.kind === 'wanted' ? placeKey(wish.target) : undefined;
 }

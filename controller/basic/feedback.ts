@@ -1,5 +1,5 @@
 import { findCondition } from '../../lib/kube/index.ts';
-import { type PullWork, payloadOf } from './resources.ts';
+import { type PullWork, payloadIn } from './resources.ts';
 import { type FeedbackName, feedbackPaths } from './work.ts';
 
 /** What a cluster tells of its copy. Values of another type than expected count as not told. */
@@ -7,7 +7,7 @@ export type Feedback = Readonly<Partial<Record<FeedbackName, string>>> & { reado
 
 /** Reads the feedback of a work; empty while there is none, or while it is that of a copy of another name. */
 export function feedbackOf(work: PullWork | undefined): Feedback {
-  const payload = payloadOf(work);
+  const payload = payloadIn(work);
   const found = work?.status?.resourceStatus?.manifests?.find(({ resourceMeta }) => resourceMeta.ordinal === 0);
   if (!payload || !found) {
     return {};

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 const group = 'apps.open-cluster-management.io';
 
 /** Labels and annotations of the basic pull model: those of argocd-pull-integration, and what goes with a request. */
-export const keys = {
+export const pullKeys = {
   /** Label on Applications and works: the Application is for a managed cluster. */
   pull: `${group}/pull-to-ocm-managed-cluster`,
   /** Annotation on an Application: which cluster. */
@@ -37,7 +37,7 @@ export const keys = {
 } as const;
 
 /** Value of `app.kubernetes.io/managed-by` on cluster Secrets; not that of the advanced model, which would remove them. */
-export const managedBy = 'argocd-pull-integration-basic';
+export const basicManagedBy = 'argocd-pull-integration-basic';
 
 /** Lease of the original's controllers in this mode: the two never work on one hub at the same time. */
 export const leaseName = 'ec810684.open-cluster-management.io';
@@ -46,7 +46,7 @@ export const leaseName = 'ec810684.open-cluster-management.io';
 export const problemCondition = 'PullModelError';
 
 /** The Argo CD cluster Secret of a managed cluster, and the server that it names; nobody dials it. */
-export const clusterSecretName = (cluster: string) => `${cluster}-secret`;
+export const basicSecretName = (cluster: string) => `${cluster}-secret`;
 export const clusterServer = (cluster: string) => `https://${cluster}-control-plane:6443`;
 
 /**
@@ -59,7 +59,7 @@ const maxWorkName = 253 - 65;
  * The name of an Application's work: its own and the first five characters of its UID, as argocd-pull-integration has it;
  * with the whole UID where that name is taken. What would be too long is cut, and told apart by a hash.
  */
-export function workName(application: { name: string; uid?: string }, isTaken = false): string {
+export function pullWorkName(application: { name: string; uid?: string }, isTaken = false): string {
   const { name, uid = '' } = application;
   const suffix = isTaken ? uid : uid.slice(0, 5);
   const full = suffix === '' ? name : `${name}-${suffix}`;

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { Random } from '../../e2e/random/index.ts';
 import { type Feedback, feedbackOf } from './feedback.ts';
-import { keys } from './names.ts';
-import { nextCopy, planRequests } from './requests.ts';
-import type { Application, Operation, Payload, PullWork } from './resources.ts';
-import { idOf, payloadFor, workFor } from './work.ts';
+import { pullKeys } from './names.ts';
+import { nextPayload, planRequests } from './requests.ts';
+import type { Operation, Payload, PullApplication, PullWork } from './resources.ts';
+import { operationId, payloadFor, workFor } from './work.ts';
 
 const now = new Date('2026-01-02T03:04:05Z');
 const target = { cluster: 'c1', namespace: 'argocd', name: 'guestbook' };
 
-function application(change: Partial<Application> = {}): Application {
-  const annotations = { [keys.cluster]: 'c1' };
+function application(change: Partial<PullApplication> = {}): PullApplication {
+  const annotations = { [pullKeys.cluster]: 'c1' };
   return {
     metadata: { namespace: 'argocd', name: 'guestbook', uid: '01234567', resourceVersion: '7', annotations },
     ...change,
@@ -18,11 +18,11 @@ function application(change: Partial<Application> = {}): Application {
 }
 const operation = (id?: string): Operation => ({
   sync: { revision: 'HEAD' },
-  ...(id === undefined ? {} : { info: [{ name: keys.operation, value: id }] }),
+  ...(id === undefined ? {} : { info: [{ name: pullKeys.operation, value: id }] }),
 });
 const copy = (id?: string) =>
   payloadFor(application(), target, id === undefined ? {} : { operation: { id, operation: operation(id) } });
-const plan = (one: Application, payload?: Payload, feedback: Feedback = {}) =>
+const plan = (one: PullApplication, payload?: Payload, feedback: Feedback = {}) =>
   planRequests(one, { payload, feedback }, 'new', now);
 
 describe('an operation', () => {
@@ -156,7 +156,10 @@ describe('the termination of an operation', () => {
 describe('a refresh', () => {
   const asking = (how: string) => {
     const one = application();
-    return { ...one, metadata: { ...one.metadata, annotations: { ...one.metadata.annotations, [keys.refresh]: how } } };
+    return {
+      ...one,
+      metadata: { ...one.metadata, annotations: { ...one.metadata.annotations, [pullKeys.refresh]: how } },
+    };
   };
   const bringing = (how: string) => payloadFor(asking(how), target, { refresh: { id: '5', how } });
 
@@ -171,7 +174,7 @@ describe('a refresh', () => {
       plan(asking('hard'), bringing('hard'), feedback).application?.metadata.annotations;
     expect(isOver({})).toBeUndefined();
     expect(isOver({ refreshArrived: '5', refreshPending: 'hard' })).toBeUndefined();
-    expect(isOver({ refreshArrived: '5' })).toEqual({ [keys.cluster]: 'c1' });
+    expect(isOver({ refreshArrived: '5' })).toEqual({ [pullKeys.cluster]: 'c1' });
     expect(plan(application(), bringing('hard')).requests.refresh).toBeUndefined();
   });
 });
@@ -181,7 +184,7 @@ describe('a refresh', () => {
  * tells may be late, the agent may sleep through any number of versions of the work, the controller may die after any write.
  */
 class Fleet {
-  hub: Application = application({ spec: { destination: {} } });
+  hub: PullApplication = application({ spec: { destination: {} } });
   work: PullWork | undefined;
   live: (Omit<Payload, 'status'> & { status: { operation?: Operation; phase?: string }; hash: string }) | undefined;
   told: Feedback = {};
@@ -198,7 +201,7 @@ class Fleet {
     const payload = this.work?.spec.workload.manifests[0] as Payload | undefined;
     const planned = planRequests(this.hub, { payload, feedback: this.told }, `id${++this.#ids}`, now);
     if (!planned.isBeginning) {
-      const next = nextCopy(planned, payload, payloadFor(this.hub, target, planned.requests));
+      const next = nextPayload(planned, payload, payloadFor(this.hub, target, planned.requests));
       if (next && JSON.stringify(next) !== JSON.stringify(payload)) {
         if (writes-- <= 0) {
           return;
@@ -247,7 +250,7 @@ class Fleet {
     if (!this.live?.operation) {
       return;
     }
-    const id = idOf(this.live.operation) ?? '?';
+    const id = operationId(this.live.operation) ?? '?';
     const isEnding = this.live.status.phase === 'Terminating';
     if (this.#busy || isEnding) {
       // What is over and told to end is ended again: nothing is deployed by that.
@@ -275,9 +278,9 @@ class Fleet {
     const value = (name: string, string: string | undefined) =>
       string === undefined ? [] : [{ name, fieldValue: { type: 'String', string } }];
     const values = [
-      ...value('operationArrived', this.live.metadata.annotations?.[keys.operation]),
-      ...value('operationPending', idOf(this.live.operation)),
-      ...value('operationTaken', idOf(this.live.status.operation)),
+      ...value('operationArrived', this.live.metadata.annotations?.[pullKeys.operation]),
+      ...value('operationPending', operationId(this.live.operation)),
+      ...value('operationTaken', operationId(this.live.status.operation)),
       ...value('operationStatePhase', this.live.status.phase),
     ];
     const manifests = [

@@ -1,18 +1,18 @@
 import { isEqual } from '../../lib/base/index.ts';
 import { rfc3339 } from '../../lib/kube/index.ts';
 import type { Feedback } from './feedback.ts';
-import { keys } from './names.ts';
-import { type Application, endingStatus, type Payload, terminating } from './resources.ts';
-import { endingMark, idOf, named, type Requests } from './work.ts';
+import { pullKeys } from './names.ts';
+import { endingStatus, type Payload, type PullApplication, terminating } from './resources.ts';
+import { type CopyRequests, endingMark, named, operationId } from './work.ts';
 
 /** What is to be done about an operation and a refresh that someone asked for on the hub. */
 export interface RequestPlan {
   /** The Application as it has to be written before its work: a request gets its name, or has been carried out. */
-  readonly application?: Application;
+  readonly application?: PullApplication;
   /** An operation gets its name by that: nothing is sent before. */
   readonly isBeginning: boolean;
   /** What the copy brings. */
-  readonly requests: Requests;
+  readonly requests: CopyRequests;
   /**
    * The copy brings an operation that may be running: another version of the copy could start it again, or, without it,
    * break it off.
@@ -40,15 +40,15 @@ export interface Carrier {
  * an operation that is over for one that is to be ended again. What was not sent yet is withdrawn.
  */
 export function planRequests(
-  application: Application,
+  application: PullApplication,
   { payload, feedback }: Carrier,
   newId: string,
   now: Date,
 ): RequestPlan {
   const asked = application.operation;
-  const askedId = idOf(asked);
-  const mark = payload?.metadata.annotations?.[keys.operation];
-  const carriedId = idOf(payload?.operation) ?? mark;
+  const askedId = operationId(asked);
+  const mark = payload?.metadata.annotations?.[pullKeys.operation];
+  const carriedId = operationId(payload?.operation) ?? mark;
   const { operationArrived: arrived } = feedback;
   const hasArrived = carriedId !== undefined && (arrived === mark || arrived === carriedId);
   // Of a copy that ends it, the end of the operation counts when that copy is there: the end would come again otherwise.
@@ -60,8 +60,8 @@ export function planRequests(
   const isEnding = endsAlready || (isTerminated && askedId === carriedId && runs);
   const carried = (id: string) => ({ id, operation: payload?.operation ?? {}, ...(isEnding ? { isEnding } : {}) });
 
-  let next: Application | undefined;
-  const requests: { -readonly [K in keyof Requests]: Requests[K] } = {};
+  let next: PullApplication | undefined;
+  const requests: { -readonly [K in keyof CopyRequests]: CopyRequests[K] } = {};
   let isBusy = false;
   if (carriedId !== undefined && payload?.operation && !isOver && (askedId === carriedId || hasArrived)) {
     requests.operation = carried(carriedId);
@@ -83,11 +83,11 @@ export function planRequests(
     next = begun(application, newId, now);
   }
 
-  const how = application.metadata.annotations?.[keys.refresh];
+  const how = application.metadata.annotations?.[pullKeys.refresh];
   if (how !== undefined) {
     const brought = payload?.metadata.annotations ?? {};
-    const id = brought[keys.refreshRequest];
-    const isSame = id !== undefined && brought[keys.refresh] === how;
+    const id = brought[pullKeys.refreshRequest];
+    const isSame = id !== undefined && brought[pullKeys.refresh] === how;
     requests.refresh = { id: isSame ? id : (application.metadata.resourceVersion ?? newId), how };
     if (isSame && feedback.refreshArrived === id && feedback.refreshPending === undefined) {
       next = withoutRefresh(next ?? application);
@@ -100,7 +100,7 @@ export function planRequests(
  * What the work brings next; undefined when it must stay as it is while an operation is under way. The end of that operation
  * does not wait for it, and brings nothing else.
  */
-export function nextCopy(
+export function nextPayload(
   { requests, isBusy }: Pick<RequestPlan, 'requests' | 'isBusy'>,
   current: Payload | undefined,
   wanted: Payload,
@@ -109,16 +109,16 @@ export function nextCopy(
     return wanted;
   }
   if (requests.operation?.isEnding && current.status === undefined) {
-    const annotations = { ...current.metadata.annotations, [keys.operation]: endingMark(requests.operation.id) };
+    const annotations = { ...current.metadata.annotations, [pullKeys.operation]: endingMark(requests.operation.id) };
     return { ...current, metadata: { ...current.metadata, annotations }, status: endingStatus };
   }
   return isBusy && !isEqual(current, wanted) ? undefined : wanted;
 }
 
 /** An operation that nobody has looked at yet gets its name, and shows as running, as Argo CD itself would show it. */
-function begun(application: Application, id: string, now: Date): Application {
+function begun(application: PullApplication, id: string, now: Date): PullApplication {
   const operation = named(application.operation ?? {}, id);
-  const cluster = application.metadata.annotations?.[keys.cluster];
+  const cluster = application.metadata.annotations?.[pullKeys.cluster];
   const operationState = {
     phase: 'Running',
     message: `waiting for managed cluster ${cluster} to begin`,
@@ -129,25 +129,25 @@ function begun(application: Application, id: string, now: Date): Application {
 }
 
 /** Whether someone on the hub wants the operation that is there to end; the state may still be of an earlier one. */
-function isTerminatedOnHub({ operation, status }: Application): boolean {
+function isTerminatedOnHub({ operation, status }: PullApplication): boolean {
   const state = status?.operationState;
-  const id = idOf(operation);
-  return id !== undefined && state?.phase === terminating && idOf(state.operation) === id;
+  const id = operationId(operation);
+  return id !== undefined && state?.phase === terminating && operationId(state.operation) === id;
 }
 
 /** An operation that was terminated before its cluster could hear of it. */
-function withdrawn({ operation: _, ...application }: Application, now: Date): Application {
+function withdrawn({ operation: _, ...application }: PullApplication, now: Date): PullApplication {
   const { operationState } = application.status ?? {};
   if (operationState === undefined) {
     return application;
   }
-  const cluster = application.metadata.annotations?.[keys.cluster];
+  const cluster = application.metadata.annotations?.[pullKeys.cluster];
   const message = `terminated before it was sent to managed cluster ${cluster}`;
   const ended = { ...operationState, phase: 'Failed', message, finishedAt: rfc3339(now) };
   return { ...application, status: { ...application.status, operationState: ended } };
 }
 
-function withoutRefresh(application: Application): Application {
-  const { [keys.refresh]: _, ...annotations } = application.metadata.annotations ?? {};
+function withoutRefresh(application: PullApplication): PullApplication {
+  const { [pullKeys.refresh]: _, ...annotations } = application.metadata.annotations ?? {};
   return { ...application, metadata: { ...application.metadata, annotations } };
 }

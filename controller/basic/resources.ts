@@ -25,7 +25,7 @@ export interface HistoryEntry {
 }
 
 /** The state of an Application, as far as it is read or written here. */
-export interface ApplicationStatus {
+export interface PullStatus {
   health?: { status?: string; message?: string; lastTransitionTime?: string };
   sync?: { status: string; revision?: string; [field: string]: unknown };
   operationState?: {
@@ -43,7 +43,7 @@ export interface ApplicationStatus {
 }
 
 /** An Application of the hub. It has no status subresource. */
-export interface Application extends KubeObject {
+export interface PullApplication extends KubeObject {
   spec?: {
     destination?: { name?: string; server?: string; namespace?: string };
     source?: unknown;
@@ -51,7 +51,7 @@ export interface Application extends KubeObject {
     [field: string]: unknown;
   };
   operation?: Operation;
-  status?: ApplicationStatus;
+  status?: PullStatus;
 }
 
 /** What a managed cluster gets: an Application without status, but for the word that its operation shall end. */
@@ -59,7 +59,7 @@ export interface Payload extends KubeObject {
   apiVersion: string;
   kind: string;
   metadata: ObjectMeta & { namespace: string };
-  spec?: Application['spec'];
+  spec?: PullApplication['spec'];
   operation?: Operation;
   status?: typeof endingStatus;
 }
@@ -71,7 +71,7 @@ export const terminating = 'Terminating';
 export const endingStatus = { operationState: { phase: terminating } } as const;
 
 /** argoproj.io/v1alpha1 Application. */
-export const applications = resourceType<Application>({
+export const pullApplications = resourceType<PullApplication>({
   group: 'argoproj.io',
   version: 'v1alpha1',
   kind: 'Application',
@@ -105,7 +105,7 @@ export const pullWorks = resourceType<PullWork>({
 });
 
 /** The Application that a work carries. */
-export function payloadOf(work: PullWork | undefined): Payload | undefined {
+export function payloadIn(work: PullWork | undefined): Payload | undefined {
   const manifest = work?.spec.workload?.manifests?.[0];
   return manifest?.kind === 'Application' ? (manifest as Payload) : undefined;
 }

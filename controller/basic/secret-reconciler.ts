@@ -1,8 +1,9 @@
 import { keyOf, type Secret, secrets } from '../../lib/kube/index.ts';
+import { secretText } from '../../lib/pki/index.ts';
 import { ForeignObjectError } from '../hub/index.ts';
 import type { BasicDeps } from './basic-deps.ts';
-import { hasConfig, textOf } from './caches.ts';
-import { clusterSecretName, clusterServer, keys, managedBy } from './names.ts';
+import { hasConfig } from './caches.ts';
+import { basicManagedBy, basicSecretName, clusterServer, pullKeys } from './names.ts';
 
 /**
  * Keeps an Argo CD cluster Secret for each ManagedCluster, by whose name ApplicationSets find the clusters of a Placement.
@@ -19,12 +20,12 @@ export class SecretReconciler {
   /** One look at the Secret of a cluster, which may be gone. */
   async reconcile(cluster: string, signal: AbortSignal): Promise<void> {
     const { caches, logger, argoCdNamespace: namespace, secrets: applier } = this.#deps;
-    const key = { namespace, name: clusterSecretName(cluster) };
+    const key = { namespace, name: basicSecretName(cluster) };
     const cached = caches.clusterSecrets.get(key);
     const managed = caches.managedClusters.get({ name: cluster });
     const others = caches.clusterSecrets.byIndex('name', cluster).filter((one) => keyOf(one) !== keyOf(key));
     if (!managed || managed.metadata.deletionTimestamp || others.length > 0) {
-      if (!cached || !isOurs(cached)) {
+      if (!cached || !isOwnSecret(cached)) {
         return;
       }
       await applier.remove(secrets, cached, signal);
@@ -33,7 +34,7 @@ export class SecretReconciler {
     }
     const base64 = (text: string) => Buffer.from(text).toString('base64');
     const desired: Secret = {
-      metadata: { ...key, labels: { [keys.secretType]: 'cluster', [keys.managedBy]: managedBy } },
+      metadata: { ...key, labels: { [pullKeys.secretType]: 'cluster', [pullKeys.managedBy]: basicManagedBy } },
       type: 'Opaque',
       data: { name: base64(cluster), server: base64(clusterServer(cluster)) },
     };
@@ -47,7 +48,7 @@ export class SecretReconciler {
         throw error;
       }
       // A cluster Secret of somebody else is as good, when it is this cluster's.
-      if (textOf(cached, 'name') === cluster) {
+      if (secretText(cached?.data, 'name') === cluster) {
         return;
       }
       const problem = `Secret ${keyOf(key)} is somebody else's, so ApplicationSets do not find the cluster; rename or delete it`;
@@ -58,18 +59,18 @@ export class SecretReconciler {
 }
 
 /** Whether a cluster Secret is this controller's, or one that argocd-pull-integration made and nobody changed since. */
-export function isOurs(secret: Secret): boolean {
+export function isOwnSecret(secret: Secret): boolean {
   const { name, labels = {} } = secret.metadata;
-  const owner = labels[keys.managedBy];
+  const owner = labels[pullKeys.managedBy];
   if (owner !== undefined) {
-    return owner === managedBy;
+    return owner === basicManagedBy;
   }
-  const cluster = textOf(secret, 'name');
+  const cluster = secretText(secret.data, 'name');
   return (
     cluster !== undefined &&
-    labels[keys.secretType] === 'cluster' &&
-    name === clusterSecretName(cluster) &&
-    textOf(secret, 'server') === clusterServer(cluster) &&
+    labels[pullKeys.secretType] === 'cluster' &&
+    name === basicSecretName(cluster) &&
+    secretText(secret.data, 'server') === clusterServer(cluster) &&
     !hasConfig(secret)
   );
 }

@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { type Feedback, feedbackOf } from './feedback.ts';
-import type { Application, ApplicationStatus, PullWork } from './resources.ts';
+import type { PullApplication, PullStatus, PullWork } from './resources.ts';
 import { statusFor } from './status.ts';
 import { payloadFor, workFor } from './work.ts';
 
 const now = new Date('2026-01-02T03:04:05Z');
 const operationKey = 'apps.open-cluster-management.io/operation';
 
-function application(change: Partial<Application> = {}): Application {
+function application(change: Partial<PullApplication> = {}): PullApplication {
   return {
     metadata: { namespace: 'argocd', name: 'guestbook', uid: '01234567' },
     spec: { source: { repoURL: 'r' }, destination: {} },
     ...change,
   };
 }
-const statusOf = (feedback: Feedback, status?: ApplicationStatus, rest: Partial<Application> = {}) =>
+const statusOf = (feedback: Feedback, status?: PullStatus, rest: Partial<PullApplication> = {}) =>
   statusFor(application({ ...(status ? { status } : {}), ...rest }), { feedback, cluster: 'c1' }, now);
 
 /** A work whose agent tells these values. */
@@ -50,7 +50,7 @@ describe('feedback', () => {
 describe('the status of the hub’s Application', () => {
   it('is left alone while the cluster tells nothing', () => {
     expect(statusOf({})).toEqual({});
-    const status: ApplicationStatus = { sync: { status: 'Synced' }, health: { status: 'Healthy' } };
+    const status: PullStatus = { sync: { status: 'Synced' }, health: { status: 'Healthy' } };
     expect(statusOf({}, status)).toEqual(status);
   });
 
@@ -127,7 +127,7 @@ describe('the status of the hub’s Application', () => {
   });
 
   it('remembers ten deployments, and begins anew when the copy does', () => {
-    let status: ApplicationStatus = {};
+    let status: PullStatus = {};
     for (let id = 0; id < 13; id++) {
       status = statusOf({ historyNumber: id, historyDeployedAt: `2026-01-01T00:00:${10 + id}Z` }, status);
     }

@@ -2,19 +2,19 @@ import { rfc3339 } from '../../lib/kube/index.ts';
 import type { Feedback } from './feedback.ts';
 import { problemCondition } from './names.ts';
 import {
-  type Application,
   type ApplicationCondition,
-  type ApplicationStatus,
   type HistoryEntry,
+  type PullApplication,
+  type PullStatus,
   terminating,
 } from './resources.ts';
-import { idOf } from './work.ts';
+import { operationId } from './work.ts';
 
 /** As many deployments as Argo CD itself remembers unless told otherwise. */
 const historyLimit = 10;
 
 /** What a status is made of. */
-export interface Report {
+export interface PullReport {
   readonly feedback: Feedback;
   /** The cluster whose feedback it is. */
   readonly cluster?: string | undefined;
@@ -23,9 +23,9 @@ export interface Report {
 }
 
 /** The status of the hub's Application: what the cluster tells, and what stands in its way. Only what is told is replaced. */
-export function statusFor(application: Application, report: Report, now: Date): ApplicationStatus {
+export function statusFor(application: PullApplication, report: PullReport, now: Date): PullStatus {
   const { feedback } = report;
-  const status: ApplicationStatus = { ...application.status };
+  const status: PullStatus = { ...application.status };
   if (feedback.healthStatus !== undefined) {
     status.health = defined({
       status: feedback.healthStatus,
@@ -53,15 +53,12 @@ export function statusFor(application: Application, report: Report, now: Date): 
 }
 
 /** Undefined: leave it. Nothing is made up: without a phase and a start there is no state. */
-function operationStateFor(
-  { operation, status }: Application,
-  feedback: Feedback,
-): ApplicationStatus['operationState'] {
+function operationStateFor({ operation, status }: PullApplication, feedback: Feedback): PullStatus['operationState'] {
   const { operationStatePhase: phase, operationStateStartedAt: startedAt, operationTaken: taken } = feedback;
   if (phase === undefined || startedAt === undefined) {
     return undefined;
   }
-  const asked = idOf(operation);
+  const asked = operationId(operation);
   // What the cluster tells is of an earlier operation.
   if (asked !== undefined && asked !== taken) {
     return undefined;
@@ -69,7 +66,7 @@ function operationStateFor(
   // Someone wants it to end, and the cluster has not heard of that, or not done it yet.
   const isEnding = asked !== undefined && phase === 'Running' && status?.operationState?.phase === terminating;
   const known = [operation, status?.operationState?.operation].find(
-    (one) => taken !== undefined && idOf(one) === taken,
+    (one) => taken !== undefined && operationId(one) === taken,
   );
   const initiatedBy = defined({
     username: feedback.operationStateUsername,
@@ -87,7 +84,7 @@ function operationStateFor(
 }
 
 /** Feedback brings the last deployment; the list is what was seen of them. */
-function historyFor({ spec, status }: Application, feedback: Feedback): HistoryEntry[] | undefined {
+function historyFor({ spec, status }: PullApplication, feedback: Feedback): HistoryEntry[] | undefined {
   const { historyNumber: id, historyDeployedAt: deployedAt } = feedback;
   if (id === undefined || deployedAt === undefined) {
     return undefined;
@@ -108,9 +105,9 @@ function historyFor({ spec, status }: Application, feedback: Feedback): HistoryE
   return [...before.filter((one) => one.id < id), entry].slice(-historyLimit);
 }
 
-function conditionsFor(before: ApplicationCondition[], { feedback, cluster, problem }: Report, now: Date) {
+function conditionsFor(before: ApplicationCondition[], { feedback, cluster, problem }: PullReport, now: Date) {
   const prefix = (name: string) => `managed cluster ${name}: `;
-  const isOurs = ({ type, message }: ApplicationCondition) =>
+  const isOwnSecret = ({ type, message }: ApplicationCondition) =>
     type === problemCondition || /^managed cluster [a-z0-9-]+: /.test(message);
   const wanted: ApplicationCondition[] = [];
   if (problem !== undefined) {
@@ -123,7 +120,7 @@ function conditionsFor(before: ApplicationCondition[], { feedback, cluster, prob
     const old = before.find(({ type, message }) => type === one.type && message === one.message);
     return old ?? { ...one, lastTransitionTime: rfc3339(now) };
   });
-  return [...before.filter((one) => !isOurs(one)), ...timed];
+  return [...before.filter((one) => !isOwnSecret(one)), ...timed];
 }
 
 /** An object without the fields that are undefined. */

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { isArgoCdFinalizer, workName } from './names.ts';
-import type { Application } from './resources.ts';
-import { placeOf, type Target, wishOf } from './target.ts';
+import { isArgoCdFinalizer, pullWorkName } from './names.ts';
+import type { PullApplication } from './resources.ts';
+import { type PullTarget, placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf, payloadFor, workFor } from './work.ts';
 
 const group = 'apps.open-cluster-management.io';
 const uid = '0f2b3c4d-1111-2222-3333-444455556666';
 
-type Change = Partial<Omit<Application, 'metadata'>> & { metadata?: Partial<Application['metadata']> };
+type Change = Partial<Omit<PullApplication, 'metadata'>> & { metadata?: Partial<PullApplication['metadata']> };
 
-function application(change: Change = {}): Application {
+function application(change: Change = {}): PullApplication {
   const { metadata, ...rest } = change;
   return {
     apiVersion: 'argoproj.io/v1alpha1',
@@ -41,21 +41,21 @@ const annotated = (annotations: Record<string, string>, labels?: Record<string, 
   });
 const labelled = (value: string) =>
   application({ metadata: { labels: { [`${group}/pull-to-ocm-managed-cluster`]: value } } });
-const target: Target = { cluster: 'c1', namespace: 'argocd', name: 'guestbook' };
+const target: PullTarget = { cluster: 'c1', namespace: 'argocd', name: 'guestbook' };
 
 describe('what an Application asks for', () => {
   it.each(['1', 't', 'T', 'TRUE', 'true', 'True'])('label %s: to be on its cluster', (value) => {
-    expect(wishOf(labelled(value))).toEqual({ kind: 'wanted', target });
+    expect(pullIntentOf(labelled(value))).toEqual({ kind: 'wanted', target });
   });
 
   it.each(['0', 'f', 'F', 'FALSE', 'false', 'False'])('label %s: nothing', (value) => {
-    expect(wishOf(labelled(value))).toEqual({ kind: 'none' });
+    expect(pullIntentOf(labelled(value))).toEqual({ kind: 'none' });
   });
 
   it('without the label or the annotation: nothing', () => {
-    expect(wishOf(application({ metadata: { labels: {} } }))).toEqual({ kind: 'none' });
-    expect(wishOf(annotated({}))).toEqual({ kind: 'none' });
-    expect(wishOf(annotated({ 'ocm-managed-cluster': '' }))).toEqual({ kind: 'none' });
+    expect(pullIntentOf(application({ metadata: { labels: {} } }))).toEqual({ kind: 'none' });
+    expect(pullIntentOf(annotated({}))).toEqual({ kind: 'none' });
+    expect(pullIntentOf(annotated({ 'ocm-managed-cluster': '' }))).toEqual({ kind: 'none' });
   });
 
   it.each([
@@ -72,12 +72,14 @@ describe('what an Application asks for', () => {
       'annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is "a_b", which cannot be the name of a namespace',
     ],
   ])('what cannot be is named with its field (%#)', (one, problem) => {
-    expect(wishOf(one)).toEqual({ kind: 'wrong', problem });
+    expect(pullIntentOf(one)).toEqual({ kind: 'wrong', problem });
   });
 
   it('a namespace of its own on the cluster', () => {
-    const wish = wishOf(annotated({ 'ocm-managed-cluster': 'c2', 'ocm-managed-cluster-app-namespace': 'gitops' }));
-    expect(wish.kind === 'wanted' && placeOf(wish.target)).toBe('c2/gitops/guestbook');
+    const wish = pullIntentOf(
+      annotated({ 'ocm-managed-cluster': 'c2', 'ocm-managed-cluster-app-namespace': 'gitops' }),
+    );
+    expect(wish.kind === 'wanted' && placeKey(wish.target)).toBe('c2/gitops/guestbook');
   });
 });
 
@@ -199,16 +201,16 @@ describe('the work', () => {
 
   it('ocm defect M20: ocm defect M22: has a name that the work agent can take, however long that of the Application is, and whatever its UID', () => {
     const long = `a${'b'.repeat(180)}.${'c'.repeat(60)}`;
-    const names = [long, `${long}x`].map((name) => workName({ name, uid }));
+    const names = [long, `${long}x`].map((name) => pullWorkName({ name, uid }));
     expect(new Set(names).size).toBe(2);
     for (const name of names) {
       expect(name.length).toBeLessThanOrEqual(253 - 65);
       expect(name).toMatch(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
     }
-    expect(workName({ name: `a${'b'.repeat(170)}.c${'d'.repeat(60)}`, uid })).not.toMatch(/\.-/);
-    expect(workName({ name: 'a', uid: 'xy' })).toBe('a-xy');
-    expect(workName({ name: 'a' })).toBe('a');
-    expect(workName({ name: 'a', uid }, true)).toBe(`a-${uid}`);
+    expect(pullWorkName({ name: `a${'b'.repeat(170)}.c${'d'.repeat(60)}`, uid })).not.toMatch(/\.-/);
+    expect(pullWorkName({ name: 'a', uid: 'xy' })).toBe('a-xy');
+    expect(pullWorkName({ name: 'a' })).toBe('a');
+    expect(pullWorkName({ name: 'a', uid }, true)).toBe(`a-${uid}`);
   });
 });
 

@@ -1,16 +1,16 @@
-import { keys, workName } from './names.ts';
+import { pullKeys, pullWorkName } from './names.ts';
 import {
-  type Application,
   endingStatus,
   type Operation,
   type Payload,
+  type PullApplication,
   type PullConfig,
   type PullWork,
 } from './resources.ts';
-import type { Target } from './target.ts';
+import type { PullTarget } from './target.ts';
 
 /** What a copy brings once only: an operation and a refresh that someone on the hub asked for. */
-export interface Requests {
+export interface CopyRequests {
   readonly operation?: { readonly id: string; readonly operation: Operation; readonly isEnding?: boolean };
   readonly refresh?: { readonly id: string; readonly how: string };
 }
@@ -36,11 +36,11 @@ export const feedbackPaths = {
   historyDeployedAt: '.status.history[-1:].deployedAt',
   historyDeployStartedAt: '.status.history[-1:].deployStartedAt',
   // Whether what the copy brought has arrived, is still to be done, and which operation was begun last.
-  operationArrived: annotationPath(keys.operation),
-  operationPending: `.operation.info[?(@.name=="${keys.operation}")].value`,
-  operationTaken: `.status.operationState.operation.info[?(@.name=="${keys.operation}")].value`,
-  refreshArrived: annotationPath(keys.refreshRequest),
-  refreshPending: annotationPath(keys.refresh),
+  operationArrived: annotationPath(pullKeys.operation),
+  operationPending: `.operation.info[?(@.name=="${pullKeys.operation}")].value`,
+  operationTaken: `.status.operationState.operation.info[?(@.name=="${pullKeys.operation}")].value`,
+  refreshArrived: annotationPath(pullKeys.refreshRequest),
+  refreshPending: annotationPath(pullKeys.refresh),
 } as const;
 
 /** Name of a feedback value. */
@@ -51,34 +51,34 @@ function annotationPath(key: string): string {
 }
 
 const notCopied = new Set<string>([
-  keys.cluster,
-  keys.appNamespace,
-  keys.skipReconcile,
-  keys.destinationName,
-  keys.destinationServer,
+  pullKeys.cluster,
+  pullKeys.appNamespace,
+  pullKeys.skipReconcile,
+  pullKeys.destinationName,
+  pullKeys.destinationServer,
   // Brought as a request: a copy that keeps it would ask again with every change.
-  keys.refresh,
-  keys.operation,
-  keys.refreshRequest,
+  pullKeys.refresh,
+  pullKeys.operation,
+  pullKeys.refreshRequest,
 ]);
 
 /** The Application that the cluster gets. The hub's is left as it is. */
-export function payloadFor(application: Application, target: Target, requests: Requests = {}): Payload {
+export function payloadFor(application: PullApplication, target: PullTarget, requests: CopyRequests = {}): Payload {
   const { metadata, spec } = application;
-  const labels = omit(metadata.labels, new Set([keys.pull]));
+  const labels = omit(metadata.labels, new Set([pullKeys.pull]));
   const annotations = omit(metadata.annotations, notCopied);
   const set = hostingSetOf(application);
   if (set !== undefined) {
-    labels[keys.applicationSet] = 'true';
-    annotations[keys.hostingApplicationSet] = set;
+    labels[pullKeys.applicationSet] = 'true';
+    annotations[pullKeys.hostingApplicationSet] = set;
   }
   const { operation, refresh } = requests;
   if (operation) {
-    annotations[keys.operation] = operation.isEnding ? endingMark(operation.id) : operation.id;
+    annotations[pullKeys.operation] = operation.isEnding ? endingMark(operation.id) : operation.id;
   }
   if (refresh) {
-    annotations[keys.refreshRequest] = refresh.id;
-    annotations[keys.refresh] = refresh.how;
+    annotations[pullKeys.refreshRequest] = refresh.id;
+    annotations[pullKeys.refresh] = refresh.how;
   }
   return {
     apiVersion: 'argoproj.io/v1alpha1',
@@ -97,18 +97,18 @@ export function payloadFor(application: Application, target: Target, requests: R
 }
 
 /** The work that brings a copy to its cluster. */
-export function workFor(application: Application, target: Target, payload: Payload, name?: string): PullWork {
+export function workFor(application: PullApplication, target: PullTarget, payload: Payload, name?: string): PullWork {
   const { namespace, name: hubName } = application.metadata;
   const set = hostingSetOf(application);
   return {
     metadata: {
       namespace: target.cluster,
-      name: name ?? workName(application.metadata),
-      labels: { [keys.pull]: 'true', ...(set === undefined ? {} : { [keys.applicationSet]: 'true' }) },
+      name: name ?? pullWorkName(application.metadata),
+      labels: { [pullKeys.pull]: 'true', ...(set === undefined ? {} : { [pullKeys.applicationSet]: 'true' }) },
       annotations: {
-        [keys.hubNamespace]: namespace ?? '',
-        [keys.hubName]: hubName,
-        ...(set === undefined ? {} : { [keys.hostingApplicationSet]: set }),
+        [pullKeys.hubNamespace]: namespace ?? '',
+        [pullKeys.hubName]: hubName,
+        ...(set === undefined ? {} : { [pullKeys.hostingApplicationSet]: set }),
       },
     },
     spec: { workload: { manifests: [payload] }, manifestConfigs: [configFor(payload)] },
@@ -135,15 +135,15 @@ function configFor({ metadata: { namespace, name } }: Payload): PullConfig {
   };
 }
 
-function destinationOf({ metadata: { annotations = {} }, spec }: Application) {
-  const name = annotations[keys.destinationName] ?? '';
-  const server = annotations[keys.destinationServer] ?? '';
+function destinationOf({ metadata: { annotations = {} }, spec }: PullApplication) {
+  const name = annotations[pullKeys.destinationName] ?? '';
+  const server = annotations[pullKeys.destinationServer] ?? '';
   const isCustom = name !== '' || server !== '';
   return { ...spec?.destination, name, server: isCustom ? server : 'https://kubernetes.default.svc' };
 }
 
 /** The ApplicationSet that made an Application, as `namespace/name`. */
-function hostingSetOf({ metadata }: Application): string | undefined {
+function hostingSetOf({ metadata }: PullApplication): string | undefined {
   const owner = metadata.ownerReferences?.find(
     ({ apiVersion, kind }) => apiVersion === 'argoproj.io/v1alpha1' && kind.toLowerCase() === 'applicationset',
   );
@@ -155,18 +155,18 @@ export const endingMark = (id: string) => `${id}/end`;
 
 /** An operation that bears a name. */
 export function named(operation: Operation, id: string): Operation {
-  const others = (operation.info ?? []).filter(({ name }) => name !== keys.operation);
-  return { ...operation, info: [...others, { name: keys.operation, value: id }] };
+  const others = (operation.info ?? []).filter(({ name }) => name !== pullKeys.operation);
+  return { ...operation, info: [...others, { name: pullKeys.operation, value: id }] };
 }
 
 /** The name that an operation bears. */
-export function idOf(operation: Operation | undefined): string | undefined {
-  return operation?.info?.find(({ name }) => name === keys.operation)?.value;
+export function operationId(operation: Operation | undefined): string | undefined {
+  return operation?.info?.find(({ name }) => name === pullKeys.operation)?.value;
 }
 
 /** The hub's Application of a work as `namespace/name`; undefined when the work does not say. */
 export function applicationKeyOf({ metadata: { annotations = {} } }: PullWork): string | undefined {
-  const [namespace, name] = [annotations[keys.hubNamespace], annotations[keys.hubName]];
+  const [namespace, name] = [annotations[pullKeys.hubNamespace], annotations[pullKeys.hubName]];
   return namespace && name ? `${namespace}/${name}` : undefined;
 }
 

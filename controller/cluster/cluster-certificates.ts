@@ -1,5 +1,5 @@
 import { fingerprintsOf } from '../../lib/pki/index.ts';
-import { workName } from '../hub/index.ts';
+import { partWorkName } from '../hub/index.ts';
 import type { ClusterCertificates } from '../ownership/index.ts';
 import type { RenderedWork } from '../render/index.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
@@ -19,7 +19,7 @@ export function clusterCertificates(
   const isThere = rendered
     .filter(({ spec }) => spec.workload.manifests.some(({ kind }) => kind === 'Secret'))
     .every(({ part, index, spec }) =>
-      isApplied(caches.works.get({ namespace: cluster, name: workName(part, index) }), spec),
+      isApplied(caches.works.get({ namespace: cluster, name: partWorkName(part, index) }), spec),
     );
   if (!isThere) {
     return { trusts: [], authority: undefined };

@@ -13,9 +13,9 @@ import {
 } from '../../lib/pki/index.ts';
 import {
   addOnName,
+  agentSecretName,
   agentSubject,
   clusterClientName,
-  clusterSecretName,
   deliveredSecretName,
   keys,
   labelValue,
@@ -93,7 +93,7 @@ function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCerti
   return {
     metadata: {
       namespace: foundation.namespace,
-      name: clusterSecretName(cluster),
+      name: agentSecretName(cluster),
       labels: {
         ...labels,
         [keys.secretType]: 'cluster',

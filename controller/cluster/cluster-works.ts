@@ -1,6 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isConflict } from '../../lib/kube/index.ts';
-import { addOnName, cleanUpWork, formerWork, keys, type ManifestWork, manifestWorks, workName } from '../hub/index.ts';
+import {
+  addOnName,
+  cleanUpWork,
+  formerWork,
+  keys,
+  type ManifestWork,
+  manifestWorks,
+  partWorkName,
+} from '../hub/index.ts';
 import type { RenderedWork } from '../render/index.ts';
 import { type Delivery, versionKeys } from '../rollout/index.ts';
 import { versionText } from '../spec/index.ts';
@@ -32,7 +40,7 @@ export async function ensureWorks(
   const errors: Error[] = [];
   let isWritten = false;
   for (const { part, index, spec } of rendered) {
-    const name = workName(part, index);
+    const name = partWorkName(part, index);
     desired.add(name);
     const { labels, annotations } = workMetadata(foundation.key, cluster, part);
     const work: ManifestWork = {
@@ -59,7 +67,7 @@ export async function ensureWorks(
     try {
       const { changed } = await applier.ensure(manifestWorks, work, live, {
         exact: ['spec.workload'],
-        alone: ownPlaces,
+        createAndMergePatch: ownPlaces,
         signal,
       });
       isWritten ||= changed;

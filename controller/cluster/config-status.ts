@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../lib/base/index.ts';
 import type { AddOnCondition, AddOnDeploymentConfig, ManagedClusterAddOn, ManifestWork } from '../hub/index.ts';
 import { unmatchedContainers } from '../render/index.ts';
 import { type ConfigScope, configOf, configReferenceOf } from './cluster-config.ts';
@@ -58,8 +59,8 @@ export function configHashes(scope: ConfigScope, addOn: ManagedClusterAddOn | un
 }
 
 /**
- * OCM's hash of a configuration: hex SHA-256 of the object without its kind, metadata and status, as Go writes JSON: keys
- * in order, and characters escaped that mean something in HTML.
+ * OCM's hash of a configuration: hex SHA-256 of the object without its kind, metadata and status, as Go writes
+ * JSON.
  */
 export function configHash(config: AddOnDeploymentConfig): string {
   const {
@@ -71,20 +72,11 @@ export function configHash(config: AddOnDeploymentConfig): string {
   } = config as AddOnDeploymentConfig & {
     status?: unknown;
   };
-  return createHash('sha256').update(canonical(content)).digest('hex');
+  return createHash('sha256').update(canonicalJson(content)).digest('hex');
 }
 
 function referencedConfig(scope: ConfigScope, addOn: ManagedClusterAddOn | undefined) {
   const reference = configReferenceOf(scope, addOn);
   const config = reference && scope.caches.configs.get({ namespace: reference.namespace, name: reference.name });
   return config && { reference, config };
-}
-
-function canonical(value: unknown): string {
-  const text = JSON.stringify(value, (_, part) =>
-    typeof part === 'object' && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
-  return text.replaceAll(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

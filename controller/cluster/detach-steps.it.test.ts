@@ -12,8 +12,8 @@ import {
   secrets,
 } from '../../lib/kube/index.ts';
 import {
-  applicationSets,
-  applications,
+  argoApplicationSets,
+  argoApplications,
   gitOpsClusters,
   manifestWorks,
   placementDecisions,
@@ -27,7 +27,7 @@ const hub = useHub(startCluster);
 async function applicationSet(): Promise<OwnerReference> {
   const template = { metadata: { name: 'any' }, spec: { project: 'default', destination: {} } };
   const metadata = { namespace: hub.ns, name: 'set' };
-  const made = await hub.client.create(applicationSets, {
+  const made = await hub.client.create(argoApplicationSets, {
     metadata,
     spec: { generators: [], template },
   } as KubeObject);
@@ -45,7 +45,7 @@ async function application(namespace: string, name: string, cluster: string, met
   const destination = { name: cluster, namespace: 'default' };
   const source = { repoURL: 'https://example.com/repository.git', path: '.' };
   const spec = { project: 'default', source, destination };
-  await hub.client.create(applications, { metadata: { namespace, name, ...metadata }, spec } as KubeObject);
+  await hub.client.create(argoApplications, { metadata: { namespace, name, ...metadata }, spec } as KubeObject);
   return { namespace, name };
 }
 
@@ -139,19 +139,19 @@ test('the agent stays until Applications that are deleted are gone', async () =>
   const held = await application(ns, 'held', a, { finalizers });
   const ofSet = await application(ns, 'of-set', a, { finalizers, ownerReferences: [await applicationSet()] });
   await application(ns, 'kept', a);
-  await hub.client.delete(applications, held);
+  await hub.client.delete(argoApplications, held);
   await hub.unselect(a);
   const both = new RegExp(`agent of cluster ${a} stays.*at most until.*${ns}/held, ${ns}/of-set$`);
   await hub.fixture.conditionIs([ns, 'fleet'], 'RemovedClustersCleanedUp', 'False', both);
-  await hub.client.mergePatch(applications, held, { metadata: { finalizers: null } });
+  await hub.client.mergePatch(argoApplications, held, { metadata: { finalizers: null } });
   const one = new RegExp(`: ${ns}/of-set$`);
   await hub.fixture.conditionIs([ns, 'fleet'], 'RemovedClustersCleanedUp', 'False', one);
   await hub.restart();
   await hub.idle();
   expect(await isStanding()).toBe(true);
-  await hub.client.delete(applications, ofSet);
+  await hub.client.delete(argoApplications, ofSet);
   expect(await isStanding()).toBe(true);
-  await hub.client.mergePatch(applications, ofSet, { metadata: { finalizers: null } });
+  await hub.client.mergePatch(argoApplications, ofSet, { metadata: { finalizers: null } });
   await until('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
   await hub.fixture.endCleanUp(a);
   await until('the add-on to go', async () => (await hub.addOn(a)) === undefined);

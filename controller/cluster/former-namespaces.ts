@@ -9,7 +9,7 @@ import {
   type ManifestWork,
   managedClusterAddOns,
   manifestWorks,
-  workName,
+  partWorkName,
 } from '../hub/index.ts';
 import { type AddOnConfig, cleanUpState, type RenderedWork, renderCleanUp, workParts } from '../render/index.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
@@ -87,7 +87,7 @@ export async function cleanFormerNamespaces(
     return;
   }
   const isMoved = rendered.every(({ part, index, spec }) =>
-    isApplied(caches.works.get({ namespace: cluster, name: workName(part, index) }), spec),
+    isApplied(caches.works.get({ namespace: cluster, name: partWorkName(part, index) }), spec),
   );
   if (!isMoved) {
     return;

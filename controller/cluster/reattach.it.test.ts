@@ -2,7 +2,13 @@ import { expect, test } from 'vitest';
 import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { findCondition, isConditionTrue, type KubeObject, type OwnerReference } from '../../lib/kube/index.ts';
-import { applicationSets, applications, gitOpsClusters, managedClusterAddOns, manifestWorks } from '../hub/index.ts';
+import {
+  argoApplicationSets,
+  argoApplications,
+  gitOpsClusters,
+  managedClusterAddOns,
+  manifestWorks,
+} from '../hub/index.ts';
 import { useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
@@ -94,7 +100,7 @@ async function letGo(cluster: string): Promise<void> {
 async function applicationFor(cluster: string): Promise<void> {
   const namespace = hub.ns;
   const template = { metadata: { name: '{{name}}' }, spec: { project: 'default', destination: {} } };
-  const set = (await hub.client.create(applicationSets, {
+  const set = (await hub.client.create(argoApplicationSets, {
     metadata: { namespace, name: 'set' },
     spec: { generators: [], template },
   } as KubeObject)) as KubeObject;
@@ -108,7 +114,7 @@ async function applicationFor(cluster: string): Promise<void> {
   const source = { repoURL: 'https://example.com/repository.git', path: '.' };
   const spec = { project: 'default', source, destination: { name: cluster, namespace: 'default' } };
   const metadata = { namespace, name: 'of-set', ownerReferences: [owner] };
-  await hub.client.create(applications, { metadata, spec } as KubeObject);
+  await hub.client.create(argoApplications, { metadata, spec } as KubeObject);
 }
 
 test.each(['goes on running', 'is another one by then'])(

@@ -13,7 +13,7 @@ import {
   services,
   statefulSets,
 } from '../../lib/kube/index.ts';
-import { applicationSets, applications, appProjects, type ManagedApplication } from '../hub/index.ts';
+import { argoApplicationSets, argoApplications, argoProjects, type ManagedApplication } from '../hub/index.ts';
 
 /** What cleaning up a managed cluster works with. */
 export interface CleanUpOptions {
@@ -66,7 +66,7 @@ export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
   const { client, otherNamespaces = [], logger, signal } = options;
   const others = otherNamespaces.map((namespace) => ({ ...options, namespace }));
   await agentIsGone(options);
-  const copies = (await listed<ManagedApplication>(client, applications, undefined, signal)).filter(isCopy);
+  const copies = (await listed<ManagedApplication>(client, argoApplications, undefined, signal)).filter(isCopy);
   for (const one of [options, ...others]) {
     const isInto = ({ status }: ManagedApplication) =>
       status?.resources?.some(({ namespace }) => namespace === one.namespace) ?? false;
@@ -75,13 +75,13 @@ export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
       await disown(one, `Application ${keyOf(deployed)} deployed into it`);
     }
   }
-  const projects = (await listed(client, appProjects, undefined, signal)).filter(isCopy);
+  const projects = (await listed(client, argoProjects, undefined, signal)).filter(isCopy);
   const [oldCopies, oldProjects] = [copies.filter(isLeftBy(options)), projects.filter(isLeftBy(options, true))];
   for (const copy of oldCopies) {
-    await release(applications, copy, options);
+    await release(argoApplications, copy, options);
   }
   for (const copy of oldProjects) {
-    await release(appProjects, copy, options);
+    await release(argoProjects, copy, options);
   }
   const removed = oldCopies.length + oldProjects.length;
   const counts = { applications: oldCopies.length, appProjects: oldProjects.length };
@@ -184,7 +184,7 @@ const batch = { group: 'batch', version: 'v1', namespaced: true };
 
 /** Kinds of which any object in the namespace belongs to someone: ours are gone with the works. */
 const workloads: readonly ResourceType[] = [
-  applicationSets,
+  argoApplicationSets,
   deployments,
   statefulSets,
   resourceType({ ...apps, kind: 'DaemonSet', plural: 'daemonsets' }),
@@ -222,8 +222,8 @@ async function foreignObject(options: CleanUpOptions): Promise<string | undefine
   };
   // Argo CD makes the project `default` by itself.
   const first =
-    (await found(applications, () => true)) ??
-    (await found(appProjects, ({ metadata }) => metadata.name !== 'default')) ??
+    (await found(argoApplications, () => true)) ??
+    (await found(argoProjects, ({ metadata }) => metadata.name !== 'default')) ??
     (await found(pods, ({ metadata }) => !metadata.ownerReferences?.length));
   if (first !== undefined) {
     return first;

@@ -5,7 +5,7 @@ import { secretText } from '../../lib/pki/index.ts';
 import { configOf, type DeliveredSecrets, type RenderTarget, renderCluster } from '../cluster/index.ts';
 import { connectionOf } from '../daemon/index.ts';
 import { discoverEndpoint } from '../endpoint/index.ts';
-import { Caches, deliveredSecretName, type GitOpsCluster, hubNames, workName } from '../hub/index.ts';
+import { Caches, deliveredSecretName, type GitOpsCluster, hubNames, partWorkName } from '../hub/index.ts';
 import { parseAddOnConfig, type RenderedWork, Templates } from '../render/index.ts';
 import { type AddOnSettings, parseGitOpsCluster, releaseOf } from '../spec/index.ts';
 import { deliveryOf } from './delivery-flags.ts';
@@ -155,7 +155,7 @@ function workOf(flags: Flags): (work: RenderedWork) => KubeObject {
     const object = {
       apiVersion: 'work.open-cluster-management.io/v1',
       kind: 'ManifestWork',
-      metadata: { namespace: flags.cluster, name: workName(part, index) },
+      metadata: { namespace: flags.cluster, name: partWorkName(part, index) },
       spec,
     };
     return object;

@@ -57,7 +57,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     await daemon.run(until);
   };
   try {
-    const health = addressOf(flags['health-probe-bind-address'], 'health-probe-bind-address');
+    const health = parseBindAddress(flags['health-probe-bind-address'], 'health-probe-bind-address');
     if (health) {
       const readyz = () => {
         // A controller that waits for its turn is as ready as it can be.
@@ -66,7 +66,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       };
       endpoints.push(await serveHealth({ ...health, healthz: () => ({ ok: true }), readyz }));
     }
-    const metrics = addressOf(flags['metrics-bind-address'], 'metrics-bind-address');
+    const metrics = parseBindAddress(flags['metrics-bind-address'], 'metrics-bind-address');
     if (metrics) {
       endpoints.push(await serveMetrics({ ...metrics, registry: registryOf(() => daemon?.stats() ?? {}) }));
     }
@@ -117,7 +117,7 @@ export function connectionOf(flags: { kubeconfig: string; kubecontext: string })
 }
 
 /** A bind address as controller-runtime takes it: `:port`, `host:port`, `0` for none. */
-export function addressOf(text: string, flag: string): { port: number; host?: string } | undefined {
+export function parseBindAddress(text: string, flag: string): { port: number; host?: string } | undefined {
   if (text === '0' || text === '') {
     return undefined;
   }

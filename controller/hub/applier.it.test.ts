@@ -4,7 +4,7 @@ import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { type KubeClient, type KubeObject, secrets } from '../../lib/kube/index.ts';
 import { Applier, type EnsureOptions, ForeignObjectError } from './applier.ts';
 import { keys, managedBy } from './names.ts';
-import { type ManifestWork, manifestWorks } from './resources.ts';
+import { type ManifestWork, manifestWorks } from './ocm-kinds.ts';
 
 let cluster: Cluster;
 let writes: string[] = [];
@@ -30,7 +30,7 @@ afterAll(() => cluster?.stop());
 const ours = { [keys.managedBy]: managedBy };
 const options: EnsureOptions = {
   exact: ['spec.workload'],
-  alone: [
+  createAndMergePatch: [
     ['metadata', 'annotations', 'when'],
     ['spec', 'workload'],
     ['spec', 'manifestConfigs'],
@@ -106,7 +106,7 @@ test('what is no longer desired goes, what others added stays', async () => {
 
 test('one that was made by server-side apply is changed like one made otherwise', async () => {
   const first = work('applied', { manifestConfigs: [{ resourceIdentifier }] }, { annotations: { when: 'then' } });
-  const { alone: _, ...shared } = options;
+  const { createAndMergePatch: _, ...shared } = options;
   await new Applier(client).ensure(manifestWorks, first, undefined, shared);
   const second = work('applied', { workload: { manifests: [configMap('b', {})] } });
   expect(await ensure(new Applier(client), second, await live('applied'))).toEqual(['mergePatch']);

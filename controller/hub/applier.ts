@@ -36,11 +36,11 @@ export interface EnsureOptions {
   /** The write is a conflict when the object is no longer the one that was looked at. */
   readonly guarded?: boolean;
   /**
-   * For large objects of which nobody else writes what is desired: made by a plain creation and changed by a merge patch.
-   * An API server does that with two thirds of the work of server-side apply; but nothing remembers which fields were ours,
-   * so these are the places (lists of keys) of all that goes when it is no longer desired. Not together with `guarded`.
+   * For large objects whose desired fields nobody else writes: they are created plainly and changed by a merge patch, which
+   * costs an API server two thirds of a server-side apply. Nothing records which fields were ours, so this lists the paths
+   * (as lists of keys) of everything that is removed when it is no longer desired. Not together with `guarded`.
    */
-  readonly alone?: readonly (readonly string[])[];
+  readonly createAndMergePatch?: readonly (readonly string[])[];
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -98,7 +98,7 @@ export class Applier {
   }
 
   /**
-   * Brings an object into the desired state, by server-side apply unless it is written `alone`. Labels, annotations and
+   * Brings an object into the desired state, by server-side apply unless `createAndMergePatch` is given. Labels, annotations and
    * fields that others added are left alone.
    * @throws ForeignObjectError when an object of that name is not ours
    */
@@ -109,7 +109,8 @@ export class Applier {
     options: EnsureOptions = {},
   ): Promise<{ object: T; changed: boolean }> {
     // A creation finds out by itself that there is one.
-    const isNew = options.alone !== undefined && cached === undefined && !this.#written.has(idOf(type, desired));
+    const isNew =
+      options.createAndMergePatch !== undefined && cached === undefined && !this.#written.has(idOf(type, desired));
     const live = isNew ? undefined : await this.current(type, desired.metadata, cached, options.signal);
     return this.change(type, desired, live, options);
   }
@@ -135,8 +136,8 @@ export class Applier {
         return { object: live, changed: false };
       }
     }
-    if (options.alone) {
-      return this.#writeAlone(type, desired, live, { ...options, alone: options.alone });
+    if (options.createAndMergePatch) {
+      return this.#createOrPatch(type, desired, live, { ...options, createAndMergePatch: options.createAndMergePatch });
     }
     this.#writes += 1;
     const resourceVersion = options.guarded ? live?.metadata.resourceVersion : undefined;
@@ -148,13 +149,13 @@ export class Applier {
     return { object, changed: true };
   }
 
-  async #writeAlone<T extends KubeObject>(
+  async #createOrPatch<T extends KubeObject>(
     type: ResourceType<T>,
     desired: T,
     live: T | undefined,
-    options: EnsureOptions & Required<Pick<EnsureOptions, 'alone'>>,
+    options: EnsureOptions & Required<Pick<EnsureOptions, 'createAndMergePatch'>>,
   ): Promise<{ object: T; changed: boolean }> {
-    const { signal, alone } = options;
+    const { signal, createAndMergePatch } = options;
     const id = idOf(type, desired);
     // What it looks like is known; of the answer only the server's bookkeeping is news.
     const how = { fieldManager, signal, metadataOnly: true, repeatable: true } as const;
@@ -175,7 +176,7 @@ export class Applier {
       }
     }
     try {
-      const wanted = overlay(live, desired, alone);
+      const wanted = overlay(live, desired, createAndMergePatch);
       const patch = mergePatchBetween(live, wanted) ?? {};
       const { metadata } = await this.#client.mergePatch(type, desired.metadata, patch, how);
       // The server has made of it what there was already.
@@ -187,7 +188,7 @@ export class Applier {
       if (!isNotFound(error)) {
         throw error;
       }
-      return this.#writeAlone(type, desired, undefined, options);
+      return this.#createOrPatch(type, desired, undefined, options);
     }
   }
 

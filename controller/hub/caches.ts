@@ -15,12 +15,12 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { EndpointCaches, principalServices, type ServiceExposure } from '../endpoint/index.ts';
+import { argoApplications } from './argo-kinds.ts';
 import { deliverableCrd, operatorKinds } from './crds.ts';
 import { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
 import { addOnName, hubNames, keys, managedBy, signerName } from './names.ts';
 import {
   addOnDeploymentConfigs,
-  applications,
   clusterManagementAddOns,
   gitOpsClusters,
   managedClusterAddOns,
@@ -28,7 +28,7 @@ import {
   manifestWorks,
   placementDecisions,
   placements,
-} from './resources.ts';
+} from './ocm-kinds.ts';
 
 /** Name of the CRD of Applications. */
 export const applicationsCrd = 'applications.argoproj.io';
@@ -111,7 +111,7 @@ export class Caches {
     this.applications = new Informer<HubApplication>({
       client,
       logger,
-      type: applications,
+      type: argoApplications,
       transform: slimApplication,
       indexers: { cluster: clustersOf },
       backoff: { maxMs: 30_000 },

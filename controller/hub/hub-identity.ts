@@ -1,6 +1,6 @@
 import type { Logger } from '../../lib/base/index.ts';
 import { isForbidden, type KubeClient, namespaces } from '../../lib/kube/index.ts';
-import type { ManagedCluster } from './resources.ts';
+import type { ManagedCluster } from './ocm-kinds.ts';
 
 /**
  * What tells the hub apart from every other cluster: the UID of its namespace kube-system, which a managed cluster reports too.

@@ -1,5 +1,12 @@
 export { type AddOnCondition, agentConnected } from './agent-connection.ts';
 export { Applier, ForeignObjectError, isOurs } from './applier.ts';
+export {
+  argoApplicationSets,
+  argoApplications,
+  argoProjects,
+  isArgoCd,
+  type ManagedApplication,
+} from './argo-kinds.ts';
 export { applicationsCrd, Caches } from './caches.ts';
 export { deliverableCrd, kindsOf, operatorKinds } from './crds.ts';
 export { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
@@ -7,10 +14,10 @@ export { identifyHub, reasonItIsHub } from './hub-identity.ts';
 export { isDetaching, isForced, isRetaining } from './markers.ts';
 export {
   addOnName,
+  agentSecretName,
   agentSubject,
   cleanUpWork,
   clusterClientName,
-  clusterSecretName,
   connectionLeaseName,
   deliveredSecretName,
   fieldManager,
@@ -20,24 +27,17 @@ export {
   keys,
   labelValue,
   managedBy,
+  partWorkName,
   signerName,
-  workName,
 } from './names.ts';
 export { namesText } from './names-text.ts';
-export type { Parsed } from './parsed.ts';
-export { untilRenewal } from './renewal.ts';
 export {
   type AddOnDeploymentConfig,
   addOnDeploymentConfigs,
-  applicationSets,
-  applications,
-  appProjects,
   type ConfigReference,
   type FleetStatus,
   type GitOpsCluster,
   gitOpsClusters,
-  isArgoCd,
-  type ManagedApplication,
   type ManagedCluster,
   type ManagedClusterAddOn,
   type ManifestConfig,
@@ -52,5 +52,7 @@ export {
   placements,
   type ResourceRequirements,
   type Toleration,
-} from './resources.ts';
+} from './ocm-kinds.ts';
+export type { Parsed } from './parsed.ts';
+export { untilRenewal } from './renewal.ts';
 export { failed, type StepReport, type StepResult, succeeded } from './step-result.ts';

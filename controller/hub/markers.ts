@@ -1,5 +1,5 @@
 import { keys } from './names.ts';
-import type { ManagedClusterAddOn } from './resources.ts';
+import type { ManagedClusterAddOn } from './ocm-kinds.ts';
 
 /** Whether a force-detach annotation is on one of the objects. */
 export function isForced(...objects: ({ metadata: { annotations?: Record<string, string> } } | undefined)[]): boolean {

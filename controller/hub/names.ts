@@ -77,7 +77,7 @@ export const hubNames = {
 } as const;
 
 /** The Argo CD cluster Secret of a managed cluster. */
-export const clusterSecretName = (cluster: string) => `cluster-${cluster}`;
+export const agentSecretName = (cluster: string) => `cluster-${cluster}`;
 
 /** The client certificate with which Argo CD reaches a managed cluster through the resource proxy. */
 export const clusterClientName = (cluster: string) => `argocd-cluster-client-${cluster}`;
@@ -92,7 +92,7 @@ export const cleanUpWork = { name: `addon-${addOnName}-pre-delete`, part: 'pre-d
 export const formerWork = { name: `${addOnName}-former`, part: 'former' } as const;
 
 /** Name of a ManifestWork: the first of a part has no number. */
-export const workName = (part: string, index: number) => `${addOnName}-${part}${index === 0 ? '' : `-${index}`}`;
+export const partWorkName = (part: string, index: number) => `${addOnName}-${part}${index === 0 ? '' : `-${index}`}`;
 
 /** The principal's record of an agent's connection. */
 export const connectionLeaseName = (agent: string) => `argocd-agent-${agent}`.slice(0, 253);

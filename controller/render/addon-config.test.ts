@@ -5,7 +5,7 @@ import { input, operator } from '../testing/render-input.ts';
 import { type AddOnConfig, noConfig, parseAddOnConfig } from './addon-config.ts';
 import { decorate, mirrored, unmatchedContainers } from './decorate.ts';
 import { Templates } from './templates.ts';
-import { manifestsOf, type RenderInput, renderWorks } from './works.ts';
+import { allManifests, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
 type Workload = KubeObject & { spec: { template: { spec: PodSpec } } };
@@ -18,7 +18,7 @@ const read = (spec: object, annotations: Record<string, string> = {}) => {
   return parsed.value;
 };
 const objectsOf = (config: AddOnConfig, from: RenderInput = input) =>
-  manifestsOf(renderWorks(templates, { ...from, config }));
+  allManifests(renderWorks(templates, { ...from, config }));
 const workloadsOf = (config: AddOnConfig, from?: RenderInput) =>
   objectsOf(config, from).filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet') as Workload[];
 const envOf = (pod: PodSpec | undefined) =>

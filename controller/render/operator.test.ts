@@ -4,7 +4,7 @@ import { input, operator } from '../testing/render-input.ts';
 import type { OperatorInput } from './operator.ts';
 import { describe } from './pack.ts';
 import { Templates } from './templates.ts';
-import { manifestsOf, type RenderInput, renderWorks } from './works.ts';
+import { allManifests, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
 const worksWith = (change: Partial<OperatorInput> = {}, from: Partial<RenderInput> = {}) =>
@@ -20,7 +20,7 @@ const argoCd = (spec: object, metadata: object = {}) => ({
 });
 
 test("the generated ArgoCD is the original's", () => {
-  expect(specOf(manifestsOf(worksWith()), 'argocd')).toEqual({
+  expect(specOf(allManifests(worksWith()), 'argocd')).toEqual({
     server: { enabled: false },
     sourceNamespaces: ['*'],
     argoCDAgent: {
@@ -50,7 +50,7 @@ test("the generated ArgoCD is the original's", () => {
     },
   });
   const autonomous = specOf(
-    manifestsOf(worksWith({ agentImage: undefined }, { mode: 'autonomous', namespace: 'gitops' })),
+    allManifests(worksWith({ agentImage: undefined }, { mode: 'autonomous', namespace: 'gitops' })),
     'argocd',
   ) as { argoCDAgent: { agent: object } };
   expect(autonomous.argoCDAgent.agent).not.toHaveProperty('image');
@@ -107,7 +107,7 @@ test('an operator that the cluster has already is left alone', () => {
 });
 
 test("a user's ArgoCD gets the principal's address where it has none", () => {
-  const spec = (given: object) => specOf(manifestsOf(worksWith({ payload: [argoCd(given)] })), 'own');
+  const spec = (given: object) => specOf(allManifests(worksWith({ payload: [argoCd(given)] })), 'own');
   const client = { principalServerAddress: 'principal.example.com', principalServerPort: '443' };
   expect(spec({ argoCDAgent: { agent: { enabled: true } } })).toEqual({
     argoCDAgent: { agent: { enabled: true, client } },
@@ -129,7 +129,7 @@ test("a user's ArgoCD gets the principal's address where it has none", () => {
 
 test('the agents that argocd-operator makes have the rights for live access that are asked for', () => {
   const accounts = (payload?: KubeObject[], from: Partial<RenderInput> = {}) =>
-    manifestsOf(worksWith({ payload }, from))
+    allManifests(worksWith({ payload }, from))
       .filter(({ kind, metadata }) => kind === 'ClusterRoleBinding' && metadata.name.startsWith('argocd-agent-agent:'))
       .flatMap((binding) => (binding as unknown as { subjects: object[] }).subjects);
   expect(accounts()).toEqual([{ kind: 'ServiceAccount', name: 'argocd-agent-agent', namespace: 'argocd' }]);
@@ -154,7 +154,7 @@ test("a user's other objects are delivered as they are, in the namespace that th
     spec: {},
   };
   const works = worksWith({ payload: [other, old, argoCd({ argoCDAgent: { agent: {} } })] });
-  const objects = manifestsOf(works);
+  const objects = allManifests(works);
   expect(objects).toContainEqual(other);
   expect(objects).toContainEqual(old);
   expect(objects.filter(({ kind }) => kind === 'ArgoCD').map(describe)).toEqual(['ArgoCD x/old', 'ArgoCD gitops/own']);

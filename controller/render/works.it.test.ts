@@ -8,7 +8,7 @@ import { noConfig, parseAddOnConfig } from './addon-config.ts';
 import { renderCleanUp } from './cleanup.ts';
 import { describe, workLimit } from './pack.ts';
 import { Templates } from './templates.ts';
-import { manifestsOf, type RenderInput, renderWorks } from './works.ts';
+import { allManifests, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
 /** As Argo CD and argocd-operator publish them. */
@@ -121,7 +121,7 @@ test.each(cases)('a real API server takes every manifest of $name', async ({ fro
       .map(({ resourceIdentifier }) => resourceIdentifier.name),
   );
   const refused: (string | undefined)[] = [];
-  for (const object of manifestsOf(works)) {
+  for (const object of allManifests(works)) {
     if (onlyRead.includes(object.metadata.name)) {
       continue;
     }

@@ -8,12 +8,12 @@ import { type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
 type Workload = KubeObject & { spec: { template: { spec: PodSpec } } };
-const manifestsOf = (from: RenderInput = input) =>
+const allManifests = (from: RenderInput = input) =>
   renderWorks(templates, from).flatMap(({ spec }) => spec.workload.manifests);
 const workloadsOf = (from: RenderInput = input) =>
-  manifestsOf(from).filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet') as Workload[];
+  allManifests(from).filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet') as Workload[];
 const find = (kind: string, name: string, from: RenderInput = input) =>
-  manifestsOf(from).find((object) => object.kind === kind && object.metadata.name === name) as
+  allManifests(from).find((object) => object.kind === kind && object.metadata.name === name) as
     | (KubeObject & { data?: Record<string, string> })
     | undefined;
 
@@ -68,7 +68,7 @@ suite('works of a cluster', () => {
 
   test('give the agent the rights for live access that are asked for, each by a binding of its own', () => {
     const grantsOf = (liveAccess: string) =>
-      manifestsOf({ ...input, liveAccess }).filter(({ metadata: { name } }) => /live-access|agent-agent:/.test(name));
+      allManifests({ ...input, liveAccess }).filter(({ metadata: { name } }) => /live-access|agent-agent:/.test(name));
     expect(grantsOf('None')).toEqual([]);
     expect(grantsOf('view').map(describe)).toEqual(['ClusterRoleBinding argocd-agent-agent:view']);
     const [role, binding] = grantsOf('Full') as (KubeObject & { rules?: object[] })[];
@@ -88,7 +88,7 @@ suite('works of a cluster', () => {
   ] as const)(
     'map Applications as the principal does: %s, by destination %s',
     (mode, destinationBasedMapping, said) => {
-      const params = manifestsOf({ ...input, mode, destinationBasedMapping }).find(
+      const params = allManifests({ ...input, mode, destinationBasedMapping }).find(
         ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === 'argocd-agent-params',
       ) as { data?: Record<string, string> } | undefined;
       expect(params?.data).toMatchObject({
@@ -151,7 +151,7 @@ suite('the pods', () => {
     const ports = workloadsOf().flatMap(({ spec }) =>
       spec.template.spec.containers.flatMap(({ ports: list }) => (list as { name: string }[]).map(({ name }) => name)),
     );
-    for (const service of manifestsOf().filter(({ kind }) => kind === 'Service')) {
+    for (const service of allManifests().filter(({ kind }) => kind === 'Service')) {
       const { spec } = service as unknown as { spec: { ports: { targetPort: string }[] } };
       for (const { targetPort } of spec.ports) {
         expect(ports).toContain(targetPort);
@@ -211,13 +211,13 @@ suite('the agent', () => {
   });
 
   test('ocm defect M11: may not do more than it needs', () => {
-    const roles = manifestsOf({ ...input, liveAccess: 'None' }).filter(
+    const roles = allManifests({ ...input, liveAccess: 'None' }).filter(
       ({ kind, metadata }) => kind?.endsWith('Role') && metadata.name.includes('agent'),
     );
     expect(roles.length).toBeGreaterThan(1);
     expect(JSON.stringify(roles)).not.toContain('"*"');
     // Nor has it what others may: its bindings lead to these roles alone.
-    const bindings = manifestsOf({ ...input, liveAccess: 'None' }).filter(
+    const bindings = allManifests({ ...input, liveAccess: 'None' }).filter(
       ({ kind, metadata }) => kind?.endsWith('RoleBinding') && metadata.name.includes('agent'),
     ) as (KubeObject & { roleRef: { kind: string; name: string } })[];
     expect(bindings.length).toBeGreaterThan(1);
@@ -226,7 +226,7 @@ suite('the agent', () => {
       expect(own).toContain(`${roleRef.kind} ${roleRef.name}`);
     }
     // What users may do by way of it is another matter, and nobody's cluster-admin either.
-    expect(JSON.stringify(manifestsOf().filter(({ kind }) => kind === 'ClusterRoleBinding'))).not.toContain(
+    expect(JSON.stringify(allManifests().filter(({ kind }) => kind === 'ClusterRoleBinding'))).not.toContain(
       'cluster-admin',
     );
   });

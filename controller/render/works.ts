@@ -106,6 +106,6 @@ function agentConfigs(namespace: string): ManifestConfig[] {
 }
 
 /** All objects of some works. */
-export function manifestsOf(works: readonly RenderedWork[]): KubeObject[] {
+export function allManifests(works: readonly RenderedWork[]): KubeObject[] {
   return works.flatMap(({ spec }) => spec.workload.manifests);
 }

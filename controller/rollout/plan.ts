@@ -1,4 +1,4 @@
-import { amountOf, type DecisionGroup, type RolloutStrategy } from '../spec/index.ts';
+import { amountOf, type DecisionGroupRef, type RolloutStrategy } from '../spec/index.ts';
 
 /**
  * How far a cluster is on its way to a version. `Waiting`: it has another one. `Progressing`: it was given this one.
@@ -138,7 +138,7 @@ function stagesOf(strategy: RolloutStrategy, clusters: readonly RolloutCluster[]
 }
 
 /** The name counts before the index, as in OCM. */
-function isOf({ groupName, groupIndex }: DecisionGroup, { group }: RolloutCluster): boolean {
+function isOf({ groupName, groupIndex }: DecisionGroupRef, { group }: RolloutCluster): boolean {
   if (groupName) {
     return group?.name === groupName;
   }

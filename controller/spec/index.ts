@@ -9,5 +9,5 @@ export {
   type Version,
   versionText,
 } from './release.ts';
-export { amountOf, type DecisionGroup, type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
+export { amountOf, type DecisionGroupRef, type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
 export { type AddOnSettings, type FleetSpec, parseGitOpsCluster } from './spec.ts';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 export type Amount = { readonly count: number } | { readonly percent: number };
 
 /** Names a decision group of a Placement. */
-export interface DecisionGroup {
+export interface DecisionGroupRef {
   readonly groupName?: string | undefined;
   readonly groupIndex?: number | undefined;
 }
@@ -21,7 +21,7 @@ export interface RolloutStrategy {
   /** A cluster that is not well after this time, in milliseconds, has failed; infinite to wait for ever. */
   readonly progressDeadlineMs: number;
   /** Updated first, one after the other; none of their clusters may fail. */
-  readonly mandatoryDecisionGroups: readonly DecisionGroup[];
+  readonly mandatoryDecisionGroups: readonly DecisionGroupRef[];
 }
 
 const units: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000 };

@@ -187,7 +187,7 @@ export interface RunningController {
 }
 
 /** Starts a controller in this process. */
-export function startController(client: KubeClient, options: Partial<ControllerOptions> = {}): RunningController {
+export function runController(client: KubeClient, options: Partial<ControllerOptions> = {}): RunningController {
   const stop = new AbortController();
   const controller = new Controller({
     client,

@@ -4,7 +4,7 @@ import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { type ConfigMap, configMaps, Informer, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
 import { gitOpsClusters, managedClusterAddOns, manifestWorks, placementDecisions, placements } from '../hub/index.ts';
-import { HubFixture, type RunningController, startController } from './fixture.ts';
+import { HubFixture, type RunningController, runController } from './fixture.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
@@ -53,8 +53,8 @@ export class TestHub {
     return this.#running.controller;
   }
 
-  start(options: Parameters<typeof startController>[1] = {}): void {
-    this.#running = startController(this.client, options);
+  start(options: Parameters<typeof runController>[1] = {}): void {
+    this.#running = runController(this.client, options);
   }
 
   async stop(): Promise<void> {
@@ -87,7 +87,7 @@ export class TestHub {
   }
 
   /** A GitOpsCluster with both clusters, enrolled by a running controller. */
-  async enroll(options: Parameters<typeof startController>[1] = {}): Promise<void> {
+  async enroll(options: Parameters<typeof runController>[1] = {}): Promise<void> {
     await this.fixture.placement(this.ns, 'placement', [this.a, this.b], 1);
     await this.fixture.gitOpsCluster(this.ns, 'fleet', 'placement');
     this.start(options);

@@ -24,7 +24,7 @@ export async function inventoryOf(client: KubeClient): Promise<Record<string, st
 }
 
 /** What is in one inventory and not, or not the same, in the other, in words. */
-export function differences(before: Record<string, string>, after: Record<string, string>): string[] {
+export function inventoryDifferences(before: Record<string, string>, after: Record<string, string>): string[] {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   return keys.flatMap((key) => {
     if (before[key] === after[key]) {

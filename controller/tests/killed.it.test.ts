@@ -11,7 +11,7 @@ import {
   managedClusterAddOns,
   manifestWorks,
 } from '../hub/index.ts';
-import { startController } from '../testing/fixture.ts';
+import { runController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
 
@@ -105,7 +105,7 @@ async function live(
   isDone: () => Promise<boolean>,
 ): Promise<string[]> {
   const { client, died, writes } = mortalClient(hub.client, at);
-  const { stop } = startController(client);
+  const { stop } = runController(client);
   let isDead = false;
   died.then(() => {
     isDead = true;
@@ -116,7 +116,7 @@ async function live(
 }
 
 async function liveOn(what: string, isDone: () => Promise<boolean>): Promise<void> {
-  const { stop } = startController(hub.client);
+  const { stop } = runController(hub.client);
   try {
     await until(what, isDone);
   } finally {
@@ -127,7 +127,7 @@ async function liveOn(what: string, isDone: () => Promise<boolean>): Promise<voi
 /** Lets a controller live until it has nothing more to do: what it has made then is all that there is to make. */
 async function liveToRest(what: string, isDone: () => Promise<boolean>): Promise<string[]> {
   const { client, writes } = mortalClient(hub.client, { write: Number.POSITIVE_INFINITY, when: 'before' });
-  const { stop, controller } = startController(client);
+  const { stop, controller } = runController(client);
   try {
     await hub.quiet(async () => controller.isIdle && (await isDone()), what);
   } finally {

@@ -17,10 +17,17 @@ import {
 } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
 import { cleanUp } from '../commands/index.ts';
-import { applications, appProjects, gitOpsClusters, managedClusters, manifestWorks, placements } from '../hub/index.ts';
-import { HubFixture, type RunningController, startController } from '../testing/fixture.ts';
+import {
+  argoApplications,
+  argoProjects,
+  gitOpsClusters,
+  managedClusters,
+  manifestWorks,
+  placements,
+} from '../hub/index.ts';
+import { HubFixture, type RunningController, runController } from '../testing/fixture.ts';
 import { installHubCrds } from '../testing/hub.ts';
-import { differences, inventoryOf } from '../testing/inventory.ts';
+import { inventoryDifferences, inventoryOf } from '../testing/inventory.ts';
 
 const ns = 'argocd';
 const name = 'cluster1';
@@ -37,7 +44,7 @@ beforeAll(async () => {
   await installHubCrds(hub);
   ocm = await startOcm(hub, { statusSyncIntervalMs: 500 });
   fixture = new HubFixture(hub.client);
-  controller = startController(hub.client);
+  controller = runController(hub.client);
   kubelet = actAsKubelet(ended.signal);
 });
 afterAll(async () => {
@@ -99,8 +106,8 @@ async function actAsAgent(): Promise<void> {
   const destination = { server: 'https://kubernetes.default.svc', namespace: 'default' };
   const metadata = { namespace: ns, annotations, finalizers };
   const spec = { project: 'default', source, destination };
-  await managed.client.create(applications, { metadata: { ...metadata, name: 'copy' }, spec } as KubeObject);
-  await managed.client.create(appProjects, { metadata: { ...metadata, name: 'default' }, spec: {} } as KubeObject);
+  await managed.client.create(argoApplications, { metadata: { ...metadata, name: 'copy' }, spec } as KubeObject);
+  await managed.client.create(argoProjects, { metadata: { ...metadata, name: 'default' }, spec: {} } as KubeObject);
 }
 
 /** Argo CD's kinds stay: what users declared with them would go too. */
@@ -113,7 +120,7 @@ async function comesBackTo(before: Record<string, string>, client: Cluster['clie
   let left: string[] = [];
   try {
     await until(what, async () => {
-      left = differences(withoutCrds(before), withoutCrds(await inventoryOf(client)));
+      left = inventoryDifferences(withoutCrds(before), withoutCrds(await inventoryOf(client)));
       return left.length === 0;
     });
   } catch {

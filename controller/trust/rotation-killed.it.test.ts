@@ -4,7 +4,7 @@ import { startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { type Secret, secrets } from '../../lib/kube/index.ts';
 import { fingerprintsOf, isIssuedBy, secretText } from '../../lib/pki/index.ts';
-import { startController } from '../testing/fixture.ts';
+import { runController } from '../testing/fixture.ts';
 import { useHub } from '../testing/hub.ts';
 import { mortalClient } from '../testing/mortal.ts';
 
@@ -102,7 +102,7 @@ test('killed after every single write of a rotation, nobody is ever without trus
   await look();
   while (!(await isOver())) {
     const { client: mortal, died, writes } = mortalClient(client, { write: 1, when: 'after' });
-    const { controller, stop } = startController(mortal);
+    const { controller, stop } = runController(mortal);
     let isDead = false;
     died.then(() => {
       isDead = true;

@@ -9,8 +9,8 @@ import {
   WorkQueue,
 } from '../../../lib/kube/index.ts';
 import { createLogger } from '../../../lib/ops/index.ts';
-import { isArgoCdFinalizer, keys } from '../names.ts';
-import { type Application, applications } from '../resources.ts';
+import { isArgoCdFinalizer, pullKeys } from '../names.ts';
+import { type PullApplication, pullApplications } from '../resources.ts';
 
 /** An application controller that deploys nothing, but treats operations, refreshes and finalizers as Argo CD's does. */
 export class ArgoCdStandIn {
@@ -27,13 +27,13 @@ export class ArgoCdStandIn {
   readonly #client: KubeClient;
   readonly #stop = new AbortController();
   readonly #queue: WorkQueue;
-  readonly #informer: Informer<Application>;
+  readonly #informer: Informer<PullApplication>;
   readonly #running: Promise<unknown>;
 
   constructor(client: KubeClient) {
     this.#client = client;
     const logger = createLogger({ level: 'fatal' });
-    this.#informer = new Informer({ client, type: applications, logger });
+    this.#informer = new Informer({ client, type: pullApplications, logger });
     this.#queue = new WorkQueue({
       name: 'argocd',
       handler: (key) =>
@@ -45,7 +45,7 @@ export class ArgoCdStandIn {
       backoff: { maxMs: 200 },
       logger,
     });
-    const hear = (one: Application) => this.#queue.add(keyOf(one));
+    const hear = (one: PullApplication) => this.#queue.add(keyOf(one));
     this.#informer.subscribe({ added: hear, updated: (_, now) => hear(now) });
     const { signal } = this.#stop;
     this.#running = Promise.all([this.#informer.run(signal), this.#queue.run(signal)]);
@@ -65,7 +65,7 @@ export class ArgoCdStandIn {
   }
 
   async #reconcile(key: string): Promise<void> {
-    const one = await this.#client.get(applications, parseKey(key));
+    const one = await this.#client.get(pullApplications, parseKey(key));
     if (!one) {
       return;
     }
@@ -81,8 +81,12 @@ export class ArgoCdStandIn {
       );
       return;
     }
-    if (annotations?.[keys.refresh]) {
-      await this.#patch(key, { metadata: { resourceVersion, annotations: { [keys.refresh]: null } } }, this.refreshed);
+    if (annotations?.[pullKeys.refresh]) {
+      await this.#patch(
+        key,
+        { metadata: { resourceVersion, annotations: { [pullKeys.refresh]: null } } },
+        this.refreshed,
+      );
       return;
     }
     const now = rfc3339(new Date());
@@ -138,7 +142,7 @@ export class ArgoCdStandIn {
     // Noted first: others see what is written before its answer is here.
     done.push(key);
     try {
-      await this.#client.mergePatch(applications, parseKey(key), patch);
+      await this.#client.mergePatch(pullApplications, parseKey(key), patch);
     } catch (error) {
       done.splice(done.lastIndexOf(key), 1);
       if (!isConflict(error)) {

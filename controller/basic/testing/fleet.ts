@@ -10,8 +10,15 @@ import {
 import { createLogger } from '../../../lib/ops/index.ts';
 import { HubFixture } from '../../testing/fixture.ts';
 import { BasicController, type BasicControllerOptions } from '../controller.ts';
-import { keys } from '../names.ts';
-import { type Application, applications, type Operation, type PullWork, payloadOf, pullWorks } from '../resources.ts';
+import { pullKeys } from '../names.ts';
+import {
+  type Operation,
+  type PullApplication,
+  type PullWork,
+  payloadIn,
+  pullApplications,
+  pullWorks,
+} from '../resources.ts';
 import { applicationKeyOf } from '../work.ts';
 import type { ArgoCdStandIn } from './argo-cd.ts';
 
@@ -65,17 +72,17 @@ export class BasicFleet {
   /** Makes an Application for cluster1, as a user would. */
   async create(
     name: string,
-    change: { metadata?: Partial<Application['metadata']>; operation?: Operation } = {},
-  ): Promise<Application> {
+    change: { metadata?: Partial<PullApplication['metadata']>; operation?: Operation } = {},
+  ): Promise<PullApplication> {
     const { metadata = {}, ...rest } = change;
-    return await this.hub.create(applications, {
+    return await this.hub.create(pullApplications, {
       metadata: {
         namespace: 'argocd',
         name,
-        labels: { [keys.pull]: 'true' },
+        labels: { [pullKeys.pull]: 'true' },
         finalizers: ['resources-finalizer.argocd.argoproj.io'],
         ...metadata,
-        annotations: { [keys.cluster]: 'cluster1', [keys.skipReconcile]: 'true', ...metadata.annotations },
+        annotations: { [pullKeys.cluster]: 'cluster1', [pullKeys.skipReconcile]: 'true', ...metadata.annotations },
       },
       spec: {
         project: 'default',
@@ -88,21 +95,21 @@ export class BasicFleet {
 
   /** Changes an Application of the hub. */
   async change(name: string, patch: object, namespace = 'argocd'): Promise<void> {
-    await this.hub.mergePatch(applications, { namespace, name }, patch);
+    await this.hub.mergePatch(pullApplications, { namespace, name }, patch);
   }
 
   async remove(name: string, namespace = 'argocd'): Promise<void> {
-    await this.hub.delete(applications, { namespace, name });
+    await this.hub.delete(pullApplications, { namespace, name });
   }
 
   /** Waits until the hub's Application is as it should be; undefined when it is gone. */
-  onHub(what: string, name: string, accept: (one: Application | undefined) => unknown, namespace = 'argocd') {
-    return this.#until(what, this.hub, applications, { namespace, name }, accept);
+  onHub(what: string, name: string, accept: (one: PullApplication | undefined) => unknown, namespace = 'argocd') {
+    return this.#until(what, this.hub, pullApplications, { namespace, name }, accept);
   }
 
   /** Waits until the copy on the cluster is as it should be; undefined when it is gone. */
-  onCluster(what: string, name: string, accept: (one: Application | undefined) => unknown, namespace = 'argocd') {
-    return this.#until(what, this.spoke, applications, { namespace, name }, accept);
+  onCluster(what: string, name: string, accept: (one: PullApplication | undefined) => unknown, namespace = 'argocd') {
+    return this.#until(what, this.spoke, pullApplications, { namespace, name }, accept);
   }
 
   async #until<T extends KubeObject>(
@@ -126,7 +133,7 @@ export class BasicFleet {
 
   /** The works of the basic pull model, or those of one Application. */
   async works(key?: string): Promise<PullWork[]> {
-    const found = await this.hub.list(pullWorks, { labelSelector: `${keys.pull}=true` });
+    const found = await this.hub.list(pullWorks, { labelSelector: `${pullKeys.pull}=true` });
     return found.filter((work) => key === undefined || applicationKeyOf(work) === key);
   }
 
@@ -152,8 +159,8 @@ export class BasicFleet {
   /** What the hub holds of everything that the controller writes, by resourceVersion. */
   async versions(): Promise<Record<string, string>> {
     const found: Record<string, string> = {};
-    for (const type of [applications, pullWorks, secrets]) {
-      for (const object of await this.hub.list(type as typeof applications)) {
+    for (const type of [pullApplications, pullWorks, secrets]) {
+      for (const object of await this.hub.list(type as typeof pullApplications)) {
         found[`${type.plural}/${keyOf(object)}`] = object.metadata.resourceVersion ?? '';
       }
     }
@@ -170,11 +177,11 @@ export class BasicFleet {
   async reset(): Promise<void> {
     await this.stop();
     this.argoCd.release();
-    for (const one of await this.hub.list(applications)) {
+    for (const one of await this.hub.list(pullApplications)) {
       if (one.metadata.finalizers) {
-        await this.hub.mergePatch(applications, one.metadata, { metadata: { finalizers: null } });
+        await this.hub.mergePatch(pullApplications, one.metadata, { metadata: { finalizers: null } });
       }
-      await this.hub.delete(applications, one.metadata);
+      await this.hub.delete(pullApplications, one.metadata);
     }
     for (const work of await this.works()) {
       await this.hub.delete(pullWorks, work.metadata);
@@ -189,7 +196,7 @@ export class BasicFleet {
 
 /** The revision that a work asks its cluster for. */
 export function revisionIn(work: PullWork | undefined): unknown {
-  return (payloadOf(work)?.spec?.source as { targetRevision?: string } | undefined)?.targetRevision;
+  return (payloadIn(work)?.spec?.source as { targetRevision?: string } | undefined)?.targetRevision;
 }
 
 /** A client that answers nothing any more once it has written something, so that whoever uses it dies there. */

@@ -120,11 +120,6 @@ export interface OrphaningRule {
   name: string;
 }
 
-/** A copy of a hub's Application on a managed cluster, as far as it is read here. */
-export interface ManagedApplication extends KubeObject {
-  status?: { resources?: { kind?: string; namespace?: string; name?: string }[] };
-}
-
 /** Objects to be on one managed cluster. */
 export interface ManifestWork extends KubeObject {
   spec: {
@@ -208,17 +203,3 @@ export const manifestWorks = resourceType<ManifestWork>({
   plural: 'manifestworks',
   namespaced: true,
 });
-
-const argoproj = { group: 'argoproj.io', version: 'v1alpha1', namespaced: true };
-
-/** argoproj.io/v1alpha1 Application. */
-export const applications = resourceType<KubeObject>({ ...argoproj, kind: 'Application', plural: 'applications' });
-/** argoproj.io/v1alpha1 AppProject. */
-export const appProjects = resourceType({ ...argoproj, kind: 'AppProject', plural: 'appprojects' });
-/** argoproj.io/v1alpha1 ApplicationSet. */
-export const applicationSets = resourceType({ ...argoproj, kind: 'ApplicationSet', plural: 'applicationsets' });
-
-/** Which object of a payload is what argocd-operator works on. */
-export function isArgoCd({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean {
-  return apiVersion === 'argoproj.io/v1beta1' && kind === 'ArgoCD';
-}
