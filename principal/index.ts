@@ -1,6 +1,5 @@
 import { command } from '../lib/ops/index.ts';
 import { principalFlags, unsupportedPrincipalFlags } from './flags.ts';
-import { runPrincipal } from './run.ts';
 
 /** `argocd-agent principal`: the hub's side. */
 export const principalCommand = command({
@@ -8,5 +7,6 @@ export const principalCommand = command({
   summary: "Run the principal: the hub's side, which agents connect to",
   flags: principalFlags,
   unsupported: unsupportedPrincipalFlags,
-  run: runPrincipal,
+  // Loaded when it runs: principal and agent share an executable, and neither carries the other's code.
+  run: async (flags, context) => (await import('./run.ts')).runPrincipal(flags, context),
 });
