@@ -14,24 +14,10 @@ RUN --mount=type=secret,id=npmrc \
     npm ci --ignore-scripts --no-audit --no-fund
 # What is copied is listed in .dockerignore.
 COPY . .
-RUN --mount=type=secret,id=npmrc \
-    npm run build && npm prune --omit=dev --ignore-scripts --no-audit --no-fund
-# Types and source maps are for developers: a third of all that is left.
-RUN node -e ' \
-      const { globSync, lstatSync, rmSync } = require("node:fs"); \
-      const files = globSync("node_modules/**/*.{d.ts,d.mts,d.cts,map}").filter((path) => lstatSync(path).isFile()); \
-      for (const path of files) rmSync(path); \
-    '
 ARG GIT_REVISION=unknown
 ARG BUILD_DATE
-# What `argocd-agent version` prints.
-RUN node -e ' \
-      const { readFileSync, writeFileSync } = require("node:fs"); \
-      const { name, version, type, license } = JSON.parse(readFileSync("package.json", "utf8")); \
-      const buildDate = process.argv[2] || new Date().toISOString(); \
-      writeFileSync("dist/package.json", JSON.stringify({ name, version, type, license, gitRevision: process.argv[1], buildDate })); \
-    ' "${GIT_REVISION}" "${BUILD_DATE}" \
- && chmod 0755 dist/bin/*.js
+# The programs with their libraries in a few files, and what `argocd-agent version` prints.
+RUN GIT_REVISION="${GIT_REVISION}" BUILD_DATE="${BUILD_DATE}" npm run build
 
 FROM ${NODE_IMAGE}
 # Package managers have no place in production.
@@ -39,10 +25,7 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
            /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-*
 ENV NODE_ENV=production
 WORKDIR /opt/argocd-fleet
-COPY --from=build /src/node_modules node_modules
 COPY --from=build /src/dist ./
-COPY --from=build /src/templates templates
-COPY --from=build /src/LICENSE ./
 RUN ln -s /opt/argocd-fleet/bin/argocd-agent.js /usr/local/bin/argocd-agent \
  && ln -s /opt/argocd-fleet/bin/gitops-controller.js /usr/local/bin/gitops-controller
 # Needs no rights and writes nothing: runs with a read-only root file system.

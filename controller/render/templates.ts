@@ -1,11 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import handlebars from 'handlebars';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../lib/kube/index.ts';
 
-/** Where the manifests for managed clusters stand: beside the program's folder, in the source tree and in the image. */
-const folder = join(import.meta.dirname, '..', '..', 'templates');
+/** The manifests for managed clusters: the nearest folder of that name above the code, in the source tree and in the image. */
+function templatesAbove(folder: string): string {
+  const found = join(folder, 'templates');
+  const parent = dirname(folder);
+  return existsSync(found) || parent === folder ? found : templatesAbove(parent);
+}
 
 const flavours = ['argocd', 'operator', 'agent', 'work-agent', 'cleanup'] as const;
 
@@ -25,7 +29,7 @@ export class Templates {
   readonly #engine = handlebars.create();
 
   /** @param path the templates folder; default: the one that comes with the program */
-  constructor(path = folder) {
+  constructor(path = templatesAbove(import.meta.dirname)) {
     this.#engine.registerHelper('q', (value: unknown) => JSON.stringify(String(value)));
     this.#engine.registerHelper('base64', (value: unknown) => Buffer.from(String(value)).toString('base64'));
     for (const file of readdirSync(join(path, 'partials'))) {

@@ -1,0 +1,73 @@
+/* `npm run build`: what the image runs, in `dist`. */
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type OutputChunk, rolldown } from 'rolldown';
+
+const project = import.meta.dirname;
+const dist = join(project, 'dist');
+const programs = ['argocd-agent', 'gitops-controller'];
+
+const bundle = await rolldown({
+  cwd: project,
+  platform: 'node',
+  input: {
+    ...Object.fromEntries(programs.map((name) => [`bin/${name}`, `bin/${name}.ts`])),
+    // A thread of its own, which lib/auth starts from beside its own file.
+    'lib/password-worker': 'lib/auth/password-worker.ts',
+  },
+});
+rmSync(dist, { recursive: true, force: true });
+const { output } = await bundle.write({
+  dir: dist,
+  format: 'esm',
+  entryFileNames: '[name].js',
+  chunkFileNames: 'lib/[name]-[hash].js',
+  // Names and lines stay: a stack trace can be read.
+  minify: false,
+  comments: false,
+});
+await bundle.close();
+const chunks = output.filter((part): part is OutputChunk => part.type === 'chunk');
+for (const { fileName } of chunks) {
+  const file = join(dist, fileName);
+  writeFileSync(file, inAscii(readFileSync(file, 'utf8')));
+}
+for (const name of programs) {
+  chmodSync(join(dist, 'bin', `${name}.js`), 0o755);
+}
+cpSync(join(project, 'templates'), join(dist, 'templates'), { recursive: true });
+cpSync(join(project, 'LICENSE'), join(dist, 'LICENSE'));
+writeFileSync(join(dist, 'THIRD-PARTY-NOTICES'), notices(chunks.flatMap(({ moduleIds }) => moduleIds)));
+writeFileSync(join(dist, 'package.json'), JSON.stringify(stamp()));
+
+/**
+ * Writes characters beyond ASCII as escapes. V8 keeps the text of a program as long as it runs, with two bytes for each
+ * character as soon as one of them needs two.
+ */
+function inAscii(code: string): string {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** The licences of the packages that are in the bundle. @throws Error when a package has none */
+function notices(modules: readonly string[]): string {
+  const folders = new Set(modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0] ?? []));
+  return [...folders]
+    .sort()
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+      const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copying)/i.test(file));
+      if (files.length === 0 && !license) {
+        throw new Error(`${name} has no licence`);
+      }
+      const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
+      return [`${name} ${version} (${license})`, ...texts].join('\n\n');
+    })
+    .join(`\n\n${'-'.repeat(80)}\n\n`);
+}
+
+/** What `argocd-agent version` prints. */
+function stamp(): object {
+  const { name, version, type, license } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'));
+  const { GIT_REVISION: gitRevision = 'unknown', BUILD_DATE } = process.env;
+  return { name, version, type, license, gitRevision, buildDate: BUILD_DATE || new Date().toISOString() };
+}
