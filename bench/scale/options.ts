@@ -2,24 +2,32 @@ import { parseArgs } from 'node:util';
 import { amount } from '../load/options.ts';
 
 /**
- * Reads options that take numbers; a benchmark's defaults name them. Prints the help and returns undefined when asked for it.
+ * Reads options that take numbers, named by a benchmark's defaults, and options that take texts and may be repeated. Prints
+ * the help and returns undefined when asked for it.
  * @throws Error that says what is wrong with the command line
  */
-export function scaleOptions<Name extends string>(
+export function scaleOptions<Name extends string, List extends string = never>(
   args: string[],
   help: string,
   defaults: Readonly<Record<Name, number>>,
-): Record<Name, number> | undefined {
+  lists: readonly List[] = [],
+): (Record<Name, number> & Partial<Record<List, string[]>>) | undefined {
   const names = Object.keys(defaults) as Name[];
   const { values } = parseArgs({
     args,
-    options: { ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])), help: { type: 'boolean' } },
+    options: {
+      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+      ...Object.fromEntries(lists.map((name) => [name, { type: 'string', multiple: true }])),
+      help: { type: 'boolean' },
+    },
   });
   if (values.help) {
     process.stdout.write(help);
     return undefined;
   }
   const given = values as Readonly<Record<string, string | undefined>>;
+  const texts = values as Partial<Record<List, string[]>>;
   const numbers = names.map((name) => [name, given[name] === undefined ? defaults[name] : amount(name, given[name])]);
-  return Object.fromEntries(numbers) as Record<Name, number>;
+  const listed = lists.flatMap((name) => (texts[name] === undefined ? [] : [[name, texts[name]]]));
+  return Object.fromEntries([...numbers, ...listed]) as Record<Name, number> & Partial<Record<List, string[]>>;
 }
