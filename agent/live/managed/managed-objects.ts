@@ -1,5 +1,8 @@
+import { BoundedSet, Semaphore } from '../../../lib/base/index.ts';
 import { isForbidden, isNotFound, type KubeObject, type OwnerReference } from '../../../lib/kube/index.ts';
 import { instanceOf, type Tracking } from '../../../lib/live/index.ts';
+import { CountedSet } from './counted-set.ts';
+import { ExpiringCache } from './expiring-cache.ts';
 
 /** An Application of this cluster, as far as it says what belongs to it. */
 export interface OwningApplication extends KubeObject {
@@ -59,10 +62,10 @@ export const fieldsLookedAt: ReadonlySet<string> = new Set([
 
 /** Longer chains of owners do not exist outside of attacks; Argo CD's own trees have five or six levels. */
 const mostLevels = 32;
-/** What was found out about an owner counts so long: the objects of a list mostly have few owners. */
+/** How long a result about an owner is used: the objects of a list mostly have few owners. */
 const rememberedMs = 10_000;
 const mostRemembered = 10_000;
-/** Objects that are remembered as visible, for when they are deleted; up to twice as many. */
+/** Objects that are remembered as visible, for when they are deleted. */
 const mostSeen = 50_000;
 /** Owners that are read at the same time: a long list must not be a flood for the API server. */
 const mostReads = 50;
@@ -78,13 +81,13 @@ const yes: ManagedVerdict = { isManaged: true };
  */
 export class ManagedObjects {
   readonly #options: ManagedObjectsOptions;
-  readonly #instances = new Counted();
-  readonly #listed = new Counted();
-  readonly #destinations = new Counted();
-  readonly #verdicts = new Remembered<ManagedVerdict>();
-  readonly #sets = new Remembered<readonly ClaimingSet[]>();
-  readonly #reads = new Turns(mostReads);
-  readonly #seen = new Latest(mostSeen);
+  readonly #instances = new CountedSet();
+  readonly #listed = new CountedSet();
+  readonly #destinations = new CountedSet();
+  readonly #verdicts = new ExpiringCache<ManagedVerdict>(rememberedMs, mostRemembered);
+  readonly #sets = new ExpiringCache<readonly ClaimingSet[]>(rememberedMs, mostRemembered);
+  readonly #reads = new Semaphore(mostReads);
+  readonly #seen = new BoundedSet<string>(mostSeen);
 
   constructor(options: ManagedObjectsOptions) {
     this.#options = options;
@@ -119,7 +122,10 @@ export class ManagedObjects {
   visibilityOf(object: KubeObject, signal: AbortSignal): ManagedVerdict | Promise<ManagedVerdict> {
     const seen = (verdict: ManagedVerdict): ManagedVerdict => {
       if (verdict.isManaged) {
-        this.#seen.add(object.metadata?.uid ?? '');
+        const { uid = '' } = object.metadata ?? {};
+        if (uid !== '') {
+          this.#seen.add(uid);
+        }
       }
       return verdict;
     };
@@ -310,124 +316,6 @@ export class ManagedObjects {
     // What was found out about owners may be true no longer.
     if (isNews) {
       this.#verdicts.clear();
-    }
-  }
-}
-
-/** Texts with how often each was added. */
-class Counted {
-  readonly #counts = new Map<string, number>();
-
-  has(text: string): boolean {
-    return this.#counts.has(text);
-  }
-
-  /** Whether it was added for the first time, or removed for the last. */
-  add(text: string, by: 1 | -1): boolean {
-    const before = this.#counts.get(text) ?? 0;
-    const count = before + by;
-    if (count > 0) {
-      this.#counts.set(text, count);
-    } else {
-      this.#counts.delete(text);
-    }
-    return before === 0 || count <= 0;
-  }
-}
-
-/** What was found out lately, by name; who asks meanwhile waits for the same look. */
-class Remembered<T> {
-  readonly #known = new Map<string, { readonly until: number; readonly value: Promise<T> }>();
-
-  async get(id: string, signal: AbortSignal, look: () => Promise<T>): Promise<T> {
-    const now = performance.now();
-    const known = this.#known.get(id);
-    if (known !== undefined && known.until > now) {
-      try {
-        return await known.value;
-      } catch {
-        // Who looked may have been called off; that is no answer for others.
-        signal.throwIfAborted();
-        return look();
-      }
-    }
-    const value = look();
-    const entry = { until: now + rememberedMs, value };
-    // Inserted anew, so that the oldest are at the front.
-    this.#known.delete(id);
-    this.#known.set(id, entry);
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= mostRemembered) {
-        break;
-      }
-      this.#known.delete(oldest);
-    }
-    try {
-      return await value;
-    } catch (error) {
-      if (this.#known.get(id) === entry) {
-        this.#known.delete(id);
-      }
-      throw error;
-    }
-  }
-
-  clear(): void {
-    this.#known.clear();
-  }
-}
-
-/** The texts that were added last: at least so many, at most twice as many. */
-class Latest {
-  readonly #most: number;
-  #texts = new Set<string>();
-  #before: ReadonlySet<string> = new Set();
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  has(text: string): boolean {
-    return this.#texts.has(text) || this.#before.has(text);
-  }
-
-  add(text: string): void {
-    if (text === '') {
-      return;
-    }
-    this.#texts.add(text);
-    if (this.#texts.size < this.#most) {
-      return;
-    }
-    this.#before = this.#texts;
-    this.#texts = new Set();
-  }
-}
-
-/** Lets a number of things run at the same time, the others in their turn. */
-class Turns {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(atOnce: number) {
-    this.#free = atOnce;
-  }
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) {
-      this.#free--;
-    } else {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next === undefined) {
-        this.#free++;
-      } else {
-        next();
-      }
     }
   }
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
@@ -7,25 +6,15 @@ import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { Logger } from '../../../lib/base/index.ts';
 import {
-  cancelType,
   isDiscoveryPath,
-  parseResourcePath,
   type ResourcePath,
   type ResourceResponse,
   resourceResponse,
   statusText,
 } from '../../../lib/live/index.ts';
 import { FatalError } from '../../../lib/ops/index.ts';
-import {
-  dataOf,
-  messageEvent,
-  principalSource,
-  type ServerTls,
-  secureContextOptions,
-  targets,
-  type WireEvent,
-} from '../../../lib/wire/index.ts';
-import type { Bodies, BodyReader, ExpectedBody } from '../agent-bodies.ts';
+import { dataOf, type ServerTls, secureContextOptions, type WireEvent } from '../../../lib/wire/index.ts';
+import type { Bodies } from '../agent-bodies.ts';
 import { type AgentRequests, NoAnswerError } from '../agent-requests.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
 import { runTerminal } from '../terminals/terminal.ts';
@@ -33,6 +22,16 @@ import type { TerminalSessions } from '../terminals/terminal-sessions.ts';
 import { handshakeFault, isWebSocket, refuseUpgrade, upgrade } from '../terminals/upgrade.ts';
 import { type CallerNames, CallerRefusedError } from './callers.ts';
 import { streamLog } from './logs.ts';
+import {
+  cancellationOf,
+  isBeyondOriginal,
+  isTerminal,
+  ProxyRefusal,
+  pathOf,
+  requestEvent,
+  targetOf,
+} from './request-mapping.ts';
+import { ResponseBody } from './response-body.ts';
 
 /** What the resource proxy works with. */
 export interface ResourceProxyOptions {
@@ -65,19 +64,12 @@ export interface ResourceProxy {
 
 /** How long an agent may take to answer, as in the original. */
 const answerTimeoutMs = 30_000;
-/** API servers take no larger objects. */
-const mostBodyBytes = 4 * 1024 * 1024;
-/** Of an answer that comes faster than it is read, so much is kept here. */
-const mostQueuedBytes = 256 * 1024;
 const headersTimeoutMs = 5_000;
 /** Connections that nobody uses; Go clients keep them for longer than the original's 5 s, and notice too late that they are gone. */
 const idleTimeoutMs = 90_000;
 /** Connections that are open at the same time: argocd-server's for each cluster, and watches. */
 const mostConnections = 10_000;
 const json = 'application/json';
-const methods: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
-/** Headers that change an answer and are passed on. */
-const passedHeaders = ['accept', 'content-type'] as const;
 
 /**
  * Serves the Kubernetes API of every agent's cluster to Argo CD, over mutual TLS and HTTP/1.1. Whose cluster it is the caller's
@@ -130,16 +122,6 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       await closed;
     },
   };
-}
-
-/** A request that is answered with a Status by the principal itself. */
-class ProxyRefusal extends Error {
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 /** What all requests share. */
@@ -202,39 +184,6 @@ async function callerOf({ callers, metrics }: Context, { headers, socket, url }:
   return agent;
 }
 
-/** What a request is about. @throws ProxyRefusal when it is nothing that is served */
-function targetOf({ method = '', url = '', headers }: IncomingMessage) {
-  const question = url.indexOf('?');
-  const path = pathOf({ url });
-  const query = question < 0 ? '' : url.slice(question + 1);
-  if (!methods.has(method)) {
-    throw new ProxyRefusal(405, `${method} is not served by the resource proxy`);
-  }
-  for (const name of Object.keys(headers)) {
-    if (name.startsWith('impersonate-')) {
-      // What is asked with fewer rights must not be done with more.
-      throw new ProxyRefusal(
-        403,
-        'impersonation is not served by the resource proxy: agents act with rights of their own',
-      );
-    }
-  }
-  const resource = parseResourcePath(path);
-  if (resource === undefined && !isDiscoveryPath(path)) {
-    throw new ProxyRefusal(404, `${path.slice(0, 200)} is not served by the resource proxy`);
-  }
-  return { path, query, resource };
-}
-
-function pathOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
-  const question = url.indexOf('?');
-  return question < 0 ? url : url.slice(0, question);
-}
-
-function isTerminal(resource: ResourcePath | undefined): resource is ResourcePath {
-  return resource?.group === '' && resource.resource === 'pods' && resource.subresource === 'exec';
-}
-
 /** @throws ProxyRefusal or NoAnswerError when there can be no terminal */
 function requireTerminal(
   { terminals, isConnected, metrics }: Context,
@@ -283,34 +232,7 @@ async function forward(
     }
     return;
   }
-  const body = await bodyOf(request);
-  const headers = Object.fromEntries(
-    passedHeaders.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, request.headers[name]]])),
-  );
-  const uuid = randomUUID();
-  const payload = {
-    uuid,
-    ...(resource?.namespace ? { namespace: resource.namespace } : {}),
-    name: resource?.name ?? '',
-    ...(resource?.subresource ? { subresource: resource.subresource } : {}),
-    method,
-    ...(body.length === 0 ? {} : { body: body.toString('base64') }),
-    params: firstValues(query, headers['content-type']),
-    group: resource?.group ?? '',
-    version: resource?.version ?? '',
-    resource: resource?.resource ?? '',
-    ...(resource === undefined ? discoveryOf(path) : {}),
-    query,
-    headers,
-    streams: true,
-  };
-  const event = messageEvent(
-    targets.resource,
-    method,
-    payload,
-    { source: principalSource },
-    { resourceId: uuid, eventId: uuid },
-  );
+  const { uuid, event } = await requestEvent(request, { method, path, query, resource });
   const reader = new ResponseBody(response);
   const expected = bodies.expect(agent, uuid, reader);
   reader.attach(expected);
@@ -361,107 +283,6 @@ async function forward(
   send(response, status, contentType, text);
 }
 
-/** The body of an answer that comes in pieces. What comes before the head of the answer waits. */
-class ResponseBody implements BodyReader {
-  readonly #response: ServerResponse;
-  #expected: ExpectedBody | undefined;
-  #early: (() => void)[] | undefined = [];
-
-  constructor(response: ServerResponse) {
-    this.#response = response;
-    response.on('drain', () => this.#expected?.resume());
-  }
-
-  attach(expected: ExpectedBody): void {
-    this.#expected = expected;
-  }
-
-  /** The head is out. */
-  start(): void {
-    const early = this.#early ?? [];
-    this.#early = undefined;
-    for (const step of early) {
-      step();
-    }
-    this.#expected?.resume();
-  }
-
-  data(bytes: Buffer): boolean {
-    // Whoever waited for the whole of each piece would have the agent wait as often.
-    if (this.#early === undefined) {
-      return this.#response.write(bytes) || this.#response.writableLength < mostQueuedBytes;
-    }
-    this.#early.push(() => this.#response.write(bytes));
-    return false;
-  }
-
-  ended(error?: string): void {
-    const end = () => {
-      // A body that breaks off must not look whole.
-      if (error === undefined) {
-        this.#response.end();
-      } else {
-        this.#response.destroy();
-      }
-    };
-    if (this.#early === undefined) {
-      end();
-    } else {
-      this.#early.push(end);
-    }
-  }
-
-  lost(): void {
-    this.ended('the connection to the agent ended');
-    this.#expected?.cancel();
-  }
-}
-
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
-    length += part.length;
-    if (length > mostBodyBytes) {
-      throw new ProxyRefusal(413, `the body is larger than ${mostBodyBytes} bytes`);
-    }
-    parts.push(part);
-  }
-  return Buffer.concat(parts);
-}
-
-/**
- * The query as agents of the original take it: of a repeated key the first value, and the kind of a patch under a key of its own.
- */
-function firstValues(query: string, contentType: string | undefined): Record<string, string> {
-  const values: Record<string, string> = {};
-  for (const [key, value] of new URLSearchParams(query)) {
-    values[key] ??= value;
-  }
-  if (contentType?.includes('patch+json')) {
-    values['content-type'] = contentType;
-  }
-  return values;
-}
-
-/** What agents of the original understand of a discovery path, and the path for those of ours. */
-function discoveryOf(path: string): { document: string; group?: string; version?: string } {
-  const [, root, first = '', second = ''] = path.split('/');
-  if (root === 'api' && first !== '') {
-    return { document: path, version: first };
-  }
-  if (root === 'apis' && second !== '') {
-    return { document: path, group: first, version: second };
-  }
-  return { document: path };
-}
-
-/** What agents of the original answer with something else than what was asked for. */
-function isBeyondOriginal(path: string, query: string): boolean {
-  const isWatch = /(^|&)watch=(1|t|true)(&|$)/i.test(query);
-  return isWatch || path.startsWith('/openapi/') || /^\/apis\/[^/]+\/?$/.test(path);
-}
-
 /** Argo CD asks for the version now and then; agents of the original cannot say which it is. */
 const unknownVersion = JSON.stringify({
   major: '1',
@@ -474,10 +295,6 @@ const unknownVersion = JSON.stringify({
   compiler: '',
   platform: '',
 });
-
-function cancellationOf(uuid: string) {
-  return messageEvent(targets.resource, cancelType, { uuid }, { source: principalSource });
-}
 
 function send(response: ServerResponse, status: number, contentType: string, text: string): void {
   const bytes = Buffer.from(text);

@@ -1,0 +1,61 @@
+import type { ServerResponse } from 'node:http';
+import type { BodyReader, ExpectedBody } from '../agent-bodies.ts';
+
+/** Of an answer that comes faster than it is read, so much is kept here. */
+const mostQueuedBytes = 256 * 1024;
+
+/** The body of an answer that comes in pieces. What comes before the head of the answer waits. */
+export class ResponseBody implements BodyReader {
+  readonly #response: ServerResponse;
+  #expected: ExpectedBody | undefined;
+  #early: (() => void)[] | undefined = [];
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+    response.on('drain', () => this.#expected?.resume());
+  }
+
+  attach(expected: ExpectedBody): void {
+    this.#expected = expected;
+  }
+
+  /** The head is out. */
+  start(): void {
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const step of early) {
+      step();
+    }
+    this.#expected?.resume();
+  }
+
+  data(bytes: Buffer): boolean {
+    // Whoever waited for the whole of each piece would have the agent wait as often.
+    if (this.#early === undefined) {
+      return this.#response.write(bytes) || this.#response.writableLength < mostQueuedBytes;
+    }
+    this.#early.push(() => this.#response.write(bytes));
+    return false;
+  }
+
+  ended(error?: string): void {
+    const end = () => {
+      // A body that breaks off must not look whole.
+      if (error === undefined) {
+        this.#response.end();
+      } else {
+        this.#response.destroy();
+      }
+    };
+    if (this.#early === undefined) {
+      end();
+    } else {
+      this.#early.push(end);
+    }
+  }
+
+  lost(): void {
+    this.ended('the connection to the agent ended');
+    this.#expected?.cancel();
+  }
+}
