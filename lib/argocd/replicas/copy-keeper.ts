@@ -1,11 +1,12 @@
 import { canonicalJson, type MergePatch } from '../../base/index.ts';
-import { failureOf, type ObjectRef, type Runtime, type Store, type View } from '../../sync/index.ts';
+import type { InboxOutcome, ObjectRef, Runtime, Store, View } from '../../sync/index.ts';
 import { annotations } from '../names.ts';
 import type { Copy } from '../peer/kind-sync.ts';
 import type { RequestUpdate } from '../peer/messages.ts';
 import { Warnings } from '../peer/warnings.ts';
 import { ConflictBackoff } from '../writing/conflict-backoff.ts';
 import { Failures } from '../writing/failures.ts';
+import { ObjectWriter, type Write } from '../writing/object-writer.ts';
 import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 import { type ReplicaRules, Unacceptable } from './replica-rules.ts';
@@ -28,7 +29,7 @@ export interface CopyKeeperOptions<T extends ReplicaObject> {
 }
 
 /** What the source said last, and what the API server made of it. */
-interface Wanted<T> {
+interface Desired<T> {
   readonly object: T;
   readonly sourceUid: string;
   /** All annotations by which the copy is told to be one. */
@@ -39,7 +40,6 @@ interface Wanted<T> {
   copyUid: string | undefined;
 }
 
-const maxSteps = 6;
 /** Objects that a source may have refused. What comes beyond is told again by the source's next resync. */
 const mostTroubles = 1_000;
 
@@ -49,7 +49,8 @@ const mostTroubles = 1_000;
  */
 export class CopyKeeper<T extends ReplicaObject> {
   readonly #options: CopyKeeperOptions<T>;
-  readonly #desired = new Map<string, Wanted<T>>();
+  readonly #desired = new Map<string, Desired<T>>();
+  readonly #writer: ObjectWriter<T>;
   readonly #failures: Failures;
   readonly #conflicts: ConflictBackoff;
   readonly #warnings: Warnings;
@@ -58,6 +59,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     this.#options = options;
     const { kind, peer } = options;
     const { log, clock } = options.runtime;
+    this.#writer = new ObjectWriter(options);
     this.#warnings = new Warnings(log, clock);
     this.#failures = new Failures(options.runtime);
     this.#conflicts = new ConflictBackoff({
@@ -156,7 +158,7 @@ export class CopyKeeper<T extends ReplicaObject> {
    * The one place that makes a copy what the source wants.
    * @param putsBack the source did not change: what has to be written was somebody else's change
    */
-  async bringInStep(name: string, putsBack: boolean, signal: AbortSignal): Promise<'done' | 'retry'> {
+  async bringInStep(name: string, putsBack: boolean, signal: AbortSignal): Promise<InboxOutcome> {
     const written = { count: 0 };
     const outcome = await this.#write(name, written, signal);
     if (putsBack && written.count > 0 && outcome === 'done') {
@@ -165,82 +167,88 @@ export class CopyKeeper<T extends ReplicaObject> {
     return outcome;
   }
 
-  async #write(name: string, written: { count: number }, signal: AbortSignal): Promise<'done' | 'retry'> {
-    const { store, view, kind, rules, peer } = this.#options;
-    const { log } = this.#options.runtime;
+  async #write(name: string, written: { count: number }, signal: AbortSignal): Promise<InboxOutcome> {
     const ref = this.refOf(name);
-    let result: string | undefined;
-    for (let step = 0; step < maxSteps; step++) {
-      const desired = this.#desired.get(name);
-      if (desired === undefined) {
-        return 'done';
-      }
-      const local = view.get(ref);
-      const objection = local === undefined ? undefined : this.#objection(local, desired);
-      if (objection !== undefined) {
-        this.#fail(name, objection);
-        return 'done';
-      }
-      const plan = this.#plan(local, desired);
-      try {
-        if (local === undefined) {
-          view.learn(
-            await store.create(newCopy(kind, desired.object, ref, { ...desired.marks, ...rules.stamp?.() }), signal),
-          );
-          written.count++;
-          log.info({ ...peer, [kind.field]: name }, `${kind.noun} created`);
-        } else if (plan !== undefined) {
-          view.learn(await store.patch(ref, plan, signal));
-          written.count++;
-          log.info({ ...peer, [kind.field]: name }, `${kind.noun} updated`);
+    let previous: string | undefined;
+    const result = await this.#writer.run<{ is: 'done' }>(
+      ref,
+      (local) => {
+        const desired = this.#desired.get(name);
+        const objection = desired && local && this.#objection(local, desired);
+        if (objection !== undefined) {
+          this.#fail(name, objection);
         }
-        const now = view.get(ref);
-        if (now !== undefined && now.metadata.deletionTimestamp === undefined) {
-          const state = this.#state(now);
-          if (
-            local !== now &&
-            state !== result &&
-            patchForCopy(kind, desired.object, now, desired.marks) !== undefined
-          ) {
-            // Somebody wrote too, which the cache had not shown; or it is what the API server makes of it, and stays so.
-            result = state;
-            continue;
-          }
-          desired.settled = state;
-          desired.copyUid = now.metadata.uid;
+        if (desired === undefined || objection !== undefined) {
+          return { result: { is: 'done' } };
         }
-        this.#failures.solved(name);
-        return 'done';
-      } catch (error) {
-        if (failureOf(error) === 'rejected') {
-          // It may be taken later: rights are given, policies change, another version of the source is accepted.
-          this.#fail(name, (error as Error).message, () => this.#options.look(name));
-          return 'done';
+        const write = this.#plan(ref, local, desired);
+        if (write === undefined) {
+          this.#settle(name, desired);
+          return { result: { is: 'done' } };
         }
-        await this.#again(error, name, signal);
-      }
+        return {
+          write,
+          after: () => {
+            written.count++;
+            this.#log(name, write.action === 'create' ? 'created' : 'updated');
+            const state = this.#differenceOf(ref, desired);
+            if (state !== undefined && state !== previous) {
+              // Somebody wrote too, which the cache had not shown; or it is what the API server makes of it, and stays so.
+              previous = state;
+              return undefined;
+            }
+            this.#settle(name, desired);
+            return { is: 'done' };
+          },
+        };
+      },
+      signal,
+    );
+    if (result.is === 'rejected') {
+      // It may be taken later: rights are given, policies change, another version of the source is accepted.
+      this.#fail(name, (result.error as Error).message, () => this.#options.look(name));
     }
-    return 'retry';
+    return result.is === 'unsettled' ? 'retry' : 'done';
   }
 
-  #plan(local: T | undefined, desired: Wanted<T>): MergePatch | undefined {
+  /** The state of a copy that is not what is desired; undefined when it is, or is being deleted, or is gone. */
+  #differenceOf(ref: ObjectRef, { object, marks }: Desired<T>): string | undefined {
+    const { kind, view } = this.#options;
+    const now = view.get(ref);
+    const isSettled =
+      now === undefined ||
+      now.metadata.deletionTimestamp !== undefined ||
+      patchForCopy(kind, object, now, marks) === undefined;
+    return isSettled ? undefined : this.#state(now);
+  }
+
+  /** The copy is as desired, or is waited for: what it looks like tells later whether somebody changed it. */
+  #settle(name: string, desired: Desired<T>): void {
+    const now = this.#options.view.get(this.refOf(name));
+    if (now !== undefined && now.metadata.deletionTimestamp === undefined) {
+      desired.settled = this.#state(now);
+      desired.copyUid = now.metadata.uid;
+    }
+    this.#failures.solved(name);
+  }
+
+  #plan(ref: ObjectRef, local: T | undefined, desired: Desired<T>): Write<T> | undefined {
+    const { kind, rules } = this.#options;
+    const { object, marks } = desired;
+    const stamp = rules.stamp?.();
     if (local === undefined) {
-      return undefined;
+      return { action: 'create', object: newCopy(kind, object, ref, { ...marks, ...stamp }) };
     }
     if (local.metadata.deletionTimestamp !== undefined) {
       // When it is gone, it is made anew.
       return this.#release(local);
     }
-    const { kind, rules } = this.#options;
-    const patch =
-      this.#state(local) === desired.settled ? undefined : patchForCopy(kind, desired.object, local, desired.marks);
-    return patch && withAnnotations(patch, rules.stamp?.());
+    const patch = this.#state(local) === desired.settled ? undefined : patchForCopy(kind, object, local, marks);
+    return patch && { action: 'update', patch: withAnnotations(patch, stamp) };
   }
 
   /** The source wants its object of this UID gone. */
-  async remove(name: string, sourceUid: string, signal: AbortSignal): Promise<'done' | 'retry'> {
-    const { store, view, kind, peer } = this.#options;
-    const { log } = this.#options.runtime;
+  async remove(name: string, sourceUid: string, signal: AbortSignal): Promise<InboxOutcome> {
     const ref = this.refOf(name);
     const desired = this.#desired.get(name);
     if (desired === undefined || desired.sourceUid === sourceUid) {
@@ -248,43 +256,47 @@ export class CopyKeeper<T extends ReplicaObject> {
       this.#failures.solved(name);
       this.#conflicts.forget(ref);
     }
-    for (let step = 0; step < maxSteps; step++) {
-      const local = view.get(ref);
-      // When what is wanted goes, what was there before it and has not become it yet goes too.
-      const isOurs =
-        local !== undefined &&
-        ((this.#isCopy(local) && (isCopyOf(local, sourceUid) || desired?.sourceUid === sourceUid)) ||
-          (desired?.sourceUid === sourceUid && local.metadata.uid === desired.copyUid));
-      if (local === undefined || !isOurs) {
-        return 'done';
-      }
-      const release = this.#release(local);
-      if (local.metadata.deletionTimestamp !== undefined && release === undefined) {
-        return 'done';
-      }
-      try {
-        if (release !== undefined) {
-          view.learn(await store.patch(ref, release, signal));
-        } else {
-          await store.delete(ref, { uid: local.metadata.uid ?? '', propagation: 'Background' }, signal);
-          log.info({ ...peer, [kind.field]: name }, `${kind.noun} deleted`);
-          return 'done';
+    const result = await this.#writer.run<{ is: 'done' }>(
+      ref,
+      (local) => {
+        // When what is desired goes, what was there before it and has not become it yet goes too.
+        const isOurs =
+          local !== undefined &&
+          ((this.#isCopy(local) && (isCopyOf(local, sourceUid) || desired?.sourceUid === sourceUid)) ||
+            (desired?.sourceUid === sourceUid && local.metadata.uid === desired.copyUid));
+        if (!isOurs) {
+          return { result: { is: 'done' } };
         }
-      } catch (error) {
-        await this.#again(error, name, signal);
-      }
+        const release = this.#release(local);
+        if (release !== undefined) {
+          return { write: release };
+        }
+        return local.metadata.deletionTimestamp !== undefined
+          ? { result: { is: 'done' } }
+          : {
+              write: { action: 'delete', uid: local.metadata.uid ?? '', propagation: 'Background' },
+              after: () => {
+                this.#log(name, 'deleted');
+                return { is: 'done' };
+              },
+            };
+      },
+      signal,
+    );
+    if (result.is === 'rejected') {
+      throw result.error;
     }
-    return 'retry';
+    return result.is === 'done' ? 'done' : 'retry';
   }
 
   /** What takes the finalizers away where nobody answers them. */
-  #release({ metadata }: T): MergePatch | undefined {
+  #release({ metadata }: T): Write<T> | undefined {
     return this.#options.rules.dropsFinalizers && (metadata.finalizers ?? []).length > 0
-      ? { metadata: { uid: metadata.uid, finalizers: null } }
+      ? { action: 'update', patch: { metadata: { uid: metadata.uid, finalizers: null } } }
       : undefined;
   }
 
-  #objection(local: T, desired: Wanted<T>): string | undefined {
+  #objection(local: T, desired: Desired<T>): string | undefined {
     return this.#isCopy(local) || local.metadata.uid === desired.copyUid
       ? undefined
       : this.#options.rules.objection(local);
@@ -294,26 +306,14 @@ export class CopyKeeper<T extends ReplicaObject> {
     return this.#options.rules.isCopy(local);
   }
 
-  /** Looks at what is there after a write that met something else; throws what only time or people can mend. */
-  async #again(error: unknown, name: string, signal: AbortSignal): Promise<void> {
-    const failure = failureOf(error);
-    if (failure === 'rejected' || failure === 'transient') {
-      throw error;
-    }
-    await this.read(name, signal);
-  }
-
   /** Looks at the object itself, past the cache. */
   async read(name: string, signal: AbortSignal): Promise<void> {
-    const { view, store } = this.#options;
-    const ref = this.refOf(name);
-    const before = view.get(ref);
-    const now = await store.read(ref, signal);
-    if (now !== undefined) {
-      view.learn(now);
-    } else if (before !== undefined) {
-      view.lost(before);
-    }
+    await this.#writer.read(this.refOf(name), signal);
+  }
+
+  #log(name: string, done: 'created' | 'updated' | 'deleted'): void {
+    const { kind, peer, runtime } = this.#options;
+    runtime.log.info({ ...peer, [kind.field]: name }, `${kind.noun} ${done}`);
   }
 
   /** Equal for two states of a copy in which nothing differs that is this replica's business. */

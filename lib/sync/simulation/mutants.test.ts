@@ -138,8 +138,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'a difference that a write did not mend is looked at again',
     file: 'argocd/replicas/copy-keeper.ts',
-    from: '            continue;\n',
-    to: '',
+    from: '              previous = state;\n              return undefined;\n',
+    to: '              previous = state;\n',
     seed: 4_330,
   },
   {

@@ -21,7 +21,7 @@ import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from 
 import type { SyncStats } from '../../peer/stats.ts';
 import { isSkipped } from '../../routing.ts';
 import { Terminations } from '../../terminations.ts';
-import { CopyWriter } from '../../writing/copy-writer.ts';
+import { ApplicationWriter } from '../../writing/application-writer.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { fieldsOfSource, hubSpecOf, mirrorDigest } from '../mirror.ts';
 import { planOwnOperation, planOwnTermination, planOwnTriggers } from './request-plan.ts';
@@ -63,7 +63,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   readonly #newId: () => string;
   readonly #view: View<Application>;
   readonly #outbox: Outbox<Application>;
-  readonly #writer: CopyWriter;
+  readonly #writer: ApplicationWriter;
   readonly #snapshots = new WeakMap<Application, Snapshot<Application>>();
   /** What had started last when an operation was first tried. */
   readonly #tried = new WeakMap<ApplicationMessage, { readonly startedAt: unknown }>();
@@ -99,7 +99,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       runtime: options.runtime,
       tuning: options.tuning,
     });
-    this.#writer = new CopyWriter({
+    this.#writer = new ApplicationWriter({
       store: options.applications,
       view: this.#view,
       objection: () => undefined,

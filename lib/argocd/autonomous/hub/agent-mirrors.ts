@@ -5,7 +5,7 @@ import type { Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
-import type { CopyWriter } from '../../writing/copy-writer.ts';
+import type { ApplicationWriter } from '../../writing/application-writer.ts';
 import { fieldsOfMirror, isMarked, mirrorDigest, mirroredUid, sourceSpecOf } from '../mirror.ts';
 import { MessageHistory, messageId } from './message-history.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
@@ -24,7 +24,7 @@ export interface AgentMirrorsOptions {
   readonly view: View<Application>;
   /** Names of the Applications in the agent's namespace. */
   readonly names: () => Iterable<string>;
-  readonly writer: CopyWriter;
+  readonly writer: ApplicationWriter;
   readonly onFailure: (trouble: MirrorFailure) => void;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;

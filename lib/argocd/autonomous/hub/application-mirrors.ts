@@ -9,7 +9,7 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import type { CopySync, HubKind } from '../../peer/kind-sync.ts';
-import { CopyWriter } from '../../writing/copy-writer.ts';
+import { ApplicationWriter } from '../../writing/application-writer.ts';
 import { AgentMirrors } from './agent-mirrors.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
 import type { MirrorAdoptionPolicy } from './mirror-plan.ts';
@@ -45,7 +45,7 @@ export class ApplicationMirrors implements HubKind<CopySync> {
   readonly #options: ApplicationMirrorsOptions;
   readonly #clock: Clock;
   readonly #view: View<Application>;
-  readonly #writer: CopyWriter;
+  readonly #writer: ApplicationWriter;
   readonly #stop = new AbortController();
   readonly #peers = new Map<string, AgentMirrors>();
   /** Names of Applications by namespace. */
@@ -59,7 +59,7 @@ export class ApplicationMirrors implements HubKind<CopySync> {
       changed: (ref, change) => this.#hubChange(ref, change),
       doubted: (ref) => this.#peers.get(ref.namespace)?.doubt(ref),
     });
-    this.#writer = new CopyWriter({
+    this.#writer = new ApplicationWriter({
       store: options.applications,
       view: this.#view,
       objection: () => undefined,

@@ -3,8 +3,8 @@ import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { isSkipped } from '../../routing.ts';
+import type { ApplicationWriter } from '../../writing/application-writer.ts';
 import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
-import type { CopyWriter } from '../../writing/copy-writer.ts';
 import { Failures } from '../../writing/failures.ts';
 import { isMarked, type MirrorPlace, mirroredUid } from '../mirror.ts';
 import type { MirrorFailure } from './mirror-failure.ts';
@@ -32,7 +32,7 @@ export interface MirrorKeeperOptions {
   readonly view: View<Application>;
   /** Names of the Applications in the agent's namespace. */
   readonly names: () => Iterable<string>;
-  readonly writer: CopyWriter;
+  readonly writer: ApplicationWriter;
   readonly requests: MirrorRequests;
   /** Has {@link MirrorKeeper.look} called for this name, in its turn. */
   readonly look: (name: string) => void;

@@ -18,8 +18,8 @@ import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../pe
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import { triggersOf } from '../../triggers.ts';
+import { ApplicationWriter } from '../../writing/application-writer.ts';
 import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
-import { CopyWriter } from '../../writing/copy-writer.ts';
 import { Failures } from '../../writing/failures.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { sourceUidOf } from '../copy.ts';
@@ -78,7 +78,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
   readonly #conflicts: ConflictBackoff;
   readonly #stuckDeletions: StuckDeletions;
   readonly #reporter: Reporter;
-  readonly #writer: CopyWriter;
+  readonly #writer: ApplicationWriter;
   readonly #actions: CopyActions;
   readonly #operations: Operations;
   #inbox: Inbox<CopyWork> | undefined;
@@ -117,7 +117,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
       runtime: options.runtime,
       nudge: (ref) => this.#inbox?.receive({ is: 'nudge', ref, id: this.#newId() }),
     });
-    this.#writer = new CopyWriter({
+    this.#writer = new ApplicationWriter({
       store: options.applications,
       view: this.#view,
       objection: (namespace) => this.#namespaces.objection(namespace),

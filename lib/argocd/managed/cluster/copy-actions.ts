@@ -5,7 +5,7 @@ import { displayName } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
 import { Terminations } from '../../terminations.ts';
-import type { CopyWriter } from '../../writing/copy-writer.ts';
+import type { ApplicationWriter } from '../../writing/application-writer.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { planDeletion, planStuckDeletion } from './copy-plan.ts';
 import { isUnmarked } from './desired-copy.ts';
@@ -16,7 +16,7 @@ import { planNote, planOperation, planTermination, planUnnoted } from './operati
  * it may pass later.
  */
 export class CopyActions {
-  readonly #writer: CopyWriter;
+  readonly #writer: ApplicationWriter;
   readonly #view: View<Application>;
   readonly #log: Logger;
   /** What had started last when an operation was first tried. */
@@ -24,7 +24,7 @@ export class CopyActions {
 
   readonly #terminations = new Terminations<ApplicationMessage>();
 
-  constructor(options: { writer: CopyWriter; view: View<Application>; log: Logger }) {
+  constructor(options: { writer: ApplicationWriter; view: View<Application>; log: Logger }) {
     this.#writer = options.writer;
     this.#view = options.view;
     this.#log = options.log;

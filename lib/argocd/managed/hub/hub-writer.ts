@@ -1,32 +1,22 @@
 import type { Logger, MergePatch } from '../../../base/index.ts';
-import {
-  failureOf,
-  type InboxOutcome,
-  mayPassLater,
-  type ObjectRef,
-  type Store,
-  type View,
-} from '../../../sync/index.ts';
+import { type InboxOutcome, mayPassLater, type ObjectRef, type Store, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { displayName } from '../../log.ts';
+import { ObjectWriter } from '../../writing/object-writer.ts';
 
-const maxSteps = 6;
-
-/** Writes the hub's Applications, and lets a view know what came of it. */
+/** Patches the hub's Applications. */
 export class HubWriter {
-  readonly #store: Store<Application>;
-  readonly #view: View<Application>;
+  readonly #writer: ObjectWriter<Application>;
   readonly #log: Logger;
 
   constructor(options: { store: Store<Application>; view: View<Application>; log: Logger }) {
-    this.#store = options.store;
-    this.#view = options.view;
+    this.#writer = new ObjectWriter(options);
     this.#log = options.log;
   }
 
   /**
-   * Plans and writes until the plan has nothing to say, or was written. What the API server refuses for good is said in the
-   * log, with `about`, and over. Throws when it cannot be asked now.
+   * Plans and patches until the plan asks for nothing, or was written. What the API server refuses for good is logged, with
+   * the fields `about`, and given up. Throws when it cannot be asked now.
    */
   async run(
     ref: ObjectRef,
@@ -34,43 +24,31 @@ export class HubWriter {
     about: object,
     signal: AbortSignal,
   ): Promise<InboxOutcome> {
-    for (let step = 0; step < maxSteps; step++) {
-      const patch = plan(this.#view.get(ref));
-      if (patch === undefined) {
-        return 'done';
-      }
-      try {
-        this.#view.learn(await this.#store.patch(ref, patch, signal));
-        return 'done';
-      } catch (error) {
-        switch (failureOf(error)) {
-          case 'rejected':
-            if (mayPassLater(error)) {
-              throw error;
-            }
-            this.#log.error(
-              { ...about, application: displayName(ref), err: error },
-              'the API server refuses what is to be written',
-            );
-            return 'done';
-          case 'transient':
-            throw error;
-          default:
-            await this.read(ref, signal);
-        }
-      }
+    const result = await this.#writer.run<{ is: 'done' }>(
+      ref,
+      (hub) => {
+        const patch = plan(hub);
+        return patch === undefined
+          ? { result: { is: 'done' } }
+          : { write: { action: 'update', patch }, after: () => ({ is: 'done' }) };
+      },
+      signal,
+    );
+    if (result.is !== 'rejected') {
+      return result.is === 'done' ? 'done' : 'retry';
     }
-    return 'retry';
+    if (mayPassLater(result.error)) {
+      throw result.error;
+    }
+    this.#log.error(
+      { ...about, application: displayName(ref), err: result.error },
+      'the API server refuses what is to be written',
+    );
+    return 'done';
   }
 
   /** Looks at what the API server has. */
   async read(ref: ObjectRef, signal: AbortSignal): Promise<void> {
-    const before = this.#view.get(ref);
-    const now = await this.#store.read(ref, signal);
-    if (now !== undefined) {
-      this.#view.learn(now);
-    } else if (before !== undefined) {
-      this.#view.lost(before);
-    }
+    await this.#writer.read(ref, signal);
   }
 }

@@ -1,0 +1,126 @@
+import type { MergePatch } from '../../base/index.ts';
+import { failureOf, type ObjectRef, type Store, type StoredObject, type View } from '../../sync/index.ts';
+
+/** One write of one object. */
+export type Write<T> =
+  | { readonly action: 'create'; readonly object: T }
+  | { readonly action: 'update'; readonly patch: MergePatch }
+  | { readonly action: 'delete'; readonly uid: string; readonly propagation: 'Foreground' | 'Background' };
+
+/** What a plan decides for an object as it is now. */
+export type Step<T, R> =
+  /** Nothing is to be written: this is the result. */
+  | { readonly result: R }
+  /**
+   * This is to be written. `after` gets the object as it was written (undefined: deleted) and gives the result; without a
+   * result the plan is asked again.
+   */
+  | { readonly write: Write<T>; readonly after?: (written: T | undefined) => R | undefined | Promise<R | undefined> };
+
+/** Why an {@link ObjectWriter} came to no result. */
+export type Unfinished =
+  /** The API server understood the write and refuses it ({@link failureOf}). */
+  | { readonly is: 'rejected'; readonly error: unknown }
+  /** The object changed under every write. */
+  | { readonly is: 'unsettled' };
+
+/** How an {@link ObjectWriter} works. */
+export interface ObjectWriterOptions<T extends StoredObject> {
+  readonly store: Store<T>;
+  /** What is known of the objects; it learns of every write. */
+  readonly view: View<T>;
+  /** Whether an object that the API server has must not come into the view. Default: none. */
+  readonly isHidden?: (object: T) => boolean;
+  /** Makes a namespace that is missing for a creation; without it that is a rejection. */
+  readonly ensureNamespace?: ((namespace: string, signal: AbortSignal) => Promise<void>) | undefined;
+}
+
+/** Writes of one run. An object that somebody changes in between each of them is left for a later run. */
+const maxSteps = 6;
+
+/** Brings objects to where a plan wants them: plan, write, and on a conflict look at the object and plan again. */
+export class ObjectWriter<T extends StoredObject> {
+  readonly #options: ObjectWriterOptions<T>;
+
+  constructor(options: ObjectWriterOptions<T>) {
+    this.#options = options;
+  }
+
+  /**
+   * Plans and writes until there is a result. Throws when the API server cannot be asked now.
+   * @param conflicted called with what the API server has after a write met something else; a result ends the run
+   */
+  async run<R>(
+    ref: ObjectRef,
+    plan: (now: T | undefined) => Step<T, R>,
+    signal: AbortSignal,
+    conflicted: (found: T | undefined) => R | undefined = () => undefined,
+  ): Promise<R | Unfinished> {
+    for (let step = 0; step < maxSteps; step++) {
+      const next = plan(this.#options.view.get(ref));
+      if ('result' in next) {
+        return next.result;
+      }
+      let result: R | undefined;
+      try {
+        const written = await this.#write(ref, next.write, signal);
+        result = await next.after?.(written);
+      } catch (error) {
+        const failure = failureOf(error);
+        if (failure === 'transient') {
+          throw error;
+        }
+        // Nothing that a creation needs can be missing but the namespace.
+        if (failure === 'rejected' || (failure === 'not-found' && next.write.action === 'create')) {
+          return { is: 'rejected', error };
+        }
+        result = conflicted(await this.read(ref, signal));
+      }
+      if (result !== undefined) {
+        return result;
+      }
+    }
+    return { is: 'unsettled' };
+  }
+
+  /** Looks at what the API server has, past the cache. */
+  async read(ref: ObjectRef, signal: AbortSignal): Promise<T | undefined> {
+    const { store, view, isHidden } = this.#options;
+    const before = view.get(ref);
+    const now = await store.read(ref, signal);
+    if (now === undefined && before !== undefined) {
+      view.lost(before);
+    } else if (now !== undefined && isHidden?.(now) !== true) {
+      view.learn(now);
+    }
+    return now;
+  }
+
+  async #write(ref: ObjectRef, write: Write<T>, signal: AbortSignal): Promise<T | undefined> {
+    const { store, view } = this.#options;
+    if (write.action === 'delete') {
+      const { uid, propagation } = write;
+      await store.delete(ref, { uid, propagation }, signal);
+      return undefined;
+    }
+    const written =
+      write.action === 'create'
+        ? await this.#create(ref, write.object, signal)
+        : await store.patch(ref, write.patch, signal);
+    view.learn(written);
+    return written;
+  }
+
+  async #create(ref: ObjectRef, object: T, signal: AbortSignal): Promise<T> {
+    const { store, ensureNamespace } = this.#options;
+    try {
+      return await store.create(object, signal);
+    } catch (error) {
+      if (ensureNamespace === undefined || failureOf(error) !== 'not-found') {
+        throw error;
+      }
+      await ensureNamespace(ref.namespace, signal);
+      return store.create(object, signal);
+    }
+  }
+}
