@@ -6,7 +6,7 @@ import { endingStatus, type Payload, type PullApplication, terminating } from '.
 import { type CopyRequests, endingMark, named, operationId } from './work.ts';
 
 /** What is to be done about an operation and a refresh that someone asked for on the hub. */
-export interface RequestPlan {
+export interface PullRequestPlan {
   /** The Application as it has to be written before its work: a request gets its name, or has been carried out. */
   readonly application?: PullApplication;
   /** An operation gets its name by that: nothing is sent before. */
@@ -44,7 +44,7 @@ export function planRequests(
   { payload, feedback }: Carrier,
   newId: string,
   now: Date,
-): RequestPlan {
+): PullRequestPlan {
   const asked = application.operation;
   const askedId = operationId(asked);
   const mark = payload?.metadata.annotations?.[pullKeys.operation];
@@ -101,7 +101,7 @@ export function planRequests(
  * does not wait for it, and brings nothing else.
  */
 export function nextPayload(
-  { requests, isBusy }: Pick<RequestPlan, 'requests' | 'isBusy'>,
+  { requests, isBusy }: Pick<PullRequestPlan, 'requests' | 'isBusy'>,
   current: Payload | undefined,
   wanted: Payload,
 ): Payload | undefined {

@@ -10,7 +10,7 @@ import {
   partWorkName,
 } from '../hub/index.ts';
 import type { RenderedWork } from '../render/index.ts';
-import { type Delivery, versionKeys } from '../rollout/index.ts';
+import { type ClusterRelease, versionKeys } from '../rollout/index.ts';
 import { versionText } from '../spec/index.ts';
 import { NotDeliverableError } from './cluster-config.ts';
 import type { ClusterDeps, Enrolment } from './cluster-deps.ts';
@@ -25,7 +25,7 @@ export async function ensureWorks(
   { applier, caches }: Pick<ClusterDeps, 'applier' | 'caches'>,
   { cluster, foundation, signal }: Enrolment,
   rendered: readonly RenderedWork[],
-  { version, updatedAt }: Pick<Delivery, 'version' | 'updatedAt'>,
+  { version, updatedAt }: Pick<ClusterRelease, 'version' | 'updatedAt'>,
 ): Promise<boolean> {
   const cleanUp = caches.works.get({ namespace: cluster, name: cleanUpWork.name });
   if (cleanUp) {

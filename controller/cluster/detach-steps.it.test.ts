@@ -13,7 +13,7 @@ import {
 } from '../../lib/kube/index.ts';
 import {
   argoApplicationSets,
-  argoApplications,
+  argoCdApplications,
   gitOpsClusters,
   manifestWorks,
   placementDecisions,
@@ -45,7 +45,7 @@ async function application(namespace: string, name: string, cluster: string, met
   const destination = { name: cluster, namespace: 'default' };
   const source = { repoURL: 'https://example.com/repository.git', path: '.' };
   const spec = { project: 'default', source, destination };
-  await hub.client.create(argoApplications, { metadata: { namespace, name, ...metadata }, spec } as KubeObject);
+  await hub.client.create(argoCdApplications, { metadata: { namespace, name, ...metadata }, spec } as KubeObject);
   return { namespace, name };
 }
 
@@ -139,19 +139,19 @@ test('the agent stays until Applications that are deleted are gone', async () =>
   const held = await application(ns, 'held', a, { finalizers });
   const ofSet = await application(ns, 'of-set', a, { finalizers, ownerReferences: [await applicationSet()] });
   await application(ns, 'kept', a);
-  await hub.client.delete(argoApplications, held);
+  await hub.client.delete(argoCdApplications, held);
   await hub.unselect(a);
   const both = new RegExp(`agent of cluster ${a} stays.*at most until.*${ns}/held, ${ns}/of-set$`);
   await hub.fixture.conditionIs([ns, 'fleet'], 'RemovedClustersCleanedUp', 'False', both);
-  await hub.client.mergePatch(argoApplications, held, { metadata: { finalizers: null } });
+  await hub.client.mergePatch(argoCdApplications, held, { metadata: { finalizers: null } });
   const one = new RegExp(`: ${ns}/of-set$`);
   await hub.fixture.conditionIs([ns, 'fleet'], 'RemovedClustersCleanedUp', 'False', one);
   await hub.restart();
   await hub.idle();
   expect(await isStanding()).toBe(true);
-  await hub.client.delete(argoApplications, ofSet);
+  await hub.client.delete(argoCdApplications, ofSet);
   expect(await isStanding()).toBe(true);
-  await hub.client.mergePatch(argoApplications, ofSet, { metadata: { finalizers: null } });
+  await hub.client.mergePatch(argoCdApplications, ofSet, { metadata: { finalizers: null } });
   await until('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
   await hub.fixture.endCleanUp(a);
   await until('the add-on to go', async () => (await hub.addOn(a)) === undefined);

@@ -4,7 +4,7 @@ import { until } from '../../lib/base/testing.ts';
 import { findCondition, isConditionTrue, type KubeObject, type OwnerReference } from '../../lib/kube/index.ts';
 import {
   argoApplicationSets,
-  argoApplications,
+  argoCdApplications,
   gitOpsClusters,
   managedClusterAddOns,
   manifestWorks,
@@ -114,7 +114,7 @@ async function applicationFor(cluster: string): Promise<void> {
   const source = { repoURL: 'https://example.com/repository.git', path: '.' };
   const spec = { project: 'default', source, destination: { name: cluster, namespace: 'default' } };
   const metadata = { namespace, name: 'of-set', ownerReferences: [owner] };
-  await hub.client.create(argoApplications, { metadata, spec } as KubeObject);
+  await hub.client.create(argoCdApplications, { metadata, spec } as KubeObject);
 }
 
 test.each(['goes on running', 'is another one by then'])(

@@ -4,7 +4,7 @@ import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { deployments, type KubeObject, namespaces, pods, type ResourceType, services } from '../../lib/kube/index.ts';
 import { createLogger } from '../../lib/ops/index.ts';
-import { argoApplications, argoProjects } from '../hub/index.ts';
+import { argoCdApplications, argoProjects } from '../hub/index.ts';
 import { cleanUp } from './clean-up.ts';
 
 let cluster: Cluster;
@@ -61,18 +61,18 @@ test('ocm defect M15: copies go without what they deployed, everywhere, and then
   const elsewhere = `${ns}-team`;
   await namespace();
   await namespace({}, elsewhere);
-  await create(argoApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
-  await create(argoApplications, { name: 'going', annotations: copyOf, finalizers }, { spec });
-  await cluster.client.delete(argoApplications, { namespace: ns, name: 'going' });
-  await create(argoApplications, { name: 'two', annotations: copyOf, namespace: elsewhere, finalizers }, { spec });
-  await create(argoApplications, { name: 'own', namespace: elsewhere, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'going', annotations: copyOf, finalizers }, { spec });
+  await cluster.client.delete(argoCdApplications, { namespace: ns, name: 'going' });
+  await create(argoCdApplications, { name: 'two', annotations: copyOf, namespace: elsewhere, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'own', namespace: elsewhere, finalizers }, { spec });
   await create(argoProjects, { name: 'default', annotations: copyOf, finalizers }, { spec: {} });
   expect(await run()).toEqual({ removed: 4, namespace: 'deleted' });
   expect(await isThere()).toBe(false);
-  expect((await cluster.client.list(argoApplications)).map(({ metadata }) => metadata.name)).toEqual(['own']);
+  expect((await cluster.client.list(argoCdApplications)).map(({ metadata }) => metadata.name)).toEqual(['own']);
   expect(await isThere(elsewhere)).toBe(true);
   await cluster.client.mergePatch(
-    argoApplications,
+    argoCdApplications,
     { namespace: elsewhere, name: 'own' },
     { metadata: { finalizers: null } },
   );
@@ -96,13 +96,13 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
   await namespace();
   await namespace(ours, now);
   await namespace(ours, sameName);
-  await create(argoApplications, { name: 'old', annotations: copyOf, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'old', annotations: copyOf, finalizers }, { spec });
   await create(argoProjects, { name: 'default', annotations: copyOf }, { spec: {} });
-  await create(argoApplications, { name: 'current', namespace: now, annotations: copyOf }, { spec });
+  await create(argoCdApplications, { name: 'current', namespace: now, annotations: copyOf }, { spec });
   await create(argoProjects, { name: 'default', namespace: now, annotations: copyOf }, { spec: {} });
   const moved = { ...copyOf, 'argocd.argoproj.io/namespace-remapped': 'true' };
-  await create(argoApplications, { name: 'moved', namespace: sameName, annotations: moved, finalizers }, { spec });
-  await create(argoApplications, { name: 'hubs', namespace: sameName, annotations: copyOf }, { spec });
+  await create(argoCdApplications, { name: 'moved', namespace: sameName, annotations: moved, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'hubs', namespace: sameName, annotations: copyOf }, { spec });
   const labels = { 'app.kubernetes.io/managed-by': 'argocd-agent-addon' };
   await create(services, { name: 'argocd-redis', labels }, { spec: { ports: [{ port: 6379 }] } });
   const running = cleanUp({
@@ -121,7 +121,7 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
   expect(await isThere()).toBe(true);
   await cluster.client.delete(services, { namespace: ns, name: 'argocd-redis' });
   expect(await running).toEqual({ removed: 3, namespace: 'deleted' });
-  const left = await cluster.client.list(argoApplications);
+  const left = await cluster.client.list(argoCdApplications);
   expect(left.flatMap(({ metadata: { namespace: at, name } }) => (at?.startsWith(ns) ? [name] : [])).sort()).toEqual([
     'current',
     'hubs',
@@ -132,7 +132,7 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
     ['current', now],
     ['hubs', sameName],
   ] as const) {
-    await cluster.client.delete(argoApplications, { namespace: where, name });
+    await cluster.client.delete(argoCdApplications, { namespace: where, name });
   }
   await cluster.client.delete(argoProjects, { namespace: now, name: 'default' });
 });
@@ -140,13 +140,13 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
 test('ocm defect M15: a namespace that was there before stays', async () => {
   await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace({ 'app.kubernetes.io/managed-by': 'argocd-agent-addon' });
-  await create(argoApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
   expect(await run()).toMatchObject({ removed: 1, namespace: 'kept' });
   expect(await isThere()).toBe(true);
 });
 
 test.each([
-  ['an Application', (): [ResourceType, object] => [argoApplications, { spec }], 'Application foreign'],
+  ['an Application', (): [ResourceType, object] => [argoCdApplications, { spec }], 'Application foreign'],
   ['an AppProject', (): [ResourceType, object] => [argoProjects, { spec: {} }], 'AppProject foreign'],
   ['a Service', (): [ResourceType, object] => [services, { spec: { ports: [{ port: 80 }] } }], 'Service foreign'],
   [
@@ -176,10 +176,10 @@ test.each([
 test('a namespace that an Application deployed into stays, also when the clean-up runs again', async () => {
   await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace();
-  await create(argoApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
   const resources = [{ version: 'v1', kind: 'ConfigMap', namespace: ns, name: 'deployed' }];
   const patch = { status: { resources } };
-  await cluster.client.mergePatch(argoApplications, { namespace: ns, name: 'one' }, patch);
+  await cluster.client.mergePatch(argoCdApplications, { namespace: ns, name: 'one' }, patch);
   expect(await run()).toMatchObject({ removed: 1, namespace: 'kept' });
   expect(await run()).toMatchObject({ removed: 0, namespace: 'kept' });
   expect(await isThere()).toBe(true);
@@ -190,7 +190,7 @@ test('nothing is touched while the agent runs', async () => {
   await namespace();
   const labels = { 'app.kubernetes.io/name': 'argocd-agent-agent' };
   await create(pods, { name: 'agent', labels }, { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } });
-  await create(argoApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
+  await create(argoCdApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
   let isDone = false;
   const running = run().finally(() => {
     isDone = true;
@@ -199,7 +199,7 @@ test('nothing is touched while the agent runs', async () => {
   const began = Date.now();
   await until('a while', async () => Date.now() - began > 1_200);
   expect(isDone).toBe(false);
-  expect(await cluster.client.get(argoApplications, { namespace: ns, name: 'one' })).toBeDefined();
+  expect(await cluster.client.get(argoCdApplications, { namespace: ns, name: 'one' })).toBeDefined();
   await cluster.client.delete(pods, { namespace: ns, name: 'agent' }, { gracePeriodSeconds: 0 });
   expect(await running).toEqual({ removed: 1, namespace: 'deleted' });
 });

@@ -13,7 +13,7 @@ import {
   services,
   statefulSets,
 } from '../../lib/kube/index.ts';
-import { argoApplicationSets, argoApplications, argoProjects, type ManagedApplication } from '../hub/index.ts';
+import { argoApplicationSets, argoCdApplications, argoProjects, type ManagedApplication } from '../hub/index.ts';
 
 /** What cleaning up a managed cluster works with. */
 export interface CleanUpOptions {
@@ -66,7 +66,7 @@ export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
   const { client, otherNamespaces = [], logger, signal } = options;
   const others = otherNamespaces.map((namespace) => ({ ...options, namespace }));
   await agentIsGone(options);
-  const copies = (await listed<ManagedApplication>(client, argoApplications, undefined, signal)).filter(isCopy);
+  const copies = (await listed<ManagedApplication>(client, argoCdApplications, undefined, signal)).filter(isCopy);
   for (const one of [options, ...others]) {
     const isInto = ({ status }: ManagedApplication) =>
       status?.resources?.some(({ namespace }) => namespace === one.namespace) ?? false;
@@ -78,7 +78,7 @@ export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
   const projects = (await listed(client, argoProjects, undefined, signal)).filter(isCopy);
   const [oldCopies, oldProjects] = [copies.filter(isLeftBy(options)), projects.filter(isLeftBy(options, true))];
   for (const copy of oldCopies) {
-    await release(argoApplications, copy, options);
+    await release(argoCdApplications, copy, options);
   }
   for (const copy of oldProjects) {
     await release(argoProjects, copy, options);
@@ -222,7 +222,7 @@ async function foreignObject(options: CleanUpOptions): Promise<string | undefine
   };
   // Argo CD makes the project `default` by itself.
   const first =
-    (await found(argoApplications, () => true)) ??
+    (await found(argoCdApplications, () => true)) ??
     (await found(argoProjects, ({ metadata }) => metadata.name !== 'default')) ??
     (await found(pods, ({ metadata }) => !metadata.ownerReferences?.length));
   if (first !== undefined) {

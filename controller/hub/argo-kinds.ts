@@ -8,7 +8,11 @@ export interface ManagedApplication extends KubeObject {
 const argoproj = { group: 'argoproj.io', version: 'v1alpha1', namespaced: true };
 
 /** argoproj.io/v1alpha1 Application. */
-export const argoApplications = resourceType<KubeObject>({ ...argoproj, kind: 'Application', plural: 'applications' });
+export const argoCdApplications = resourceType<KubeObject>({
+  ...argoproj,
+  kind: 'Application',
+  plural: 'applications',
+});
 /** argoproj.io/v1alpha1 AppProject. */
 export const argoProjects = resourceType({ ...argoproj, kind: 'AppProject', plural: 'appprojects' });
 /** argoproj.io/v1alpha1 ApplicationSet. */

@@ -15,7 +15,7 @@ import {
   services,
 } from '../../lib/kube/index.ts';
 import { EndpointCaches, principalServices, type ServiceExposure } from '../endpoint/index.ts';
-import { argoApplications } from './argo-kinds.ts';
+import { argoCdApplications } from './argo-kinds.ts';
 import { deliverableCrd, operatorKinds } from './crds.ts';
 import { clustersOf, type HubApplication, slimApplication } from './hub-application.ts';
 import { addOnName, hubNames, keys, managedBy, signerName } from './names.ts';
@@ -111,7 +111,7 @@ export class Caches {
     this.applications = new Informer<HubApplication>({
       client,
       logger,
-      type: argoApplications,
+      type: argoCdApplications,
       transform: slimApplication,
       indexers: { cluster: clustersOf },
       backoff: { maxMs: 30_000 },

@@ -2,7 +2,7 @@ export { type AddOnCondition, agentConnected } from './agent-connection.ts';
 export { Applier, ForeignObjectError, isOurs } from './applier.ts';
 export {
   argoApplicationSets,
-  argoApplications,
+  argoCdApplications,
   argoProjects,
   isArgoCd,
   type ManagedApplication,

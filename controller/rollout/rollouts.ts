@@ -16,7 +16,7 @@ import { crdsOf, deliveredBy } from './delivered-version.ts';
 import { type Phase, phaseOf, planRollout, type RolloutCluster, type RolloutPlan } from './plan.ts';
 
 /** The release that a cluster gets now. */
-export interface Delivery extends Release {
+export interface ClusterRelease extends Release {
   /** When the version took the place of another one (RFC 3339); undefined when the cluster was enrolled with it. */
   readonly updatedAt: string | undefined;
   /** The rollout has not reached the cluster yet: it keeps the version that it has. */
@@ -67,7 +67,7 @@ export class Rollouts {
   }
 
   /** What a cluster gets: the newest version if it is new or the rollout has reached it, else what it has. */
-  async deliveryFor(foundation: Foundation, cluster: string, signal: AbortSignal): Promise<Delivery> {
+  async deliveryFor(foundation: Foundation, cluster: string, signal: AbortSignal): Promise<ClusterRelease> {
     const { release } = foundation;
     const works = await this.#worksOf(foundation, cluster, signal);
     const found = works.flatMap((work) => deliveredBy(work) ?? []);

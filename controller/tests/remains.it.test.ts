@@ -18,7 +18,7 @@ import {
 import { createLogger } from '../../lib/ops/index.ts';
 import { cleanUp } from '../commands/index.ts';
 import {
-  argoApplications,
+  argoCdApplications,
   argoProjects,
   gitOpsClusters,
   managedClusters,
@@ -106,7 +106,7 @@ async function actAsAgent(): Promise<void> {
   const destination = { server: 'https://kubernetes.default.svc', namespace: 'default' };
   const metadata = { namespace: ns, annotations, finalizers };
   const spec = { project: 'default', source, destination };
-  await managed.client.create(argoApplications, { metadata: { ...metadata, name: 'copy' }, spec } as KubeObject);
+  await managed.client.create(argoCdApplications, { metadata: { ...metadata, name: 'copy' }, spec } as KubeObject);
   await managed.client.create(argoProjects, { metadata: { ...metadata, name: 'default' }, spec: {} } as KubeObject);
 }
 
