@@ -23,9 +23,9 @@ export const agentFlags = {
     healthzUsage: 'port of the health server, which answers 200 while connected to the principal',
     tlsMinVersion: '',
     allowedNamespacesUsage:
-      'namespaces that Applications may live in besides --namespace: shell globs or /regular expressions/',
-    webSocketUsage: 'connect over WebSocket, for networks that let only HTTP/1.1 through',
-    mappingUsage: 'Applications keep their namespace; as on the principal',
+      'additional namespaces for Applications, besides --namespace: shell globs or /regular expressions/',
+    webSocketUsage: 'connect by WebSocket, for networks that only allow HTTP/1.1',
+    mappingUsage: 'Applications keep the namespace that they have on the hub; the principal needs the same setting',
   }),
   'server-address': stringFlag({ usage: 'host name or address of the principal', ...env('REMOTE_SERVER') }),
   'server-port': intFlag({
@@ -41,13 +41,13 @@ export const agentFlags = {
     ...env('NAMESPACE'),
   }),
   'agent-mode': stringFlag({
-    usage: 'managed: the hub decides what runs here; autonomous: this cluster does, and the hub shows it',
+    usage: 'managed: the hub owns the Applications; autonomous: this cluster owns them, and the hub mirrors them',
     default: 'autonomous',
     ...env('MODE'),
     check: oneOf('managed', 'autonomous'),
   }),
   creds: stringFlag({
-    usage: 'how the agent proves who it is: mtls:any, userpass:<file> or header:any',
+    usage: 'how the agent authenticates: mtls:any, userpass:<file> or header:any',
     ...env('CREDS'),
   }),
   'insecure-tls': boolFlag({ usage: "do not verify the principal's certificate", ...env('TLS_INSECURE') }),
@@ -56,12 +56,12 @@ export const agentFlags = {
     ...env('INSECURE_PLAINTEXT'),
   }),
   'root-ca-secret-name': stringFlag({
-    usage: "Secret with the CA that the principal's certificate must come from",
+    usage: "Secret with the CA that verifies the principal's certificate",
     default: 'argocd-agent-ca',
     ...env('TLS_ROOT_CA_SECRET_NAME'),
   }),
   'root-ca-path': stringFlag({
-    usage: "file with the CA that the principal's certificate must come from, instead of the Secret",
+    usage: "file with the CA that verifies the principal's certificate, instead of the Secret",
     ...env('TLS_ROOT_CA_PATH'),
   }),
   'tls-secret-name': stringFlag({
@@ -78,70 +78,72 @@ export const agentFlags = {
     ...env('TLS_CLIENT_KEY_PATH'),
   }),
   'keep-alive-ping-interval': durationFlag({
-    usage: 'time between keep-alive pings, at least 10s; 0 for none but when the connection is silent',
+    usage:
+      'interval of keep-alive pings, at least 10s; 0: ping only when sent data gets no answer; over WebSocket every 15s',
     ...env('KEEP_ALIVE_PING_INTERVAL'),
   }),
-  'enable-compression': boolFlag({ usage: 'compress what is sent to the principal', ...env('ENABLE_COMPRESSION') }),
+  'enable-compression': boolFlag({ usage: 'compress messages to the principal (gzip)', ...env('ENABLE_COMPRESSION') }),
   'informer-sync-timeout': durationFlag({
-    usage: 'how long the first listing of local resources may take before the agent gives up',
+    usage: 'time limit for the first list of local resources; the agent exits when it is exceeded',
     default: 10_000,
     ...env('INFORMER_SYNC_TIMEOUT'),
     check: positive,
   }),
   'create-namespace': boolFlag({
-    usage: 'create the namespaces that Applications live in; only with --destination-based-mapping',
+    usage: 'create missing namespaces of Applications; only with --destination-based-mapping',
     ...env('CREATE_NAMESPACE'),
   }),
   'heartbeat-interval': durationFlag({
-    usage: 'time between signs of life on the event stream; 0 for none',
+    usage: 'interval of heartbeat events on the event stream; 0 for none',
     ...env('HEARTBEAT_INTERVAL'),
     check: notNegative,
   }),
   'cache-refresh-interval': durationFlag({
-    usage:
-      "how often at most the local Redis is asked for the cluster's statistics, which the principal gets when they change",
+    usage: "minimum interval at which the cluster's statistics are read from Redis; changes are sent to the principal",
     default: 10_000,
     ...env('CACHE_REFRESH_INTERVAL'),
     check: (interval) => (interval === 0 ? 'must not be 0' : notNegative(interval)),
   }),
   'buffer-informer-event-interval': durationFlag({
-    usage: 'shortest time between two reports about one Application; 0 to report each change at once',
+    usage: 'minimum interval of reports about one Application; 0: every change is reported at once',
     ...env('BUFFER_INFORMER_EVENT_INTERVAL'),
     check: notNegative,
   }),
   'ignore-unmanaged-apps': boolFlag({
-    usage: 'leave Applications alone that did not come from the principal; in managed mode that is always so',
+    usage: 'accepted for compatibility; managed mode always ignores Applications that did not come from the principal',
     ...env('IGNORE_UNMANAGED_APPS'),
   }),
   'redis-addr': stringFlag({
-    usage: "Argo CD's Redis on this cluster, where the cluster's statistics are",
+    usage: "address of Argo CD's Redis on this cluster, which holds the cluster's statistics and resource trees",
     default: 'argocd-redis:6379',
     env: 'REDIS_ADDR',
   }),
-  'redis-username': stringFlag({ usage: 'user name at Redis', env: 'REDIS_USERNAME' }),
+  'redis-username': stringFlag({ usage: 'user name for Redis', env: 'REDIS_USERNAME' }),
   'redis-tls-ca-path': stringFlag({
-    usage: "file with the CA that Redis's certificate must come from, instead of the Secret",
+    usage: "file with the CA that verifies Redis's certificate, instead of the Secret",
     ...env('REDIS_TLS_CA_PATH'),
   }),
   'redis-tls-ca-secret-name': stringFlag({
-    usage: "Secret with the CA that Redis's certificate must come from (ca.crt)",
+    usage: "Secret with the CA that verifies Redis's certificate (ca.crt)",
     default: 'argocd-redis-tls',
     ...env('REDIS_TLS_CA_SECRET_NAME'),
   }),
   'source-uid-mismatch-policy': stringFlag({
-    usage: 'what to do with an Application that was made from another one of the same name: recreate or upsert',
+    usage:
+      'when the hub has a new Application with the name of an old one: recreate (delete and create the copy) or upsert (update it)',
     default: 'recreate',
     ...env('SOURCE_UID_MISMATCH_POLICY'),
     check: oneOf('recreate', 'upsert'),
   }),
   'on-application-recreate': stringFlag({
-    usage: 'what an Application that was deleted here is made anew with: ignore, clear-status or resync',
+    usage:
+      'when a deleted copy is created again: ignore (keep its last status), clear-status (clear the last operation) or resync (start a sync)',
     default: 'ignore',
     ...env('ON_APPLICATION_RECREATE'),
     check: oneOf('ignore', 'clear-status', 'resync'),
   }),
   'adoption-policy': stringFlag({
-    usage: 'whether an Application that was here before is taken over: always or never',
+    usage: 'take over an existing Application that has the name of one from the hub: always or never',
     default: 'always',
     ...env('ADOPTION_POLICY'),
     check: oneOf('always', 'never'),
@@ -153,18 +155,18 @@ export const agentFlags = {
   }),
   'live-access': stringFlag({
     usage:
-      'which live resources are served: managed (what belongs to Applications) or all (what the agent itself may do)',
+      'live resources that are served: managed (those that belong to Applications) or all (limited only by the rights of the agent)',
     default: 'managed',
     ...env('LIVE_ACCESS'),
     check: oneOf('managed', 'all'),
   }),
   'terminal-idle-timeout': durationFlag({
-    usage: 'close a web terminal that nothing comes from or goes to for so long; 0 for never',
+    usage: 'close a web terminal after this time without data in either direction; 0 for never',
     default: 30 * 60_000,
     ...env('TERMINAL_IDLE_TIMEOUT'),
     check: notNegative,
   }),
 };
 
-/** What `argocd-agent agent` was started with. */
+/** The values of `argocd-agent agent`'s flags. */
 export type AgentFlags = FlagValues<typeof agentFlags>;

@@ -14,7 +14,7 @@ export interface AgentMetrics {
   unsendable(eventType: string, resourceType: string): void;
   /** A gRPC call has begun, passed a message, or ended. */
   called(call: ObservedCall): void;
-  /** An event of the principal was on its way for so long. */
+  /** Transmission time of an event from the principal. */
   arrived(resourceType: string, seconds: number): void;
   /** An event of the principal has been processed. */
   processed(resourceType: string, status: EventOutcome, seconds: number): void;
@@ -24,7 +24,7 @@ export interface AgentMetrics {
   readonly terminals: { opened(): void; closed(): void };
 }
 
-/** Registers the metrics; `state` is asked at every scrape. */
+/** Registers the metrics; `state` is read at every scrape. */
 export function agentMetrics(
   registry: Registry,
   state: {
@@ -50,30 +50,33 @@ export function agentMetrics(
     });
   gauge(
     'argocd_agent_out_of_step_resources',
-    'Resources that the principal has not yet acknowledged in their present state',
+    'Resources whose current state the principal has not acknowledged',
     state.outOfStep,
   );
-  gauge('argocd_agent_redis_connected', "1 while connected to Argo CD's Redis", () =>
+  gauge('argocd_agent_redis_connected', "1 if the agent is connected to Argo CD's Redis, else 0", () =>
     state.isRedisConnected() ? 1 : 0,
   );
-  const connectionStatus = gauge('argocd_agent_connection_status', '1 while connected to the principal');
+  const connectionStatus = gauge(
+    'argocd_agent_connection_status',
+    '1 if the agent is connected to the principal, else 0',
+  );
   const connectionStart = gauge(
     'argocd_agent_connection_start_timestamp_seconds',
-    'When the connection began; 0 while there is none',
+    'Unix time at which the connection began; 0 without a connection',
   );
-  const connections = counter('argocd_agent_connections_total', 'Connections made to the principal');
-  const authFailures = counter('argocd_agent_auth_failures_total', 'Times that the principal refused to authenticate');
+  const connections = counter('argocd_agent_connections_total', 'Connections to the principal');
+  const authFailures = counter('argocd_agent_auth_failures_total', 'Failed authentications at the principal');
   const received = counter('agent_events_received', 'Events received from the principal');
   const sent = counter('agent_events_sent', 'Events sent to the principal');
   const discarded = new Counter({
     name: 'argocd_agent_event_writer_events_discarded_total',
-    help: 'Events that were too large to be sent to the principal; what they are about stays out of step',
+    help: 'Events that are too large to be sent to the principal; the resource stays out of sync',
     labelNames: ['event_type', 'resource_type'],
     registers,
   });
   const errors = new Counter({
     name: 'agent_errors',
-    help: 'Events of the principal that could not be processed',
+    help: 'Events from the principal that could not be processed',
     labelNames: ['resource_type'],
     registers,
   });
@@ -85,21 +88,21 @@ export function agentMetrics(
   });
   const latency = new Histogram({
     name: 'agent_event_propagation_latency_seconds',
-    help: "Time that the principal's event was on its way, by the clocks of both sides",
+    help: 'Transmission time of events from the principal, by the clocks of both sides',
     labelNames: ['resource_type'],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
     registers,
   });
-  const terminals = gauge('argocd_agent_terminals', 'Web terminals that are open in this cluster');
+  const terminals = gauge('argocd_agent_terminals', 'Open web terminals in this cluster');
   const cached = new Counter({
     name: 'argocd_agent_redis_proxy_requests_total',
-    help: "Commands of the principal to Argo CD's cache",
+    help: "Commands from the principal to Argo CD's Redis",
     labelNames: ['command'],
     registers,
   });
   const notCached = new Counter({
     name: 'argocd_agent_redis_proxy_errors_total',
-    help: "Commands of the principal to Argo CD's cache that failed",
+    help: "Failed commands from the principal to Argo CD's Redis",
     labelNames: ['command'],
     registers,
   });

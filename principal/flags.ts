@@ -44,11 +44,11 @@ export const principalFlags = {
     ...env('NAMESPACE_CREATE_ENABLE'),
   }),
   'namespace-create-pattern': stringFlag({
-    usage: 'only create namespaces whose name this regular expression matches anywhere; empty for all',
+    usage: 'create only namespaces whose name contains a match of this regular expression; empty for all',
     ...env('NAMESPACE_CREATE_PATTERN'),
   }),
   'namespace-create-labels': listFlag({
-    usage: 'labels of created namespaces, key=value',
+    usage: 'labels for created namespaces, as key=value',
     ...env('NAMESPACE_CREATE_LABELS'),
   }),
   'tls-secret-name': stringFlag({
@@ -65,7 +65,8 @@ export const principalFlags = {
     ...env('TLS_SERVER_KEY_PATH'),
   }),
   'insecure-tls-generate': boolFlag({
-    usage: 'serve with a self-signed certificate made at every start, which agents cannot verify; for trying out',
+    usage:
+      'serve with a self-signed certificate that is generated at every start; agents cannot verify it; for tests only',
     ...env('TLS_SERVER_ALLOW_GENERATE'),
   }),
   'insecure-plaintext': boolFlag({
@@ -73,16 +74,16 @@ export const principalFlags = {
     ...env('INSECURE_PLAINTEXT'),
   }),
   'tls-ca-secret-name': stringFlag({
-    usage: "Secret with the CA that agents' certificates must come from (ca.crt and/or tls.crt)",
+    usage: "Secret with the CA that verifies the agents' certificates (ca.crt and/or tls.crt)",
     default: 'argocd-agent-ca',
     ...env('TLS_SERVER_ROOT_CA_SECRET_NAME'),
   }),
   'root-ca-path': stringFlag({
-    usage: "file with the CA that agents' certificates must come from, instead of the Secret",
+    usage: "file with the CA that verifies the agents' certificates, instead of the Secret",
     ...env('TLS_SERVER_ROOT_CA_PATH'),
   }),
   'require-client-certs': boolFlag({
-    usage: 'require a client certificate of every agent; implied by mtls authentication',
+    usage: 'require a client certificate from every agent; implied by mtls authentication',
     ...env('TLS_CLIENT_CERT_REQUIRE'),
   }),
   'client-cert-subject-match': boolFlag({
@@ -99,41 +100,40 @@ export const principalFlags = {
     ...env('JWT_KEY_PATH'),
   }),
   'insecure-jwt-generate': boolFlag({
-    usage: 'sign tokens with a key made at every start',
+    usage: 'sign tokens with a key that is generated at every start, which makes older tokens invalid',
     ...env('JWT_ALLOW_GENERATE'),
   }),
   auth: stringFlag({
-    usage:
-      'how agents prove who they are: mtls:subject:<expression>, mtls:uri:<expression>, userpass:<file> or header:<name>:<expression>',
+    usage: 'how agents authenticate: mtls:subject:<regex>, mtls:uri:<regex>, userpass:<file> or header:<name>:<regex>',
     ...env('AUTH'),
   }),
   'redis-server-address': stringFlag({
-    usage: "Argo CD's Redis, where its UI finds whether agents are connected",
+    usage: "address of Argo CD's Redis: the UI reads the agents' connection states there; upstream of the Redis proxy",
     default: 'argocd-redis:6379',
     ...env('REDIS_SERVER_ADDRESS'),
   }),
   'redis-compression-type': stringFlag({
-    usage: 'how Argo CD compresses what it keeps in Redis: gzip or none',
+    usage: 'compression that Argo CD uses for its data in Redis: gzip or none',
     default: 'gzip',
     ...env('REDIS_COMPRESSION_TYPE'),
     check: oneOf('gzip', 'none'),
   }),
   'redis-ca-path': stringFlag({
-    usage: "file with the CA that Redis's certificate must come from, instead of the Secret",
+    usage: "file with the CA that verifies Redis's certificate, instead of the Secret",
     ...env('REDIS_CA_PATH'),
   }),
   'redis-ca-secret-name': stringFlag({
-    usage: "Secret with the CA that Redis's certificate must come from (ca.crt)",
+    usage: "Secret with the CA that verifies Redis's certificate (ca.crt)",
     default: 'argocd-redis-tls',
     ...env('REDIS_CA_SECRET_NAME'),
   }),
   'keepalive-min-interval': durationFlag({
-    usage: "shortest time between an agent's keep-alive pings; agents that ping more often are disconnected",
+    usage: "minimum interval of an agent's keep-alive pings; more frequent pings end the connection; 0: only floods do",
     ...env('KEEP_ALIVE_MIN_INTERVAL'),
     check: notNegative,
   }),
   'event-processors': intFlag({
-    usage: 'how many resources of one agent are processed at the same time',
+    usage: 'number of resources of one agent that are processed at the same time',
     default: 10,
     ...env('EVENT_PROCESSORS'),
     check: positive,
@@ -152,16 +152,18 @@ export const principalFlags = {
   }),
   'resource-proxy-address': stringFlag({
     usage:
-      'host:port at which Argo CD reaches the resource proxy, for the cluster Secrets of agents that register themselves',
+      'host:port at which Argo CD reaches the resource proxy; written to the cluster Secrets of self-registered agents',
     default: 'argocd-agent-resource-proxy:9090',
     ...env('RESOURCE_PROXY_ADDRESS'),
   }),
   'enable-self-cluster-registration': boolFlag({
-    usage: 'make the cluster Secret of an agent that logs in and has none; needs the resource proxy',
+    usage:
+      'create the cluster Secret of an agent that logs in and has none; needs --enable-resource-proxy and --self-registration-client-cert-secret',
     ...env('ENABLE_SELF_CLUSTER_REGISTRATION'),
   }),
   'self-registration-client-cert-secret': stringFlag({
-    usage: "Secret with the resource proxy's client certificate for these cluster Secrets (tls.crt, tls.key, ca.crt)",
+    usage:
+      'Secret with a client certificate for the resource proxy, for these cluster Secrets (tls.crt, tls.key, ca.crt)',
     ...env('SELF_REGISTRATION_CLIENT_CERT_SECRET'),
   }),
   'resource-proxy-secret-name': stringFlag({
@@ -170,31 +172,31 @@ export const principalFlags = {
     ...env('RESOURCE_PROXY_SECRET_NAME'),
   }),
   'resource-proxy-cert-path': stringFlag({
-    usage: "file with the resource proxy's certificate; used when key and CA are files too",
+    usage: "file with the resource proxy's certificate; used only if key and CA are files too",
     ...env('RESOURCE_PROXY_TLS_CERT_PATH'),
   }),
   'resource-proxy-key-path': stringFlag({
-    usage: "file with the resource proxy's key; used when certificate and CA are files too",
+    usage: "file with the resource proxy's key; used only if certificate and CA are files too",
     ...env('RESOURCE_PROXY_TLS_KEY_PATH'),
   }),
   'resource-proxy-ca-secret-name': stringFlag({
-    usage:
-      "Secret with the CA that the certificates of the resource proxy's clients must come from (ca.crt and/or tls.crt)",
+    usage: "Secret with the CA that verifies the resource proxy's clients (ca.crt and/or tls.crt)",
     default: 'argocd-agent-ca',
     ...env('RESOURCE_PROXY_CA_SECRET_NAME'),
   }),
   'resource-proxy-ca-path': stringFlag({
-    usage: "file with the CA of the resource proxy's clients; used when certificate and key are files too",
+    usage:
+      "file with the CA that verifies the resource proxy's clients; used only if certificate and key are files too",
     ...env('RESOURCE_PROXY_TLS_CA_PATH'),
   }),
   'terminal-idle-timeout': durationFlag({
-    usage: 'close a web terminal that nothing comes from or goes to for so long; 0 for never',
+    usage: 'close a web terminal after this time without data in either direction; 0 for never',
     default: 30 * 60_000,
     ...env('TERMINAL_IDLE_TIMEOUT'),
     check: notNegative,
   }),
   'disable-redis-proxy': boolFlag({
-    usage: 'do not serve the Redis proxy, through which Argo CD sees the resource trees of agents',
+    usage: "do not serve the Redis proxy, from which Argo CD reads the resource trees of the agents' clusters",
     ...env('DISABLE_REDIS_PROXY'),
   }),
   'redis-proxy-listen': stringFlag({
@@ -219,7 +221,7 @@ export const principalFlags = {
   }),
 };
 
-/** What `argocd-agent principal` was started with. */
+/** The values of `argocd-agent principal`'s flags. */
 export type PrincipalFlags = FlagValues<typeof principalFlags>;
 
 const prefixed = (names: Readonly<Record<string, string>>): Record<string, string> =>

@@ -16,7 +16,7 @@ export interface UnsendableEvent {
   readonly reason: string;
 }
 
-/** What is asked for at every scrape. */
+/** State that is read at every scrape. */
 export interface PrincipalState {
   /** Connected agents, and since when. */
   connections(): Iterable<{ readonly agent: string; readonly mode: string; readonly since: Date }>;
@@ -35,7 +35,7 @@ export interface PrincipalMetrics {
   eventSent(): void;
   /** An event for an agent could not be sent. */
   unsendable(agent: string, event: UnsendableEvent): void;
-  /** An event of an agent was on its way for so long. */
+  /** Transmission time of an event from an agent. */
   arrived(resourceType: string, seconds: number): void;
   /** An event of an agent has been processed. */
   processed(agent: string, resourceType: string, status: EventOutcome, seconds: number): void;
@@ -73,22 +73,29 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
   const changes = new Map<string, Counter>();
   for (const kind of ['applications', 'app_projects', 'repositories'] satisfies CountedKind[]) {
     for (const change of ['created', 'updated', 'deleted']) {
-      changes.set(`${kind}_${change}`, counter(`principal_${kind}_${change}`, `${kind} seen ${change} on the hub`));
+      changes.set(
+        `${kind}_${change}`,
+        counter(`principal_${kind}_${change}`, `Number of ${kind} ${change} on the hub`),
+      );
     }
   }
-  gauge('argocd_principal_connected_agents', 'Agents that are connected', () => [...state.connections()].length);
-  gauge('principal_agent_avg_connection_time', 'Mean time in minutes that the connected agents have been so', () => {
-    const ages = Array.from(state.connections(), ({ since }) => Date.now() - since.getTime());
-    const sum = ages.reduce((total, age) => total + age, 0);
-    return ages.length === 0 ? 0 : sum / ages.length / 60_000;
-  });
-  gauge('argocd_principal_gpg_keys_count', 'Keys in the ConfigMap of GPG keys', state.gpgKeys);
-  gauge('argocd_principal_redis_connected', "1 while connected to Argo CD's Redis", () =>
+  gauge('argocd_principal_connected_agents', 'Connected agents', () => [...state.connections()].length);
+  gauge(
+    'principal_agent_avg_connection_time',
+    'Mean time, in minutes, for which the connected agents have been connected',
+    () => {
+      const ages = Array.from(state.connections(), ({ since }) => Date.now() - since.getTime());
+      const sum = ages.reduce((total, age) => total + age, 0);
+      return ages.length === 0 ? 0 : sum / ages.length / 60_000;
+    },
+  );
+  gauge('argocd_principal_gpg_keys_count', "GPG keys in Argo CD's ConfigMap", state.gpgKeys);
+  gauge('argocd_principal_redis_connected', "1 if the principal is connected to Argo CD's Redis, else 0", () =>
     state.isRedisConnected() ? 1 : 0,
   );
   new Gauge({
     name: 'argocd_principal_connected_agents_by_mode',
-    help: 'Agents that are connected, by mode',
+    help: 'Connected agents by mode',
     labelNames: ['mode'],
     registers,
     collect() {
@@ -102,7 +109,7 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
   });
   const connections = new Counter({
     name: 'argocd_principal_agent_connections_total',
-    help: 'Connections that agents have made',
+    help: 'Connections of agents',
     labelNames: ['agent_name'],
     registers,
   });
@@ -110,7 +117,7 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
   const sent = counter('principal_events_sent', 'Events sent to agents');
   const errors = new Counter({
     name: 'principal_errors',
-    help: 'Events of agents that could not be processed',
+    help: 'Events from agents that could not be processed',
     labelNames: ['resource_type'],
     registers,
   });
@@ -123,33 +130,33 @@ export function principalMetrics(registry: Registry, state: PrincipalState): Pri
   });
   const latency = new Histogram({
     name: 'principal_event_propagation_latency_seconds',
-    help: "Time that an agent's event was on its way, by the clocks of both sides",
+    help: 'Transmission time of events from agents, by the clocks of both sides',
     labelNames: ['resource_type'],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60],
     registers,
   });
   const refused = new Counter({
     name: 'argocd_principal_refused_logins_total',
-    help: 'Calls of agents that were refused, by reason',
+    help: 'Refused calls of agents, by reason',
     labelNames: ['reason'],
     registers,
   });
   const refusedEvents = new Counter({
     name: 'argocd_principal_refused_events_total',
-    help: 'Messages of agents that could not be read, or that they may not send, by what they are about',
+    help: 'Events from agents that are unreadable or not permitted, by resource type',
     labelNames: ['agent_name', 'resource_type'],
     registers,
   });
   const called = grpcMetrics(registry, 'server');
   const unsendable = new Counter({
     name: 'principal_event_writer_send_errors_total',
-    help: 'Events that could not be sent to an agent',
+    help: 'Events that could not be sent to an agent, by reason',
     labelNames: ['agent_name', 'reason'],
     registers,
   });
   const discarded = new Counter({
     name: 'argocd_principal_event_writer_events_discarded_total',
-    help: 'Events that were not sent to an agent; what they are about stays out of step',
+    help: 'Events that were not sent to an agent; the resource stays out of sync',
     labelNames: ['agent_name', 'event_type', 'resource_type'],
     registers,
   });
@@ -207,7 +214,7 @@ export function outOfStepMetric(
 ): void {
   new Gauge({
     name: 'argocd_principal_out_of_step_resources',
-    help: 'Resources that an agent has not yet acknowledged in their present state',
+    help: 'Resources whose current state the agent has not acknowledged',
     labelNames: ['agent_name'],
     registers: [registry],
     collect() {

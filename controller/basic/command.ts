@@ -12,12 +12,12 @@ const basicFlags = {
     check: (value) => (value === 'basic' ? undefined : 'must be basic here'),
   }),
   'argocd-namespace': stringFlag({
-    usage: "Argo CD's namespace on the hub, for cluster Secrets",
+    usage: "Argo CD's namespace on the hub, which contains the cluster Secrets",
     default: 'argocd',
     env: 'ARGOCD_NAMESPACE',
   }),
   'manifestwork-cleanup-interval': intFlag({
-    usage: 'accepted for compatibility; works without an Application are removed at once',
+    usage: 'accepted for compatibility; ManifestWorks without an Application are removed at once',
     default: 5,
   }),
 };
@@ -25,7 +25,7 @@ const basicFlags = {
 /** Runs the basic pull model until aborted. */
 export const basicCommand = command({
   name: 'basic',
-  summary: 'Bring Applications to managed clusters in ManifestWorks (the basic pull model; also --mode=basic)',
+  summary: 'Deliver Applications to managed clusters in ManifestWorks (the basic pull model; also --mode=basic)',
   flags: basicFlags,
   run: async (flags, { signal, env, parsed }) => {
     const logger = createLogger({ level: flags['log-level'], format: flags['log-format'], name: 'gitops-controller' });

@@ -1,7 +1,7 @@
 import { stringFlag, UsageError } from '../../lib/ops/index.ts';
 import type { DeliverySettings } from '../spec/index.ts';
 
-/** Images that managed clusters get, and how they pull them. */
+/** Images for managed clusters, and their pull policy. */
 export const imageFlags = {
   'agent-image': stringFlag({ usage: 'image of the agent on managed clusters', env: 'CONTROLLER_IMAGE' }),
   'argocd-image': stringFlag({
@@ -11,7 +11,7 @@ export const imageFlags = {
   'redis-image': stringFlag({ usage: "image of Redis on managed clusters; default: the hub's", env: 'REDIS_IMAGE' }),
   'operator-image': stringFlag({
     usage:
-      'image of argocd-operator on managed clusters, with argoCD: Operator; default: the version that it is made for',
+      'image of argocd-operator on managed clusters, with argoCD: Operator; default: the version that this program supports',
     env: 'OPERATOR_IMAGE',
   }),
   'image-pull-policy': stringFlag({

@@ -7,7 +7,7 @@ export const controllerFlags = {
   ...daemonFlags,
   ...imageFlags,
   mode: stringFlag({
-    usage: 'what to run: controller (on the hub), cleanup (on a managed cluster that is left)',
+    usage: 'what to run: controller (on the hub) or cleanup (on a managed cluster that is detached)',
     default: 'controller',
     check: (value) =>
       ['controller', 'cleanup'].includes(value)
@@ -15,31 +15,33 @@ export const controllerFlags = {
         : `${JSON.stringify(value)} is not supported by this version; only: controller, cleanup`,
   }),
   'argocd-namespace': stringFlag({
-    usage: 'with --mode=cleanup, the namespace of Argo CD; otherwise the namespace of the GitOpsCluster counts',
+    usage: "with --mode=cleanup: Argo CD's namespace; otherwise the namespace of each GitOpsCluster is used",
     default: 'argocd',
     env: 'ARGOCD_NAMESPACE',
   }),
   'rollout-strategy': stringFlag({
-    usage: "how clusters follow a new version where a GitOpsCluster does not say it: OCM's rolloutStrategy, as JSON",
+    usage:
+      "rollout of a new version to the clusters, for GitOpsClusters without rolloutStrategy: OCM's rolloutStrategy as JSON",
     default: '{}',
     env: 'ROLLOUT_STRATEGY',
   }),
   'cleanup-namespaces': stringFlag({
-    usage: 'with --mode=cleanup, further namespaces that the add-on has used, separated by commas',
+    usage: 'with --mode=cleanup: additional namespaces that the add-on has used, separated by commas',
     default: '',
     env: 'CLEANUP_NAMESPACES',
   }),
   'cleanup-principal-namespace': stringFlag({
     usage:
-      'with --mode=cleanup, the namespace of the principal on the hub: only what the add-on has left behind in these namespaces is cleaned up; default: the cluster is left',
+      "with --mode=cleanup: the principal's namespace on the hub, if the cluster stays enrolled and only former namespaces of the add-on are cleaned up; empty: the cluster is detached",
     default: '',
     env: 'CLEANUP_PRINCIPAL_NAMESPACE',
   }),
   'drain-timeout': durationFlag({
-    usage: 'how long the agent of a cluster that leaves stays to carry out deletions of Applications; 0 for not at all',
+    usage:
+      'maximum time for which the agent of a detached cluster stays, to finish deletions of Applications; 0: it is removed at once',
     default: 60_000,
   }),
-  'cleanup-timeout': durationFlag({ usage: 'with --mode=cleanup, how long it may take', default: 300_000 }),
+  'cleanup-timeout': durationFlag({ usage: 'with --mode=cleanup: maximum duration', default: 300_000 }),
 };
 
 /** Flags of `gitops-controller render`. */
@@ -49,13 +51,15 @@ export const renderFlags = {
   cluster: stringFlag({ usage: 'name of the managed cluster' }),
   namespace: stringFlag({ usage: 'namespace of the GitOpsCluster', short: 'n', default: 'argocd' }),
   name: stringFlag({ usage: 'name of the GitOpsCluster; default: the only one of the namespace' }),
-  gitopscluster: stringFlag({ usage: 'file with a GitOpsCluster to use instead of the one on the hub', short: 'f' }),
-  config: stringFlag({ usage: 'file with an AddOnDeploymentConfig to use instead of the one that the hub names' }),
-  offline: boolFlag({ usage: 'ask no hub: everything is in --gitopscluster, --config and --crds' }),
-  crds: stringFlag({ usage: 'with --offline, file or folder with the CRDs that the hub would have' }),
-  manifests: boolFlag({ usage: 'print the objects for the managed cluster instead of the ManifestWorks around them' }),
+  gitopscluster: stringFlag({ usage: 'file with a GitOpsCluster, instead of the one on the hub', short: 'f' }),
+  config: stringFlag({ usage: 'file with an AddOnDeploymentConfig, instead of the one that the hub selects' }),
+  offline: boolFlag({ usage: 'do not connect to a hub; read only the files of --gitopscluster, --config and --crds' }),
+  crds: stringFlag({ usage: 'with --offline: file or directory with the CRDs of the hub' }),
+  manifests: boolFlag({
+    usage: 'print the objects for the managed cluster instead of the ManifestWorks that contain them',
+  }),
   'show-secrets': boolFlag({
-    usage: 'print the values of Secrets; without a hub, and before a cluster is enrolled, there are none',
+    usage: 'print the values of Secrets; they exist only on a hub, for a cluster that is enrolled',
   }),
 };
 
@@ -66,13 +70,13 @@ export const uninstallFlags = {
   name: stringFlag({ usage: 'name of the GitOpsCluster', default: 'gitops-cluster' }),
   'keep-clusters': boolFlag({
     usage:
-      'delete nothing: let the GitOpsCluster be deleted without its controller, and its clusters keep what they have',
+      'delete nothing: the clusters keep everything, and the GitOpsCluster can later be deleted without the controller',
   }),
-  timeout: durationFlag({ usage: 'how long to wait until its clusters are cleaned up', default: 300_000 }),
+  timeout: durationFlag({ usage: 'maximum time to wait until its clusters are detached', default: 300_000 }),
 };
 
 /** Flags of `gitops-controller apply-crds`. */
 export const applyCrdsFlags = {
   ...hubFlags,
-  from: stringFlag({ usage: 'folder with the CRDs as YAML files', default: '/crds' }),
+  from: stringFlag({ usage: 'directory with the CRDs as YAML files', default: '/crds' }),
 };

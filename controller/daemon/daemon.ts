@@ -133,9 +133,9 @@ export function parseBindAddress(text: string, flag: string): { port: number; ho
 function registryOf(stats: () => Readonly<Record<string, WorkQueueStats>>) {
   const registry = createRegistry();
   const figures = [
-    ['gitops_controller_reconciles_done', 'done', 'Reconciles that ended well'],
-    ['gitops_controller_reconciles_failed', 'failed', 'Reconciles that failed and are tried again'],
-    ['gitops_controller_keys_retrying', 'retrying', 'Objects whose last reconcile failed'],
+    ['gitops_controller_reconciles_done', 'done', 'Successful reconciles'],
+    ['gitops_controller_reconciles_failed', 'failed', 'Failed reconciles; each is retried'],
+    ['gitops_controller_keys_retrying', 'retrying', 'Keys whose last reconcile failed'],
   ] as const;
   for (const [name, field, help] of figures) {
     new Gauge({

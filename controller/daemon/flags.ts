@@ -3,42 +3,46 @@ import { boolFlag, durationFlag, intFlag, listFlag, stringFlag } from '../../lib
 /** How to reach the hub. */
 export const hubFlags = {
   kubeconfig: stringFlag({
-    usage: "file that says how to reach the hub's API server; default: KUBECONFIG, else the pod's own account",
+    usage:
+      'path of a kubeconfig file; default: KUBECONFIG, the in-cluster configuration or ~/.kube/config, in this order',
   }),
-  kubecontext: stringFlag({ usage: 'context of the kubeconfig' }),
+  kubecontext: stringFlag({ usage: 'context of the kubeconfig file' }),
 };
-/** What is logged, and how. */
+/** Log level and format. */
 const logFlags = {
   'log-level': listFlag({ usage: 'log level: fatal, error, warning, info, debug or trace', default: ['info'] }),
   'log-format': stringFlag({ usage: 'log format: text or json', default: 'text' }),
 };
-/** Flags of everything that runs for as long as its process does: names and defaults of the original's manager. */
+/** Flags of the long-running commands: names and defaults of the original's manager. */
 export const daemonFlags = {
   ...hubFlags,
   ...logFlags,
   'metrics-bind-address': stringFlag({
-    usage: 'address of the metrics server, for instance :8080; 0 for none',
+    usage: 'address of the metrics server, for example :8080; 0 for none',
     default: '0',
   }),
   'metrics-secure': boolFlag({ usage: 'accepted for compatibility; metrics are plain HTTP', default: true }),
   'health-probe-bind-address': stringFlag({ usage: 'address of the health server', default: ':8081' }),
-  'leader-elect': boolFlag({ usage: 'let only one of several controllers work' }),
+  'leader-elect': boolFlag({ usage: 'elect a leader: only one of several controllers is active' }),
   'leader-election-namespace': stringFlag({
-    usage: "namespace of the leader's Lease; default: the pod's own",
+    usage: "namespace of the leader's Lease; default: the pod's namespace",
     env: 'POD_NAMESPACE',
   }),
   // The original's are 15, 10 and 2 s and cannot be set; candidates of either kind go by their own.
   'leader-election-lease-duration': durationFlag({
-    usage: 'how long others wait for a silent leader',
+    usage: 'time without a renewal after which another controller becomes the leader',
     default: 8_000,
   }),
   'leader-election-renew-deadline': durationFlag({
-    usage: 'how long the leader tries to renew before it gives up; less than the lease duration',
+    usage: 'time for which the leader tries to renew its Lease before it gives up; less than the lease duration',
     default: 6_000,
   }),
-  'leader-election-retry-period': durationFlag({ usage: 'time between tries to renew, or to lead', default: 1_000 }),
+  'leader-election-retry-period': durationFlag({
+    usage: 'interval of attempts to acquire or renew the Lease',
+    default: 1_000,
+  }),
   concurrency: intFlag({
-    usage: 'clusters, or Applications of the basic pull model, worked on at the same time',
+    usage: 'number of clusters (basic pull model: Applications) that are reconciled at the same time',
     default: 16,
     check: (value) => (value > 0 ? undefined : 'must be greater than 0'),
   }),

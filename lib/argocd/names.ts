@@ -41,8 +41,8 @@ export const annotations = {
 /** Label whose exact value `true` keeps an object out of all synchronisation. */
 export const skipSyncLabel = 'argocd-agent.argoproj-labs.io/ignore-sync';
 
-/** Condition type that tells on a hub Application what an agent could not do. */
+/** Condition type that reports on a hub Application what its agent could not do. */
 export const agentErrorCondition = 'AgentError';
 
-/** Condition type that tells on a hub Application what its principal or agent wait for, or is out of order without harm. */
+/** Condition type with which the principal reports on a hub Application what it waits for, or a harmless irregularity. */
 export const agentWarningCondition = 'AgentWarning';

@@ -25,7 +25,7 @@ export function commonFlags(program: CommonDefaults) {
     }),
     'log-format': stringFlag({ usage: 'log format: text or json', default: 'text', ...env('LOG_FORMAT') }),
     'full-detail': listFlag({
-      usage: 'log whole objects too: actions (writes), events (to and from the peer), informers (changes seen), or all',
+      usage: 'log complete objects: actions (writes), events (sent and received), informers (observed changes) or all',
       ...env('FULL_DETAIL'),
     }),
     'metrics-port': intFlag({
@@ -48,7 +48,7 @@ export function commonFlags(program: CommonDefaults) {
     'allowed-namespaces': listFlag({ usage: program.allowedNamespacesUsage, ...env('ALLOWED_NAMESPACES') }),
     'destination-based-mapping': boolFlag({ usage: program.mappingUsage, ...env('DESTINATION_BASED_MAPPING') }),
     'label-selector': stringFlag({
-      usage: 'only handle Applications and AppProjects with these labels',
+      usage: 'label selector: handle only Applications and AppProjects that match it',
       ...env('LABEL_SELECTOR'),
     }),
     'tls-min-version': stringFlag({
@@ -61,24 +61,24 @@ export function commonFlags(program: CommonDefaults) {
       ...env('TLS_MAX_VERSION'),
     }),
     'tls-ciphersuites': listFlag({
-      usage: 'TLS cipher suites by their IANA names; list prints those that there are',
+      usage: 'TLS cipher suites by their IANA names; the value list prints the supported ones',
       ...env('TLS_CIPHERSUITES'),
     }),
     'enable-websocket': boolFlag({ usage: program.webSocketUsage, ...env('ENABLE_WEBSOCKET') }),
     'grpc-max-message-size': intFlag({
-      usage: 'largest message in bytes, both ways',
+      usage: 'maximum size of a gRPC message in bytes, sent or received',
       default: 200 * 1024 * 1024,
       ...env('GRPC_MAX_MESSAGE_SIZE'),
       check: positive,
     }),
     'otlp-address': stringFlag({
-      usage: 'host:port of an OpenTelemetry collector (OTLP over gRPC) that gets traces; empty for none',
+      usage: 'host:port of an OpenTelemetry collector (OTLP over gRPC) for traces; empty for none',
       ...env('OTLP_ADDRESS'),
     }),
     'otlp-insecure': boolFlag({ usage: 'send traces without TLS', ...env('OTLP_INSECURE') }),
     'redis-password': stringFlag({ usage: 'password of Redis', env: 'REDIS_PASSWORD' }),
     'redis-creds-dir-path': stringFlag({
-      usage: 'folder with the password of Redis in file auth, and a user name in file auth_username',
+      usage: 'directory with the password of Redis in file auth and, optionally, the user name in file auth_username',
       env: 'REDIS_CREDS_DIR_PATH',
     }),
     'redis-tls-enabled': boolFlag({ usage: 'connect to Redis with TLS', ...env('REDIS_TLS_ENABLED') }),
@@ -86,7 +86,10 @@ export function commonFlags(program: CommonDefaults) {
       usage: "do not verify Redis's certificate",
       ...env('REDIS_TLS_INSECURE'),
     }),
-    kubeconfig: stringFlag({ usage: 'path of a kubeconfig file; without it the in-cluster configuration is used' }),
+    kubeconfig: stringFlag({
+      usage:
+        'path of a kubeconfig file; default: KUBECONFIG, the in-cluster configuration or ~/.kube/config, in this order',
+    }),
     kubecontext: stringFlag({ usage: 'context of the kubeconfig file' }),
   };
 }

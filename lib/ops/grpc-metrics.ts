@@ -15,15 +15,15 @@ export function grpcMetrics(registry: Registry, side: 'server' | 'client'): (cal
   const labelNames = ['grpc_type', 'grpc_service', 'grpc_method'];
   const counter = (name: string, help: string, more: string[] = []) =>
     new Counter({ name: `grpc_${side}_${name}`, help, labelNames: [...labelNames, ...more], registers });
-  const started = counter('started_total', 'Calls that began');
-  const handled = counter('handled_total', 'Calls that ended, by gRPC status', ['grpc_code']);
+  const started = counter('started_total', 'gRPC calls that started');
+  const handled = counter('handled_total', 'gRPC calls that ended, by status code', ['grpc_code']);
   const messages = {
-    received: counter('msg_received_total', 'Messages received in calls'),
-    sent: counter('msg_sent_total', 'Messages sent in calls'),
+    received: counter('msg_received_total', 'Messages received in gRPC calls'),
+    sent: counter('msg_sent_total', 'Messages sent in gRPC calls'),
   };
   const handling = new Histogram({
     name: `grpc_${side}_handling_seconds`,
-    help: 'Time that calls took; an event stream is one call',
+    help: 'Duration of gRPC calls in seconds; an event stream is one call',
     labelNames,
     registers,
   });

@@ -34,14 +34,14 @@ export function kubeRequestMetrics(registry: Registry, host: () => string): (req
   });
   const duration = new Histogram({
     name: 'rest_client_request_duration_seconds',
-    help: 'Time until the API server answers',
+    help: 'Seconds until the API server responds',
     labelNames: ['verb', 'host'],
     buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30],
     registers,
   });
   const limiter = new Histogram({
     name: 'rest_client_rate_limiter_duration_seconds',
-    help: 'Time that requests wait for the rate that is allowed (ARGOCD_AGENT_KUBE_QPS)',
+    help: 'Seconds that requests wait because of the rate limit (ARGOCD_AGENT_KUBE_QPS)',
     labelNames: ['verb', 'host'],
     buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30],
     registers,

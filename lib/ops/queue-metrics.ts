@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** Hears what becomes of the keys of a work queue. */
+/** Observes the keys of a work queue. */
 interface QueueObserver {
   added(key: string): void;
   started(key: string): void;
@@ -34,15 +34,22 @@ export function queueMetrics(registry: Registry, prefix: string): (queue: string
         }
       },
     });
-  gauge('depth', 'Keys that wait', (waiting) => waiting);
-  gauge('unfinished_work_seconds', 'For how long the keys have been worked on that are now, together', (_, ages) =>
+  gauge('depth', 'Keys that wait in the queue', (waiting) => waiting);
+  gauge('unfinished_work_seconds', 'Sum of the seconds for which the current keys have been processed', (_, ages) =>
     ages.reduce((sum, age) => sum + age, 0),
   );
-  gauge('longest_running_processor_seconds', 'For how long the longest of them', (_, ages) => Math.max(0, ...ages));
-  const adds = new Counter(common('adds_total', 'Keys that were added'));
-  const retries = new Counter(common('retries_total', 'Keys that were tried again after a failure'));
-  const waits = new Histogram({ ...common('queue_duration_seconds', 'How long keys waited'), buckets });
-  const works = new Histogram({ ...common('work_duration_seconds', 'How long keys were worked on'), buckets });
+  gauge(
+    'longest_running_processor_seconds',
+    'Longest time in seconds for which a current key has been processed',
+    (_, ages) => Math.max(0, ...ages),
+  );
+  const adds = new Counter(common('adds_total', 'Keys added to the queue'));
+  const retries = new Counter(common('retries_total', 'Keys retried after a failure'));
+  const waits = new Histogram({
+    ...common('queue_duration_seconds', 'Seconds for which keys waited in the queue'),
+    buckets,
+  });
+  const works = new Histogram({ ...common('work_duration_seconds', 'Seconds for which keys were processed'), buckets });
   return (queue) => {
     const waiting = new Map<string, number>();
     const active = new Map<string, number>();

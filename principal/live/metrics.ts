@@ -30,7 +30,7 @@ export interface LiveMetrics {
 
 /**
  * Registers the metrics. Only agents of the fleet are labels (`isMapped`): a certificate may name anybody, and a label costs memory
- * until it is forgotten. `terminals` is asked at every scrape: how many each agent has open.
+ * until it is forgotten. `terminals` is read at every scrape: the open terminals of each agent.
  */
 export function liveMetrics(
   registry: Registry,
@@ -44,17 +44,24 @@ export function liveMetrics(
       labelNames: second === undefined ? ['agent_name'] : ['agent_name', second],
       registers: [registry],
     });
-  const proxied = counter('resource_proxy_requests_total', "Requests to the API of agents' clusters");
+  const proxied = counter(
+    'resource_proxy_requests_total',
+    "Requests through the resource proxy to the APIs of agents' clusters",
+  );
   const notProxied = counter(
     'resource_proxy_errors_total',
-    "Requests to the API of agents' clusters that failed, by reason",
+    'Failed requests through the resource proxy, by reason',
     'reason',
   );
-  const cached = counter('redis_proxy_requests_total', "Commands of Argo CD to agents' caches", 'command');
-  const notCached = counter('redis_proxy_errors_total', "Commands of Argo CD to agents' caches that failed", 'command');
+  const cached = counter(
+    'redis_proxy_requests_total',
+    "Commands of Argo CD to agents' Redis through the Redis proxy",
+    'command',
+  );
+  const notCached = counter('redis_proxy_errors_total', 'Failed commands through the Redis proxy', 'command');
   new Gauge({
     name: 'argocd_principal_terminals',
-    help: "Web terminals that are open in agents' clusters",
+    help: "Open web terminals in agents' clusters",
     labelNames: ['agent_name'],
     registers: [registry],
     collect() {
