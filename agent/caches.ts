@@ -1,10 +1,9 @@
 import type { Logger } from '../lib/base/index.ts';
-import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
+import { wellKnown } from '../lib/base/index.ts';
+import { allSynced, argoApplications, argoAppProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { AgentFlags } from './flags.ts';
 
-/** Argo CD's ConfigMap of GPG keys. */
-const gpgKeysName = 'argocd-gpg-keys-cm';
 /** Argo CD's ConfigMap of settings. */
 const settingsName = 'argocd-cm';
 
@@ -23,11 +22,11 @@ export function agentCaches(
     Secrets: startInformer({ ...shared, type: secrets, namespace }),
     Applications: startInformer({
       ...shared,
-      type: applications,
+      type: argoApplications,
       namespace: everywhere ? undefined : namespace,
       labelSelector,
     }),
-    AppProjects: startInformer({ ...shared, type: appProjects, namespace, labelSelector }),
+    AppProjects: startInformer({ ...shared, type: argoAppProjects, namespace, labelSelector }),
     "Argo CD's settings": startInformer({
       ...shared,
       type: configMaps,
@@ -38,7 +37,7 @@ export function agentCaches(
       ...shared,
       type: configMaps,
       namespace,
-      fieldSelector: `metadata.name=${gpgKeysName}`,
+      fieldSelector: `metadata.name=${wellKnown.gpgKeysConfigMap}`,
     }),
   };
 }

@@ -15,7 +15,7 @@ import {
 } from '../lib/argocd/index.ts';
 import type { AgentMode } from '../lib/auth/index.ts';
 import type { Logger } from '../lib/base/index.ts';
-import { applications, appProjects, detailedStores, namespaceCreator } from '../lib/bridge/index.ts';
+import { argoApplications, argoAppProjects, detailedStores, namespaceCreator } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { processRuntime } from '../lib/sync/index.ts';
@@ -38,8 +38,8 @@ export function agentSync(options: {
   const runtime = processRuntime(logger);
   const store = detailedStores({ client, fieldManager, detail, logger });
   const [local, projects] = [
-    store<Application>(applications, caches.Applications),
-    store<AppProject>(appProjects, caches.AppProjects),
+    store<Application>(argoApplications, caches.Applications),
+    store<AppProject>(argoAppProjects, caches.AppProjects),
   ];
   // Acknowledgements reach the engine later by this time.
   const heldBackMs = flags['buffer-informer-event-interval'];

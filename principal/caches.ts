@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../lib/base/index.ts';
-import { allSynced, applications, appProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
+import { wellKnown } from '../lib/base/index.ts';
+import { allSynced, argoApplications, argoAppProjects, startInformer, syncSelector } from '../lib/bridge/index.ts';
 import {
   configMaps,
   isForbidden,
@@ -13,9 +14,6 @@ import {
 import type { PrincipalFlags } from './flags.ts';
 import { blocklistName } from './sessions/blocklist.ts';
 import { connectionLabels } from './sessions/connection-records.ts';
-
-/** Argo CD's ConfigMap of GPG keys. */
-export const gpgKeysName = 'argocd-gpg-keys-cm';
 
 /** How long the first listing may take; the pod is started anew after that. */
 const syncTimeoutMs = 300_000;
@@ -39,10 +37,10 @@ export function principalCaches(
     startInformer({ ...shared, type: configMaps, namespace, fieldSelector: `metadata.name=${name}` });
   return {
     Secrets: startInformer({ ...shared, type: secrets, namespace }),
-    Applications: startInformer({ ...shared, type: applications, labelSelector, transform: shareTexts() }),
-    AppProjects: startInformer({ ...shared, type: appProjects, namespace, labelSelector }),
+    Applications: startInformer({ ...shared, type: argoApplications, labelSelector, transform: shareTexts() }),
+    AppProjects: startInformer({ ...shared, type: argoAppProjects, namespace, labelSelector }),
     'blocked certificates': named(blocklistName),
-    'GPG keys': named(gpgKeysName),
+    'GPG keys': named(wellKnown.gpgKeysConfigMap),
     Leases: startInformer({
       ...shared,
       type: leases,

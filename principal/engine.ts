@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { type Program, receiveWindowLimits } from '../lib/bridge/index.ts';
+import { type RunningProgram, receiveWindowLimits } from '../lib/bridge/index.ts';
 import { EventRecorder } from '../lib/kube/index.ts';
 import { type Detail, type Loggers, queueMetrics } from '../lib/ops/index.ts';
 import type { Compression } from '../lib/redis/index.ts';
@@ -41,7 +41,7 @@ export interface PrincipalEngine {
 /** Starts the engine on inputs that are complete. */
 export function startEngine(
   settings: PrincipalSettings,
-  program: Program,
+  program: RunningProgram,
   inputs: PrincipalInputs,
   loggers: Loggers & { readonly detail: Detail },
   env: Readonly<Record<string, string | undefined>>,

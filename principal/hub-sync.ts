@@ -17,13 +17,13 @@ import {
   withoutMirrors,
 } from '../lib/argocd/index.ts';
 import { type Logger, labelSelector } from '../lib/base/index.ts';
-import { applications, appProjects, detailedStores } from '../lib/bridge/index.ts';
+import { argoApplications, argoAppProjects, detailedStores } from '../lib/bridge/index.ts';
 import { configMaps, type KubeClient, secrets } from '../lib/kube/index.ts';
 import type { Detail } from '../lib/ops/index.ts';
 import { processRuntime } from '../lib/sync/index.ts';
 import type { PrincipalCaches } from './caches.ts';
 import type { PrincipalFlags } from './flags.ts';
-import { fieldManager, hubNamespaceCreator, type NamespaceCreation } from './namespaces.ts';
+import { hubNamespaceCreator, type NamespaceCreation, principalFieldManager } from './namespaces.ts';
 
 /** The synchronisation, and what others need of its parts. */
 export interface HubSynchronisation {
@@ -58,9 +58,9 @@ export function hubSync(options: {
   const { namespace } = flags;
   const mapping: Mapping = flags['destination-based-mapping'] ? 'destination' : 'namespace';
   const runtime = processRuntime(logger);
-  const store = detailedStores({ client, fieldManager, detail, logger });
-  const projects = store<AppProject>(appProjects, caches.AppProjects);
-  const hubApplications = store<Application>(applications, caches.Applications);
+  const store = detailedStores({ client, fieldManager: principalFieldManager, detail, logger });
+  const projects = store<AppProject>(argoAppProjects, caches.AppProjects);
+  const hubApplications = store<Application>(argoApplications, caches.Applications);
   const common = { namespace, principalUid, mapping, runtime };
   // These caches serve other purposes too, and are therefore not restricted.
   const selects = labelSelector(flags['label-selector']);

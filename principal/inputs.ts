@@ -1,5 +1,5 @@
 import { type AuthMethod, createAuthMethod } from '../lib/auth/index.ts';
-import { type Program, retryForever } from '../lib/bridge/index.ts';
+import { type RunningProgram, retryForever } from '../lib/bridge/index.ts';
 import { FatalError, type Loggers, type ProgramLogger } from '../lib/ops/index.ts';
 import { type RedisLink, redisLink } from '../lib/redis/index.ts';
 import { type PrincipalCaches, principalCaches, principalCachesSynced } from './caches.ts';
@@ -26,7 +26,7 @@ export interface PrincipalInputs {
  */
 export async function openInputs(
   settings: PrincipalSettings,
-  program: Program,
+  program: RunningProgram,
   loggers: Loggers,
 ): Promise<PrincipalInputs> {
   const { flags } = settings;

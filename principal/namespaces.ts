@@ -56,7 +56,7 @@ function labelsOf(entries: readonly string[]): Record<string, string> {
 }
 
 /** The field manager of what the principal writes. */
-export const fieldManager = 'argocd-agent-principal';
+export const principalFieldManager = 'argocd-agent-principal';
 
 /**
  * Creates the namespace of an autonomous agent's Applications if it is missing.
@@ -72,5 +72,5 @@ export function hubNamespaceCreator(
       throw new Error(`--namespace-create-pattern ${pattern.source} does not allow it`);
     }
   };
-  return namespaceCreator({ client, fieldManager, labels, check, logger });
+  return namespaceCreator({ client, fieldManager: principalFieldManager, labels, check, logger });
 }

@@ -1,4 +1,4 @@
-import type { Program } from '../lib/bridge/index.ts';
+import type { RunningProgram } from '../lib/bridge/index.ts';
 import type { Loggers } from '../lib/ops/index.ts';
 import { SelfRegistration } from './clusters/self-registration.ts';
 import type { PrincipalEngine } from './engine.ts';
@@ -24,7 +24,7 @@ export interface PrincipalServers {
  */
 export async function startServers(
   settings: PrincipalSettings,
-  program: Program,
+  program: RunningProgram,
   inputs: PrincipalInputs,
   engine: PrincipalEngine,
   loggers: Loggers,
@@ -97,7 +97,7 @@ export async function startServers(
 /** Undefined unless `--enable-self-cluster-registration`. */
 function selfRegistration(
   settings: PrincipalSettings,
-  { client }: Program,
+  { client }: RunningProgram,
   { caches, credentials, agents }: PrincipalInputs,
   { observerOf }: PrincipalEngine,
   { root: logger }: Loggers,

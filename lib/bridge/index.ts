@@ -1,4 +1,4 @@
-export { applications, appProjects, syncSelector } from './argo-kinds.ts';
+export { argoApplications, argoAppProjects, syncSelector } from './argo-kinds.ts';
 export { ConnectionObserver, type EventCounter } from './connection-observer.ts';
 export { detailedStores } from './detailed-stores.ts';
 export { type EventObserver, type EventOutcome, EventTimer, resourceTypeOf } from './event-timer.ts';
@@ -10,7 +10,7 @@ export { loggedStore, type StoreDetail } from './logged-store.ts';
 export { type MessageLog, messageLog } from './message-log.ts';
 export { eventOf, messageOf } from './messages.ts';
 export { namespaceCreator } from './namespace-creator.ts';
-export { type Program, type ProgramFlags, startProgram } from './program.ts';
+export { type ProgramFlags, type RunningProgram, startProgram } from './program.ts';
 export { type ReceiveWindowLimits, receiveWindowLimits } from './receive-window.ts';
 export { retryForever } from './retry.ts';
 export { adaptStream, type EngineListener, type StreamAdapter } from './stream-adapter.ts';

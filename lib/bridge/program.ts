@@ -26,7 +26,7 @@ export interface ProgramFlags {
 }
 
 /** What principal and agent have from their start to their end. */
-export interface Program {
+export interface RunningProgram {
   readonly client: KubeClient;
   readonly registry: ReturnType<typeof createRegistry>;
   readonly tracing: Tracing | undefined;
@@ -58,7 +58,7 @@ export async function startProgram(options: {
   signal: AbortSignal;
   about: (client: KubeClient) => object;
   logger: ProgramLogger;
-}): Promise<Program> {
+}): Promise<RunningProgram> {
   const { name, flags, logger } = options;
   const registry = createRegistry();
   const client: KubeClient = kubeClient(flags, {

@@ -23,7 +23,7 @@ export function parseProxyIdentity(fields: TextFields): ProxyIdentity {
 }
 
 /** Name of the cluster Secret that is made for an agent: that of argocd-agent. */
-export function clusterSecretName(agent: string): string {
+export function agentClusterSecretName(agent: string): string {
   return `cluster-${agent}`;
 }
 
@@ -34,7 +34,7 @@ export function selfRegisteredAgent({ metadata: { name, labels = {} } }: Secret)
     labels[selfRegistered] === 'true' &&
     labels[secretType] === 'cluster' &&
     labels[managedBy] === undefined &&
-    name === clusterSecretName(agent);
+    name === agentClusterSecretName(agent);
   return isOwn ? agent : undefined;
 }
 
@@ -53,7 +53,7 @@ export function newClusterSecret(namespace: string, entry: ClusterEntry): Secret
   const { agent } = entry;
   return {
     metadata: {
-      name: clusterSecretName(agent),
+      name: agentClusterSecretName(agent),
       namespace,
       labels: { [secretType]: 'cluster', [agentName]: agent, [selfRegistered]: 'true' },
       // The application controller of the hub leaves the cluster alone.

@@ -12,8 +12,8 @@ import {
 } from '../../lib/kube/index.ts';
 import type { Reloadable } from '../../lib/ops/index.ts';
 import {
+  agentClusterSecretName,
   type ClusterEntry,
-  clusterSecretName,
   newClusterSecret,
   outdatedFields,
   type ProxyIdentity,
@@ -140,7 +140,7 @@ export class SelfRegistration {
 
   async #bring(agent: string, signal: AbortSignal): Promise<void> {
     const { namespace, secrets: cache, agents, client, logger } = this.#options;
-    const name = clusterSecretName(agent);
+    const name = agentClusterSecretName(agent);
     const existing = cache.get({ namespace, name });
     if (existing === undefined) {
       // One of another name will do; and who has never logged in gets none.

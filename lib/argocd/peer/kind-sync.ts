@@ -108,4 +108,4 @@ export type AgentKind<P extends SourceSync | CopySync> = P & {
 };
 
 /** Who owns what: in managed mode the principal is the source, in autonomous mode the agent. */
-export type AgentMode = 'managed' | 'autonomous';
+export type { AgentMode } from '../../auth/index.ts';

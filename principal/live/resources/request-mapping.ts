@@ -29,9 +29,9 @@ export interface RequestTarget {
 }
 
 /** What a request is about. @throws ProxyRefusal when it is nothing that is served */
-export function targetOf({ method = '', url = '', headers }: IncomingMessage): RequestTarget {
+export function requestTarget({ method = '', url = '', headers }: IncomingMessage): RequestTarget {
   const question = url.indexOf('?');
-  const path = pathOf({ url });
+  const path = requestPath({ url });
   const query = question < 0 ? '' : url.slice(question + 1);
   if (!methods.has(method)) {
     throw new ProxyRefusal(405, `${method} is not served by the resource proxy`);
@@ -53,7 +53,7 @@ export function targetOf({ method = '', url = '', headers }: IncomingMessage): R
 }
 
 /** The path of a request without its query. */
-export function pathOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
+export function requestPath({ url = '' }: Pick<IncomingMessage, 'url'>): string {
   const question = url.indexOf('?');
   return question < 0 ? url : url.slice(0, question);
 }

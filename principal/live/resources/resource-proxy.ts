@@ -27,9 +27,9 @@ import {
   isBeyondOriginal,
   isTerminal,
   ProxyRefusal,
-  pathOf,
   requestEvent,
-  targetOf,
+  requestPath,
+  requestTarget,
 } from './request-mapping.ts';
 import { ResponseBody } from './response-body.ts';
 
@@ -146,7 +146,7 @@ async function serve(options: Context, request: IncomingMessage, response: Serve
       response.destroy();
     }
     // Kubernetes' clients do not look for a Status in answers to these, but show a text.
-    else if (isDiscoveryPath(pathOf(request))) {
+    else if (isDiscoveryPath(requestPath(request))) {
       send(response, code, 'text/plain; charset=utf-8', message);
     } else {
       send(response, code, json, statusText(code, message));
@@ -159,7 +159,7 @@ async function serveUpgrade(options: Context, request: IncomingMessage, socket: 
   socket.on('error', () => undefined);
   try {
     const agent = await callerOf(options, request);
-    const { resource, query } = targetOf(request);
+    const { resource, query } = requestTarget(request);
     if (!isTerminal(resource)) {
       throw new ProxyRefusal(400, 'only terminals (pods/exec) are served over WebSocket');
     }
@@ -214,7 +214,7 @@ async function forward(
 ): Promise<void> {
   const { exchange, bodies } = options;
   const { method = '' } = request;
-  const { path, query, resource } = targetOf(request);
+  const { path, query, resource } = requestTarget(request);
   if (isTerminal(resource)) {
     response.setHeader('upgrade', 'websocket');
     requireTerminal(options, agent, resource, request);
