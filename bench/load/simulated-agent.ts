@@ -1,6 +1,6 @@
 import { resourceListChecksum } from '../../lib/argocd/index.ts';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
-import { type Delivery, Outbox, type ResourceKey, systemClock } from '../../lib/sync/index.ts';
+import { type OutboundEvent, Outbox, type ResourceKey, systemClock } from '../../lib/sync/index.ts';
 import {
   acknowledgement,
   agentSource,
@@ -240,7 +240,7 @@ export class SimulatedAgent {
     return holding && { uid: holding.uid, version, digest: version, object: holding };
   }
 
-  #sendReport(stream: EventStream, delivery: Delivery<Holding>): boolean {
+  #sendReport(stream: EventStream, delivery: OutboundEvent<Holding>): boolean {
     if (this.#isFull) {
       return false;
     }

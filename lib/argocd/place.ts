@@ -1,6 +1,6 @@
 import type { ObjectRef } from '../sync/index.ts';
 
-/** Equal for the same place. */
+/** Where an object is, `namespace/name`: equal for the same place, and how log lines name it. */
 export function placeOf({ namespace, name }: ObjectRef): string {
   return `${namespace}/${name}`;
 }

@@ -1,4 +1,4 @@
-import type { Delivery, ResourceKey, Snapshot } from './resource.ts';
+import type { OutboundEvent, ResourceKey, Snapshot } from './resource.ts';
 
 /** What a peer says it has of a resource. Without `digest` its state is unknown, only its existence. */
 export interface PeerCopy {
@@ -49,7 +49,7 @@ export interface Entry {
 
 /** Something to tell the peer, and what its acknowledgement would mean. */
 export interface Next<T> {
-  readonly delivery: Delivery<T>;
+  readonly delivery: OutboundEvent<T>;
   readonly outcome: FlightOutcome;
 }
 

@@ -2,7 +2,7 @@ export { type Clock, systemClock } from './clock.ts';
 export type { PeerCopy } from './decision.ts';
 export { Inbox, type InboxOptions, type InboxOutcome } from './inbox.ts';
 export { Outbox, type OutboxOptions } from './outbox.ts';
-export { type Delivery, keyString, type Link, type ResourceKey, type Snapshot, type Source } from './resource.ts';
+export { keyString, type Link, type OutboundEvent, type ResourceKey, type Snapshot, type Source } from './resource.ts';
 export { type RetryDelays, retryDelay } from './retry-delay.ts';
 export { processRuntime, type Runtime, type Tuning } from './runtime.ts';
 export {

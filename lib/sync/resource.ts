@@ -36,7 +36,7 @@ interface Addressed {
 }
 
 /** One thing to tell the peer. */
-export type Delivery<T> =
+export type OutboundEvent<T> =
   /** `create`: the peer is not known to have it; `update`: it has another state of the same uid. */
   | (Addressed & { readonly type: 'create' | 'update'; readonly snapshot: Snapshot<T> })
   /** The peer's copy of this uid should go. */
@@ -50,5 +50,5 @@ export interface Link<T> {
    * Hands over one delivery. False means that nothing was taken because the buffer is full: the engine then waits for
    * `Outbox.writable()` and decides anew what to send.
    */
-  send(delivery: Delivery<T>): boolean;
+  send(delivery: OutboundEvent<T>): boolean;
 }

@@ -14,11 +14,11 @@ const mostAnswers = 50_000;
  */
 export class CopyResync implements Resync {
   readonly #context: ResyncContext<CopySync>;
-  /** The source's wish to be told everything, to be acknowledged when it is. */
+  /** The source's `request-resource-resync`. It is acknowledged when everything is reported. */
   #asked: ResyncMessage | undefined;
-  /** Everything was told on this connection, or is being told. */
+  /** Every copy was reported on this connection, or is being reported. */
   #told = false;
-  /** That everything was told has to be said, is said, is known. */
+  /** The `request-synced-resource-list`, which says that every copy was reported: to be sent, sent, acknowledged. */
   #list: 'due' | 'posted' | 'done' = 'due';
 
   constructor(context: ResyncContext<CopySync>) {
@@ -40,7 +40,7 @@ export class CopyResync implements Resync {
     // The source asks again on the next connection.
     this.#asked = undefined;
     if (this.#list === 'posted') {
-      // What was told counts for one connection, so that it was all would be no truth on the next.
+      // The reports count for one connection only, so the list must not be the first message of the next.
       this.#context.messages.withdraw('list');
       this.#list = 'due';
     }

@@ -58,7 +58,7 @@ export interface SourceSync extends KindSync {
    * that it means, undefined when it should not have any such and nothing is remembered of that.
    */
   holds(update: RequestUpdate): string | undefined;
-  /** The peer, having told of everything that it holds, did not tell of this one. */
+  /** The peer reported everything that it holds, and this object was not among it. */
   lacks(id: string): void;
   /** Everything that the peer should have. */
   list(): Iterable<Listed>;
@@ -80,13 +80,13 @@ export interface Copy {
 export interface CopySync extends KindSync {
   /** The copies here. */
   copies(): Iterable<Copy>;
-  /** What is here under this name, as it is now and as the source is to hear it; an empty uid: nothing. */
+  /** The `request-update` that reports what is here under this name now; with an empty uid: nothing. */
   holding(ref: ObjectRef): RequestUpdate;
   /** What this side calls an object of the source. */
   localRef(told: { readonly name: string; readonly namespace: string }): ObjectRef;
-  /** Has the source told of an object though it did not ask: it may not know what it said of it earlier. */
+  /** Registers how to send `request-update` for an object unasked: the source may have lost its memory since it sent it. */
   onDoubt?(requestUpdate: (ref: ObjectRef) => void): void;
-  /** The source started anew and knows nothing of what it was told: it has to hear all of it again. */
+  /** The source restarted and has lost every report: all of them are sent again. */
   sourceRestarted(): void;
   close(): void;
 }

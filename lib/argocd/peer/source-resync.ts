@@ -3,7 +3,7 @@ import type { Listed, SourceSync } from './kind-sync.ts';
 import type { RequestUpdate, ResyncMessage } from './messages.ts';
 import type { Resync, ResyncContext } from './peer-sync.ts';
 
-/** How long a peer that is new to this process may say nothing of what it holds, before it is told everything. */
+/** How long a peer that is new to this process may take to report what it holds, before everything is sent to it. */
 const introductionMs = 2_000;
 /**
  * How long a peer may go on telling after it has acknowledged the question. Agents of the original send what they have to
@@ -17,7 +17,7 @@ const shuffleMs = 250;
  */
 const busyMs = 500;
 const mostExtensions = 5;
-/** Of so much that a peer says to hold is kept that it said so; it is told again of the rest. */
+/** Reported objects that are remembered for the comparison with the list. What comes on top is sent once more. */
 const mostReported = 100_000;
 
 /**

@@ -1,6 +1,6 @@
 /** Figures for metrics. */
 export interface SyncStats {
-  /** Resources that the peer has to hear of, or has not acknowledged yet. */
+  /** Resources whose state is to be sent, or is not acknowledged yet. */
   readonly pending: number;
   readonly inFlight: number;
   /** Messages of the peer that are not worked off yet. */

@@ -1,5 +1,6 @@
 import { canonicalJson, type MergePatch } from '../../base/index.ts';
 import type { InboxOutcome, ObjectRef, Runtime, Store, View } from '../../sync/index.ts';
+import { copiedFrom } from '../copied-from.ts';
 import { annotations } from '../names.ts';
 import type { Copy } from '../peer/kind-sync.ts';
 import type { RequestUpdate } from '../peer/messages.ts';
@@ -7,7 +8,7 @@ import { Warnings } from '../peer/warnings.ts';
 import { ConflictBackoff } from '../writing/conflict-backoff.ts';
 import { Failures } from '../writing/failures.ts';
 import { ObjectWriter, type Write } from '../writing/object-writer.ts';
-import { copiedFrom, newCopy, patchForCopy, replicaDigest } from './copy.ts';
+import { newCopy, patchForCopy, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 import { type ReplicaRules, Unacceptable } from './replica-rules.ts';
 

@@ -1,7 +1,7 @@
 import type { LabelTest } from '../../base/index.ts';
 import {
-  type Delivery,
   type ObjectRef,
+  type OutboundEvent,
   Outbox,
   type ResourceKey,
   type Runtime,
@@ -287,7 +287,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
     };
   }
 
-  #messageFor(delivery: Delivery<T>): Message {
+  #messageFor(delivery: OutboundEvent<T>): Message {
     const { key, resourceId, eventId } = delivery;
     const { kind, principalUid } = this.#options;
     const common = {

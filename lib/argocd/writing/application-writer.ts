@@ -1,9 +1,9 @@
 import { isEqual, type Logger, type MergePatch } from '../../base/index.ts';
 import { mayPassLater, type ObjectRef, type Store, type View } from '../../sync/index.ts';
 import type { Application } from '../application.ts';
-import { displayName } from '../log.ts';
+import { placeOf } from '../place.ts';
 import { isSkipped } from '../routing.ts';
-import { ObjectWriter, type Step } from './object-writer.ts';
+import { ObjectWriter, type WriteStep } from './object-writer.ts';
 import type { Plan } from './plan.ts';
 
 /** What came of an {@link ApplicationWriter.run}. */
@@ -42,7 +42,7 @@ export class ApplicationWriter {
   async run(ref: ObjectRef, plan: (local: Application | undefined) => Plan, signal: AbortSignal): Promise<Result> {
     let written: Application | undefined;
     let patch: MergePatch | undefined;
-    const step = (local: Application | undefined): Step<Application, Result> => {
+    const step = (local: Application | undefined): WriteStep<Application, Result> => {
       const next = plan(local);
       switch (next.action) {
         case 'none':
@@ -84,7 +84,7 @@ export class ApplicationWriter {
             write: next,
             after: async () => {
               const { propagation } = next;
-              this.#options.log.info({ application: displayName(ref), propagation }, 'Application deleted');
+              this.#options.log.info({ application: placeOf(ref), propagation }, 'Application deleted');
               await this.read(ref, signal);
               return undefined;
             },
@@ -93,7 +93,7 @@ export class ApplicationWriter {
     };
     const conflicted = (found: Application | undefined): Result | undefined =>
       found !== undefined && this.#options.view.get(ref) === undefined
-        ? stopped(`${displayName(ref)} exists, but takes no part in synchronisation (by a label)`, { rejected: true })
+        ? stopped(`${placeOf(ref)} exists, but takes no part in synchronisation (by a label)`, { rejected: true })
         : undefined;
     const result = await this.#writer.run(ref, step, signal, conflicted);
     if (result.is !== 'rejected') {
@@ -110,7 +110,7 @@ export class ApplicationWriter {
   }
 
   #logWritten(ref: ObjectRef, reason: string): void {
-    this.#options.log.info({ application: displayName(ref), reason }, 'Application written');
+    this.#options.log.info({ application: placeOf(ref), reason }, 'Application written');
   }
 }
 

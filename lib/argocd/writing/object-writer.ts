@@ -8,7 +8,7 @@ export type Write<T> =
   | { readonly action: 'delete'; readonly uid: string; readonly propagation: 'Foreground' | 'Background' };
 
 /** What a plan decides for an object as it is now. */
-export type Step<T, R> =
+export type WriteStep<T, R> =
   /** Nothing is to be written: this is the result. */
   | { readonly result: R }
   /**
@@ -52,7 +52,7 @@ export class ObjectWriter<T extends StoredObject> {
    */
   async run<R>(
     ref: ObjectRef,
-    plan: (now: T | undefined) => Step<T, R>,
+    plan: (now: T | undefined) => WriteStep<T, R>,
     signal: AbortSignal,
     conflicted: (found: T | undefined) => R | undefined = () => undefined,
   ): Promise<R | Unfinished> {

@@ -1,4 +1,4 @@
-import { type Delivery, Outbox, type OutboxOptions, type ResourceKey, type Snapshot } from '../index.ts';
+import { type OutboundEvent, Outbox, type OutboxOptions, type ResourceKey, type Snapshot } from '../index.ts';
 import { VirtualTime } from './virtual-time.ts';
 
 /** The key of an Application of this name, in the namespace of all of these tests. */
@@ -7,7 +7,7 @@ export const keyOfApp = (name: string): ResourceKey => ({ kind: 'Application', n
 /** An outbox with a source to write to and a link that remembers what was sent. */
 export class OutboxFixture {
   readonly time = new VirtualTime();
-  readonly sent: Delivery<string>[] = [];
+  readonly sent: OutboundEvent<string>[] = [];
   readonly source = new Map<string, Snapshot<string>>();
   readonly outbox: Outbox<string>;
   idle = 0;

@@ -1,9 +1,9 @@
 import {
   type Clock,
-  type Delivery,
   Inbox,
   type InboxOutcome,
   type ObjectRef,
+  type OutboundEvent,
   Outbox,
   type ResourceKey,
   type Runtime,
@@ -14,11 +14,11 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { AgentKind, ConnectedPrincipal, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
+import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
 import { Terminations } from '../../terminations.ts';
 import { ApplicationWriter } from '../../writing/application-writer.ts';
@@ -90,7 +90,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       clock: this.#clock,
       changed: (ref) => this.#localChange(ref),
       // Nothing is created here, so what is known was in the cache.
-      doubted: (ref) => options.runtime.log.debug({ application: displayName(ref) }, 'not in the cache'),
+      doubted: (ref) => options.runtime.log.debug({ application: placeOf(ref) }, 'not in the cache'),
     });
     this.#outbox = new Outbox<Application>({
       source: { read: (key) => this.#read(key) },
@@ -120,7 +120,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
         supersedes: () => false,
         once: () => true,
         onError: (error, { ref }, attempt) =>
-          log.warn({ err: error, application: displayName(ref), attempt }, 'request not carried out, will retry'),
+          log.warn({ err: error, application: placeOf(ref), attempt }, 'request not carried out, will retry'),
         runtime: this.#options.runtime,
         tuning: this.#options.tuning,
       },
@@ -353,7 +353,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       signal,
     );
     if (result.is === 'stopped') {
-      this.#options.runtime.log.warn({ application: displayName(ref) }, result.message);
+      this.#options.runtime.log.warn({ application: placeOf(ref) }, result.message);
     }
     return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
   }
@@ -379,7 +379,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   }
 }
 
-function messageFor(delivery: Delivery<Application>): Message {
+function messageFor(delivery: OutboundEvent<Application>): Message {
   const { key, resourceId, eventId } = delivery;
   const common = { target: 'application', resourceId, eventId } as const;
   if (delivery.type === 'delete') {

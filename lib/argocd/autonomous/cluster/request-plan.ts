@@ -6,7 +6,7 @@ import type { Plan } from '../../writing/plan.ts';
 import { mirroredUid } from '../mirror.ts';
 
 /** What a request of the hub leads to: a plan, or that another operation has to end first. */
-export type RequestPlan = Plan | { readonly action: 'later' };
+export type MirrorRequestPlan = Plan | { readonly action: 'later' };
 
 /**
  * Decides what a refresh (or hydrate) that a user asked for on the mirror does here. Nothing else of a `spec-update` is
@@ -32,7 +32,7 @@ export function planOwnOperation(
   mirror: Application,
   local: Application | undefined,
   before: { readonly startedAt: unknown },
-): RequestPlan {
+): MirrorRequestPlan {
   const objection = objectionTo(mirror, local);
   if (objection !== undefined || local === undefined) {
     return { action: 'refuse', message: `operation not started: ${objection}` };

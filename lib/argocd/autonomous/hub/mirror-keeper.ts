@@ -1,7 +1,7 @@
 import type { InboxOutcome, ObjectRef, Runtime, View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
+import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
 import type { ApplicationWriter } from '../../writing/application-writer.ts';
 import { ConflictBackoff } from '../../writing/conflict-backoff.ts';
@@ -70,7 +70,7 @@ export class MirrorKeeper {
     this.#options = options;
     this.#conflicts = new ConflictBackoff({
       noun: 'Application',
-      logFields: (ref) => ({ application: displayName(ref) }),
+      logFields: (ref) => ({ application: placeOf(ref) }),
       runtime: options.runtime,
     });
     this.#failures = new Failures(options.runtime);
@@ -310,7 +310,7 @@ export class MirrorKeeper {
     if (result.is === 'stopped') {
       const { agent } = this.#options;
       const { log } = this.#options.runtime;
-      log.error({ agent, application: displayName(this.#ref(name)) }, `mirror not deleted: ${result.message}`);
+      log.error({ agent, application: placeOf(this.#ref(name)) }, `mirror not deleted: ${result.message}`);
     }
     if (result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass)) {
       return 'retry';

@@ -11,7 +11,7 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
+import { copiedFrom } from '../../copied-from.ts';
 import { annotations } from '../../names.ts';
 import type { AgentKind, ConnectedPrincipal, Copy, CopySync, ObjectMessage } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
@@ -36,7 +36,7 @@ import {
   isUnmarked,
   settledCopy,
 } from './desired-copy.ts';
-import { copiedFrom, heldCopy } from './held-copy.ts';
+import { heldCopy } from './held-copy.ts';
 import { isAwaited, Operations } from './operations.ts';
 import { type RecreatePolicy, recreated } from './recreate.ts';
 import { Reporter } from './reporter.ts';
@@ -109,7 +109,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     this.#failures = new Failures(options.runtime);
     this.#conflicts = new ConflictBackoff({
       noun: 'Application',
-      logFields: (ref) => ({ application: displayName(ref) }),
+      logFields: (ref) => ({ application: placeOf(ref) }),
       runtime: options.runtime,
       changed: (ref) => this.#reporter.repeat(ref),
     });
@@ -145,7 +145,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
         once: (work) => work.is === 'message' && !isState(work.message),
         isOwn: (work) => work.is !== 'message',
         onError: (error, work, attempt) =>
-          this.#log.warn({ err: error, application: displayName(work.ref), attempt }, 'write failed, will retry'),
+          this.#log.warn({ err: error, application: placeOf(work.ref), attempt }, 'write failed, will retry'),
         runtime: this.#options.runtime,
         tuning: this.#options.tuning,
       },
@@ -389,7 +389,7 @@ export class ApplicationCopies implements AgentKind<CopySync> {
     if (!this.#failures.met(placeOf(ref), message, again)) {
       return;
     }
-    this.#log.error({ application: displayName(ref) }, `Application cannot be brought in step: ${message}`);
+    this.#log.error({ application: placeOf(ref) }, `Application cannot be brought in step: ${message}`);
     this.#reporter.problem(ref, message);
   }
 

@@ -1,7 +1,6 @@
 import type { Logger } from '../../../base/index.ts';
 import type { InboxOutcome, ObjectRef, View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
 import { Terminations } from '../../terminations.ts';
@@ -96,7 +95,7 @@ export class CopyActions {
   ): Promise<InboxOutcome> {
     const result = await this.#writer.run(ref, plan, signal);
     if (result.is === 'stopped') {
-      this.#log.warn({ application: displayName(ref) }, result.message);
+      this.#log.warn({ application: placeOf(ref) }, result.message);
     }
     return result.is === 'unsettled' || (result.is === 'stopped' && result.mayPass) ? 'retry' : 'done';
   }

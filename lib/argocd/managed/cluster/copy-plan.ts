@@ -61,12 +61,12 @@ export function planManagedApplication(
   if (kinship === 'replace') {
     return removal(local, 'Background');
   }
-  if (isBeingDeleted(local) && !leaving) {
+  if (isDeleting(local) && !leaving) {
     // Somebody deleted it here. It is made anew when Argo CD has finished with this one.
     return inStepWhileLeaving(desired.object, local);
   }
   const patch = patchFor(desired, local, options);
-  if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isBeingDeleted(local)) {
+  if (patch !== undefined && options.refreshes === true && patch.spec !== undefined && !isDeleting(local)) {
     return { ...refreshing(patch, local), action: 'update', reason: kinship };
   }
   if (patch !== undefined) {
@@ -94,7 +94,7 @@ export function planDeletion(sourceUid: string, local: Application | undefined, 
       ...(finalizers.length < present.length ? { metadata: { finalizers } } : {}),
     });
   }
-  return isBeingDeleted(local) ? { action: 'none' } : removal(local, 'Background');
+  return isDeleting(local) ? { action: 'none' } : removal(local, 'Background');
 }
 
 /**
@@ -102,7 +102,7 @@ export function planDeletion(sourceUid: string, local: Application | undefined, 
  * it, looks again only at its next periodic comparison, or when the object changes.
  */
 export function planStuckDeletion(local: Application | undefined, now: Date): Plan {
-  if (local === undefined || !isBeingDeleted(local) || !(local.metadata.finalizers ?? []).some(isArgoCDs)) {
+  if (local === undefined || !isDeleting(local) || !(local.metadata.finalizers ?? []).some(isArgoCDs)) {
     return { action: 'none' };
   }
   return update(local, { metadata: { annotations: { [annotations.nudgedAt]: now.toISOString() } } });
@@ -203,7 +203,7 @@ function refreshing(patch: MergePatch, local: Application): { patch: MergePatch;
 }
 
 /** Whether the copy is being deleted. */
-export function isBeingDeleted(local: Application): boolean {
+export function isDeleting(local: Application): boolean {
   return local.metadata.deletionTimestamp !== undefined;
 }
 
@@ -213,7 +213,7 @@ function isArgoCDs(finalizer: string): boolean {
 }
 
 function removal(local: Application, propagation: 'Foreground' | 'Background'): Plan {
-  if (isBeingDeleted(local)) {
+  if (isDeleting(local)) {
     return { action: 'wait' };
   }
   return { action: 'delete', uid: local.metadata.uid ?? '', propagation };

@@ -1,7 +1,7 @@
 import type { ObjectRef } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import { annotations } from '../../names.ts';
+import { copiedFrom } from '../../copied-from.ts';
 import type { RequestUpdate } from '../../peer/messages.ts';
 import { managedCopyDigest } from '../copy.ts';
 
@@ -24,9 +24,4 @@ export function heldCopy(
   // Empty, which is no digest of anything, lets the principal say what it wants.
   const settledCopy = copy.metadata.deletionTimestamp === undefined && !options.isUnderWay;
   return { ...sentMessages, checksum: specChecksum(copy.spec), digest: settledCopy ? managedCopyDigest(copy) : '' };
-}
-
-/** UID of the hub's Application that this is a copy of; empty when it is none. */
-export function copiedFrom(local: Application | undefined): string {
-  return local?.metadata.annotations?.[annotations.sourceUid] ?? '';
 }

@@ -5,7 +5,7 @@ import { withoutStaleState } from '../../operation-state.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { sourceUidOf } from '../copy.ts';
 import { ranUnheard } from '../status.ts';
-import { isBeingDeleted, update } from './copy-plan.ts';
+import { isDeleting, update } from './copy-plan.ts';
 import { withoutNote } from './queued-operation-note.ts';
 
 /**
@@ -20,7 +20,7 @@ export function planOperation(
   local: Application | undefined,
   before?: { readonly startedAt: unknown },
 ): Plan | { readonly action: 'later' } {
-  if (local === undefined || refusalOf(hub, local) !== undefined || isBeingDeleted(local)) {
+  if (local === undefined || refusalOf(hub, local) !== undefined || isDeleting(local)) {
     return { action: 'later' };
   }
   const state = local.status?.operationState;
@@ -39,7 +39,7 @@ export function planOperation(
 export function planNote(hub: Application, note: string, local: Application | undefined): Plan {
   return local === undefined ||
     refusalOf(hub, local) !== undefined ||
-    isBeingDeleted(local) ||
+    isDeleting(local) ||
     local.metadata.annotations?.[annotations.waitingOperation] === note
     ? { action: 'none' }
     : update(local, { metadata: { annotations: { [annotations.waitingOperation]: note } } });

@@ -1,7 +1,6 @@
 import { isEqual } from '../../../base/index.ts';
 import { type InboxOutcome, type ObjectRef, type Runtime, refOf, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { placeOf } from '../../place.ts';
@@ -66,7 +65,7 @@ export class Operations {
       }
       return outcome;
     }
-    const application = displayName(ref);
+    const application = placeOf(ref);
     if (this.#wait(ref, message)) {
       log.info(
         { application },

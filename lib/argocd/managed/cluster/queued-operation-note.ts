@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { MergePatch } from '../../../base/index.ts';
 import { type Application, applicationSchema } from '../../application.ts';
+import { copiedFrom } from '../../copied-from.ts';
 import { annotations } from '../../names.ts';
 import type { ApplicationMessage } from '../../peer/messages.ts';
 import { sourceUidOf } from '../copy.ts';
-import { copiedFrom } from './held-copy.ts';
 
 /** All annotations of an object together may have 256 KiB, and the hub's are there too. */
 const longest = 64 * 1024;

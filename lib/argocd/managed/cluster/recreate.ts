@@ -1,6 +1,6 @@
 import type { Application } from '../../application.ts';
+import { copiedFrom } from '../../copied-from.ts';
 import { isInProgress, type OperationState } from '../../operation-state.ts';
-import { copiedFrom } from './held-copy.ts';
 
 /** What happens to status and operation when an Application that somebody deleted on the managed cluster is made again. */
 export type RecreatePolicy = 'ignore' | 'clear-status' | 'resync';

@@ -1,6 +1,5 @@
 import { type ObjectRef, Outbox, type Runtime, refOf, type Tuning, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { PeerConnection } from '../../peer/messages.ts';
 import { ReliableMessages } from '../../peer/reliable-messages.ts';
@@ -113,7 +112,7 @@ export class Reporter {
   gone(ref: ObjectRef, sourceUid: string): void {
     const { namespaces } = this.#options;
     const { log } = this.#options.runtime;
-    log.info({ application: displayName(ref) }, 'Application is gone');
+    log.info({ application: placeOf(ref) }, 'Application is gone');
     const metadata = { ...ref, annotations: { [annotations.sourceUid]: sourceUid } };
     // With a uid of its own: the hub's stands in the ids of the principal's events, the copy's in those of reports.
     this.#messages.post(`gone-${placeOf(ref)}`, (uid) => ({

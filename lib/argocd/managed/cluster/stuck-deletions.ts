@@ -28,12 +28,12 @@ export class StuckDeletions {
   follow(ref: ObjectRef, local: Application | undefined): void {
     const place = placeOf(ref);
     const known = this.#leaving.get(place);
-    const isBeingDeleted = local?.metadata.deletionTimestamp !== undefined;
-    if (known !== undefined && (!isBeingDeleted || local?.metadata.uid !== known.uid)) {
+    const isDeleting = local?.metadata.deletionTimestamp !== undefined;
+    if (known !== undefined && (!isDeleting || local?.metadata.uid !== known.uid)) {
       known.cancel();
       this.#leaving.delete(place);
     }
-    if (isBeingDeleted && !this.#leaving.has(place) && !this.#isClosed) {
+    if (isDeleting && !this.#leaving.has(place) && !this.#isClosed) {
       const one = { uid: local?.metadata.uid, cancel: (): void => undefined };
       this.#leaving.set(place, one);
       this.#wait(ref, one, 1);

@@ -1,8 +1,8 @@
 import {
-  type Delivery,
   Inbox,
   type InboxOutcome,
   keyString,
+  type OutboundEvent,
   Outbox,
   type PeerCopy,
   type ResourceKey,
@@ -12,11 +12,11 @@ import {
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
 import { specChecksum } from '../../checksums.ts';
-import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
 import type { Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
 import type { SyncStats } from '../../peer/stats.ts';
+import { placeOf } from '../../place.ts';
 import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { EarlyReports } from './early-reports.ts';
 
@@ -68,7 +68,7 @@ export class AgentApplications implements SourceSync {
   readonly #stop = new AbortController();
   #connection: PeerConnection | undefined;
   #isOpen = false;
-  /** On this connection. */
+  /** The log has, since this agent connected, the warning that it holds too many Applications that it should not have. */
   #warnedOfStrays = false;
 
   constructor(options: AgentApplicationsOptions) {
@@ -90,7 +90,7 @@ export class AgentApplications implements SourceSync {
         supersedes: (newer, older) => older.message.type !== 'delete' && newer.message.type === older.message.type,
         onError: (error, { key }, attempt) =>
           runtime.log.warn(
-            { agent: options.agent, application: displayName(key), attempt, err: error },
+            { agent: options.agent, application: placeOf(key), attempt, err: error },
             'report not written, will retry',
           ),
         runtime,
@@ -212,7 +212,7 @@ export class AgentApplications implements SourceSync {
       this.peerHolds(key, { uid, digest: this.#digestAt(key, uid, checksum) });
     }
     // What it should not have now it may be meant to have by the time it has told everything.
-    return this.#options.read(key) === undefined && !this.#outbox.knows(key) ? undefined : idOf(key);
+    return this.#options.read(key) === undefined && !this.#outbox.knows(key) ? undefined : placeOf(key);
   }
 
   lacks(id: string): void {
@@ -223,7 +223,7 @@ export class AgentApplications implements SourceSync {
   list(): Listed[] {
     return Array.from(this.#options.keys()).flatMap((key) => {
       const uid = this.#options.read(key)?.uid;
-      return uid === undefined ? [] : [{ id: idOf(key), name: key.name, namespace: key.namespace, uid }];
+      return uid === undefined ? [] : [{ id: placeOf(key), name: key.name, namespace: key.namespace, uid }];
     });
   }
 
@@ -257,7 +257,7 @@ export class AgentApplications implements SourceSync {
     return this.#options.read(key) === undefined && !this.#outbox.knows(key);
   }
 
-  /** An agent can name anything: what it should not have is told of once more, when it has deleted the others. */
+  /** Bounds what an agent can make this side remember. What is over the bound comes with the next resync. */
   #admitsStrays(): boolean {
     const { agent, count } = this.#options;
     const { log } = this.#options.runtime;
@@ -291,7 +291,7 @@ export class AgentApplications implements SourceSync {
     return intent === 'terminate-operation' ? this.#terminations : this.#outbox;
   }
 
-  #messageFor(delivery: Delivery<Application>): Message {
+  #messageFor(delivery: OutboundEvent<Application>): Message {
     const { key, resourceId, eventId } = delivery;
     const unstamped = { target: 'application', resourceId, eventId } as const;
     const common = { ...unstamped, principalUid: this.#options.principalUid };
@@ -336,8 +336,4 @@ export class AgentApplications implements SourceSync {
     const { name, namespace = '', annotations: marks } = message.object.metadata;
     return this.#options.hubKey({ name, namespace, remapped: marks?.[annotations.namespaceRemapped] !== undefined });
   }
-}
-
-function idOf({ namespace, name }: ResourceKey): string {
-  return `${namespace}/${name}`;
 }

@@ -13,9 +13,9 @@ import {
   View,
 } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
 import { annotations, skipSyncLabel } from '../../names.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
+import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
 import { managedCopyDigest, sourceUidOf } from '../copy.ts';
 import { planAgentError, planReport, ranUnheard } from '../status.ts';
@@ -32,8 +32,8 @@ export interface HubApplicationsOptions {
   /** The principal's persistent identity. */
   readonly principalUid: string;
   /**
-   * Which agent has an Application, undefined for none. Also says whether it takes part at all. Always the same for the same
-   * object: whether there is such an agent is another question, answered by {@link HubApplications.part} being called.
+   * The agent that an Application belongs to; undefined when it belongs to none or takes no part in synchronisation. The
+   * answer depends on the object alone. The agent need not exist: {@link HubApplications.syncFor} is called for those that do.
    */
   readonly agentOf: (application: Application) => string | undefined;
   /** Namespace on the hub of what is in a namespace of an agent's cluster. Default: the agent's name. */
@@ -245,7 +245,7 @@ export class HubApplications implements HubKind<SourceSync> {
       this.#warnings.departed(key, agent);
     }
     if (uid !== undefined) {
-      this.#log.info({ agent, application: displayName(key) }, 'the agent has an Application that it should not have');
+      this.#log.info({ agent, application: placeOf(key) }, 'the agent has an Application that it should not have');
       this.#peers.get(agent)?.peerHolds(key, { uid });
     }
   }
@@ -274,20 +274,17 @@ export class HubApplications implements HubKind<SourceSync> {
     )
       ? ', and Argo CD there removes what it deployed'
       : ', what it deployed there stays';
-    this.#log.info({ agent, application: displayName(ref) }, `Application ${why}: its copy is deleted${what}`);
+    this.#log.info({ agent, application: placeOf(ref) }, `Application ${why}: its copy is deleted${what}`);
   }
 
   /** The agent has no copy any more. A hub object that is being deleted was waiting for that. */
   #releaseDeleted(agent: string, hub: Application): MergePatch | undefined {
     if (hub.metadata.deletionTimestamp === undefined) {
-      this.#log.warn(
-        { agent, application: displayName(refOf(hub)) },
-        'the agent lost an Application; it is sent again',
-      );
+      this.#log.warn({ agent, application: placeOf(refOf(hub)) }, 'the agent lost an Application; it is sent again');
       this.#peers.get(agent)?.peerHolds(keyOf(refOf(hub)), undefined);
       return undefined;
     }
-    this.#log.info({ agent, application: displayName(refOf(hub)) }, 'Application is gone on the managed cluster');
+    this.#log.info({ agent, application: placeOf(refOf(hub)) }, 'Application is gone on the managed cluster');
     return { metadata: { uid: hub.metadata.uid, finalizers: null } };
   }
 
@@ -295,7 +292,7 @@ export class HubApplications implements HubKind<SourceSync> {
     try {
       await this.#writer.read(ref, this.#stop.signal);
     } catch (error) {
-      this.#log.debug({ application: displayName(ref), err: error }, 'not in the cache, and not readable now');
+      this.#log.debug({ application: placeOf(ref), err: error }, 'not in the cache, and not readable now');
     }
   }
 

@@ -1,7 +1,7 @@
 import { Inbox, type ObjectRef, type RetryDelays, type Runtime } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
 import { annotations } from '../../names.ts';
+import { placeOf } from '../../place.ts';
 import { sourceUidOf } from '../copy.ts';
 import { planUserRelease, planWarning } from '../status.ts';
 import type { HubWriter } from './hub-writer.ts';
@@ -61,12 +61,12 @@ export class HubWarnings {
       {
         apply: ({ ref }, signal) => options.writer.run(ref, (hub) => this.#plan(ref, hub), {}, signal),
         acknowledge: () => undefined,
-        laneOf: ({ ref }) => idOf(ref),
+        laneOf: ({ ref }) => placeOf(ref),
         idOf: ({ id }) => id,
         supersedes: () => true,
         onError: (error, { ref }, attempt) =>
           options.runtime.log.warn(
-            { application: displayName(ref), attempt, err: error },
+            { application: placeOf(ref), attempt, err: error },
             'notice not written, will retry',
           ),
         runtime: options.runtime,
@@ -97,7 +97,7 @@ export class HubWarnings {
     if (agent !== undefined && isLeaving) {
       this.#leave(ref, agent);
     }
-    if (isLeaving || this.#departures.has(idOf(ref)) || planWarning(hub, undefined, this.#startedAt) !== undefined) {
+    if (isLeaving || this.#departures.has(placeOf(ref)) || planWarning(hub, undefined, this.#startedAt) !== undefined) {
       this.#look(ref);
     }
   }
@@ -131,9 +131,9 @@ export class HubWarnings {
 
   /** An agent says that it is deleting a copy that it should not have any more. */
   departing(ref: ObjectRef, agent: string, sourceUid: string): void {
-    if (this.#departures.get(idOf(ref))?.get(agent)?.sourceUid !== sourceUid) {
+    if (this.#departures.get(placeOf(ref))?.get(agent)?.sourceUid !== sourceUid) {
       this.#options.runtime.log.info(
-        { agent, application: displayName(ref) },
+        { agent, application: placeOf(ref) },
         'the agent is removing what the Application deployed there',
       );
       this.#depart(ref, agent, { sourceUid, since: this.#options.runtime.today() });
@@ -143,9 +143,9 @@ export class HubWarnings {
 
   /** An agent's copy that it was deleting is gone, or is there and not being deleted. */
   departed(ref: ObjectRef, agent: string): void {
-    if (this.#departures.get(idOf(ref))?.has(agent) === true) {
+    if (this.#departures.get(placeOf(ref))?.has(agent) === true) {
       this.#options.runtime.log.info(
-        { agent, application: displayName(ref) },
+        { agent, application: placeOf(ref) },
         'the agent has removed what the Application deployed there',
       );
       this.#depart(ref, agent, undefined);
@@ -168,7 +168,7 @@ export class HubWarnings {
     const release = planUserRelease(hub);
     if (release !== undefined) {
       this.#options.runtime.log.warn(
-        { agent: this.#options.agentOf(hub), application: displayName(ref) },
+        { agent: this.#options.agentOf(hub), application: placeOf(ref) },
         'a user lets this Application go without an answer of its agent',
       );
       return release;
@@ -214,7 +214,7 @@ export class HubWarnings {
   /** Only an agent that once had the Application knows its UID; the word of any other one is not shown on it. */
   #removals(ref: ObjectRef, hub: Application): string[] {
     const agent = this.#options.agentOf(hub);
-    return Array.from(this.#departures.get(idOf(ref)) ?? [])
+    return Array.from(this.#departures.get(placeOf(ref)) ?? [])
       .filter(([other, { sourceUid }]) => other !== agent && sourceUid === sourceUidOf(hub))
       .map(([other, { since }]) => `agent ${other} is removing what was deployed there since ${since.toISOString()}`);
   }
@@ -230,19 +230,19 @@ export class HubWarnings {
       refs = new Map();
       this.#leaving.set(agent, refs);
     }
-    refs.set(idOf(ref), ref);
+    refs.set(placeOf(ref), ref);
   }
 
   #stay(ref: ObjectRef, agent: string): void {
     const refs = this.#leaving.get(agent);
-    refs?.delete(idOf(ref));
+    refs?.delete(placeOf(ref));
     if (refs?.size === 0) {
       this.#leaving.delete(agent);
     }
   }
 
   #depart(ref: ObjectRef, agent: string, how: { sourceUid: string; since: Date } | undefined): void {
-    const id = idOf(ref);
+    const id = placeOf(ref);
     const agents = this.#departures.get(id) ?? new Map<string, { sourceUid: string; since: Date }>();
     if (how === undefined) {
       agents.delete(agent);
@@ -283,8 +283,4 @@ export class HubWarnings {
   #look(ref: ObjectRef): void {
     this.#inbox.receive({ ref, id: String(++this.#ids) });
   }
-}
-
-function idOf({ namespace, name }: ObjectRef): string {
-  return `${namespace}/${name}`;
 }

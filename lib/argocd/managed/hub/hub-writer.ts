@@ -1,7 +1,7 @@
 import type { Logger, MergePatch } from '../../../base/index.ts';
 import { type InboxOutcome, mayPassLater, type ObjectRef, type Store, type View } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
-import { displayName } from '../../log.ts';
+import { placeOf } from '../../place.ts';
 import { ObjectWriter } from '../../writing/object-writer.ts';
 
 /** Patches the hub's Applications. */
@@ -41,7 +41,7 @@ export class HubWriter {
       throw result.error;
     }
     this.#log.error(
-      { ...about, application: displayName(ref), err: result.error },
+      { ...about, application: placeOf(ref), err: result.error },
       'the API server refuses what is to be written',
     );
     return 'done';

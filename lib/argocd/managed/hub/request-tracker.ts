@@ -1,6 +1,7 @@
 import { digestOf } from '../../../base/index.ts';
 import type { ObjectRef, ResourceKey } from '../../../sync/index.ts';
 import type { Application } from '../../application.ts';
+import { placeOf } from '../../place.ts';
 import { triggersOf } from '../../triggers.ts';
 import type { AgentApplications } from './agent-applications.ts';
 import type { DeliveredRequests } from './agent-report.ts';
@@ -25,23 +26,23 @@ export class RequestTracker {
 
   /** What is known of this Application's requests says nothing about the next agent or incarnation. */
   forget(ref: ObjectRef): void {
-    this.#operations.delete(idOf(ref));
-    this.#terminating.delete(idOf(ref));
+    this.#operations.delete(placeOf(ref));
+    this.#terminating.delete(placeOf(ref));
   }
 
   /** The agent's own words are about to be written: they must not pass for a user's request when the cache shows them. */
   reported(hub: Application, key: ResourceKey, report: Application, writesOperation: boolean): void {
     const uid = hub.metadata.uid ?? '';
     if (writesOperation && report.operation !== undefined) {
-      this.#operations.set(idOf(key), { uid, digest: digestOf(report.operation) });
+      this.#operations.set(placeOf(key), { uid, digest: digestOf(report.operation) });
     }
     if (report.status?.operationState?.phase === 'Terminating') {
-      this.#terminating.set(idOf(key), uid);
+      this.#terminating.set(placeOf(key), uid);
     }
   }
 
   #followOperation(peer: AgentApplications, key: ResourceKey, hub: Application): void {
-    const id = idOf(key);
+    const id = placeOf(key);
     const uid = hub.metadata.uid ?? '';
     if (hub.operation === undefined) {
       this.#operations.delete(id);
@@ -64,7 +65,7 @@ export class RequestTracker {
   }
 
   #followTermination(peer: AgentApplications, key: ResourceKey, hub: Application): void {
-    const id = idOf(key);
+    const id = placeOf(key);
     if (hub.status?.operationState?.phase !== 'Terminating') {
       this.#terminating.delete(id);
     } else if (this.#terminating.get(id) !== hub.metadata.uid) {
@@ -98,8 +99,4 @@ export function operationMark(hub: Application): string {
 function isInProgress(hub: Application, digest: string): boolean {
   const state = hub.status?.operationState;
   return (state?.phase === 'Running' || state?.phase === 'Terminating') && digestOf(state.operation) === digest;
-}
-
-function idOf({ namespace, name }: ObjectRef): string {
-  return `${namespace}/${name}`;
 }

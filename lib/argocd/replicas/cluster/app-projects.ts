@@ -1,7 +1,7 @@
 import type { AppProject } from '../../application.ts';
+import { copiedFrom } from '../../copied-from.ts';
 import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
-import { copiedFrom } from '../copy.ts';
 import { appProjectKind } from '../kinds.ts';
 import { skipped } from '../replica-rules.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';

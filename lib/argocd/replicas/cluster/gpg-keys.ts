@@ -1,7 +1,7 @@
+import { copiedFrom } from '../../copied-from.ts';
 import { type ConfigMap, gpgKeysName, isGpgKeys } from '../../gpg-keys.ts';
 import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
-import { copiedFrom } from '../copy.ts';
 import { gpgKeysKind } from '../kinds.ts';
 import { skipped, Unacceptable } from '../replica-rules.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';

@@ -1,7 +1,7 @@
+import { copiedFrom } from '../../copied-from.ts';
 import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import { isRepository, type Secret } from '../../repository.ts';
 import { isSkipped } from '../../routing.ts';
-import { copiedFrom } from '../copy.ts';
 import { repositoryKind } from '../kinds.ts';
 import { skipped } from '../replica-rules.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
