@@ -5,7 +5,7 @@ import { principalCommand } from '../principal/index.ts';
 
 const executable = {
   name: 'argocd-agent',
-  summary: 'Keeps the Argo CD of a hub and those of many clusters in step',
+  summary: 'Synchronises the Argo CD of a hub with the Argo CD of each managed cluster',
   commands: [principalCommand, agentCommand, versionCommand('argocd-agent')],
 };
 

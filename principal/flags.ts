@@ -128,7 +128,8 @@ export const principalFlags = {
     ...env('REDIS_CA_SECRET_NAME'),
   }),
   'keepalive-min-interval': durationFlag({
-    usage: "minimum interval of an agent's keep-alive pings; more frequent pings end the connection; 0: only floods do",
+    usage:
+      "minimum interval of an agent's keep-alive pings; more frequent pings end the connection; 0: only floods of pings do",
     ...env('KEEP_ALIVE_MIN_INTERVAL'),
     check: notNegative,
   }),

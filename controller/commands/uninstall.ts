@@ -24,7 +24,7 @@ interface Target {
  */
 export const uninstallCommand = command({
   name: 'uninstall',
-  summary: 'Delete a GitOpsCluster and wait until its clusters are cleaned up, before the controller goes',
+  summary: 'Delete a GitOpsCluster and wait until its clusters are detached; use it before the controller is removed',
   flags: uninstallFlags,
   run: async (flags, { signal, stdout }) => {
     const client = KubeClient.load(connectionOf(flags));

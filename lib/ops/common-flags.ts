@@ -61,7 +61,7 @@ export function commonFlags(program: CommonDefaults) {
       ...env('TLS_MAX_VERSION'),
     }),
     'tls-ciphersuites': listFlag({
-      usage: 'TLS cipher suites by their IANA names; the value list prints the supported ones',
+      usage: 'TLS cipher suites by their IANA names; "list" prints the supported ones',
       ...env('TLS_CIPHERSUITES'),
     }),
     'enable-websocket': boolFlag({ usage: program.webSocketUsage, ...env('ENABLE_WEBSOCKET') }),

@@ -12,10 +12,10 @@ const maxSeconds = 600;
 
 const help = `Profiles of this process. Fetch one with a port-forward to the pod, then open it in Chrome's developer tools.
 
-  /debug/pprof/profile?seconds=30   CPU profile (.cpuprofile): where time goes
-  /debug/pprof/allocs?seconds=30    sampled allocations (.heapprofile): who allocates
-  /debug/pprof/heap                 heap snapshot (.heapsnapshot): what is alive. The process stands still meanwhile,
-                                    and everything in memory is in it, secrets included: handle it accordingly
+  /debug/pprof/profile?seconds=30   CPU profile (.cpuprofile): which functions use the CPU
+  /debug/pprof/allocs?seconds=30    sampled allocations (.heapprofile): which functions allocate memory
+  /debug/pprof/heap                 heap snapshot (.heapsnapshot): which objects are in memory. The process pauses meanwhile.
+                                    The snapshot contains all of the memory, secrets included: keep it confidential
   /debug/pprof/report               versions, memory, stack and open handles as JSON, without the environment
 
 Example: curl -o agent.cpuprofile 'http://127.0.0.1:PORT/debug/pprof/profile?seconds=10'
@@ -23,14 +23,14 @@ Example: curl -o agent.cpuprofile 'http://127.0.0.1:PORT/debug/pprof/profile?sec
 
 /**
  * Profiling for operators on 127.0.0.1, under the paths where a Go program has its own (`/debug/pprof/`), in the formats of
- * Node's tools. One profile at a time: others are answered with 503.
+ * Node's tools. One profile at a time: a second request gets 503.
  * @throws FatalError when the port cannot be had
  */
 export async function serveProfiles(options: { port: number }): Promise<HttpEndpoint> {
   let isBusy = false;
   const exclusively = async (response: ServerResponse, make: () => Promise<void>) => {
     if (isBusy) {
-      return text(response, 503, 'another profile is being made\n');
+      return text(response, 503, 'another profile is in progress\n');
     }
     isBusy = true;
     try {

@@ -1,4 +1,4 @@
-{{/* Where the controller runs. */}}
+{{/* The namespace of the controller. */}}
 {{- define "addon.controllerNamespace" -}}
 {{ .Values.controller.namespace | default .Release.Namespace }}
 {{- end }}
@@ -8,7 +8,7 @@
 {{ .Values.global.argoCDNamespace | default "argocd" }}
 {{- end }}
 
-{{/* Where the GitOpsCluster and its Placement live. */}}
+{{/* The namespace of the GitOpsCluster and its Placement. */}}
 {{- define "addon.gitOpsNamespace" -}}
 {{ .Values.gitOpsCluster.namespace | default (include "addon.argoCDNamespace" .) }}
 {{- end }}
@@ -17,12 +17,12 @@
 {{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* The original's argoCDAgent.image is a whole reference and wins. */}}
+{{/* The original's argoCDAgent.image is a full reference and takes precedence. */}}
 {{- define "addon.agentImage" -}}
 {{ .Values.argoCDAgent.image | default (include "addon.image" .) }}
 {{- end }}
 
-{{/* Labels that every object carries. */}}
+{{/* Labels of every object. */}}
 {{- define "addon.labels" -}}
 app.kubernetes.io/part-of: argocd-agent-addon
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -114,7 +114,7 @@ true
 {{- end -}}
 {{- end }}
 
-{{/* Annotations of what upgrades the CRDs; the argument is the order. */}}
+{{/* Annotations of the hooks that upgrade the CRDs; the argument is the order. */}}
 {{- define "addon.crdsHook" -}}
 helm.sh/hook: pre-upgrade
 helm.sh/hook-weight: {{ . | quote }}

@@ -1,4 +1,4 @@
-{{/* The name of the release's objects, as argocd-agent's chart makes it. */}}
+{{/* The name of the release's objects, as in argocd-agent's chart. */}}
 {{- define "agent.name" -}}
 {{- $name := .Values.fullnameOverride | default (printf "%s-%s" .Release.Name (.Values.nameOverride | default "agent-helm")) -}}
 {{- if gt (len $name) 63 -}}
@@ -55,7 +55,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and .Values.destinationBasedMapping .Values.rbac.createClusterRole }}true{{ end -}}
 {{- end }}
 
-{{/* Keys of the ConfigMap: argocd-agent's. An empty value is left to the program's default. params wins. */}}
+{{/* Keys of the ConfigMap: argocd-agent's. For an empty value the program's default applies. params takes precedence. */}}
 {{- define "agent.params" -}}
 {{- $v := .Values -}}
 {{- $params := dict

@@ -11,7 +11,7 @@ app.kubernetes.io/name: argocd-pull-integration
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{/* Labels that every object carries. */}}
+{{/* Labels of every object. */}}
 {{- define "pull.labels" -}}
 {{ include "pull.selector" . }}
 app.kubernetes.io/component: controller

@@ -4,7 +4,7 @@
 - apiGroups: ['']
   resources: [secrets, configmaps]
   verbs: [create, patch, delete]
-# The record of an agent's connection goes with the agent.
+# The Lease with an agent's connection is deleted with the agent.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [delete]

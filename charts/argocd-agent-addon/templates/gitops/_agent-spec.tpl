@@ -1,4 +1,4 @@
-{{/* spec.argoCDAgentAddon. Empty values are left out: an empty address means that the controller finds it. */}}
+{{/* spec.argoCDAgentAddon. Empty values are left out. Without an address, the controller finds it. */}}
 {{- define "addon.agentSpec" -}}
 {{- $g := .Values.gitOpsCluster -}}
 {{- $spec := dict "mode" $g.mode -}}

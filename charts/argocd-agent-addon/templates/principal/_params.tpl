@@ -1,4 +1,4 @@
-{{/* Keys of ConfigMap argocd-agent-params. principal.params wins over what the other values say. */}}
+{{/* Keys of ConfigMap argocd-agent-params. principal.params takes precedence over the other values. */}}
 {{- define "addon.principalParams" -}}
 {{- $p := .Values.principal -}}
 {{- $params := dict

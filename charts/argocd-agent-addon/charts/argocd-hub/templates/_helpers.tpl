@@ -3,7 +3,7 @@
 {{ (.Values.global | default dict).argoCDNamespace | default .Release.Namespace }}
 {{- end }}
 
-{{/* "true" when nobody has the object yet or this release has it. Argument: (dict "found" <lookup> "root" $). */}}
+{{/* "true" if the object does not exist or belongs to this release. Argument: (dict "found" <lookup> "root" $). */}}
 {{- define "hub.mayRender" -}}
 {{- if not .found -}}
 true
@@ -65,7 +65,7 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 {{ .Values.image }}:{{ .Values.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{/* What every pod has. */}}
+{{/* Common fields of every pod. */}}
 {{- define "hub.pod" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
