@@ -1,4 +1,4 @@
-import { KeyedMutex, type Logger } from '../lib/base/index.ts';
+import { KeyedMutex, type Logger, wellKnown } from '../lib/base/index.ts';
 import {
   EventRecorder,
   type Informer,
@@ -194,7 +194,7 @@ export class Controller {
       this.#clusterQueue.add(now.metadata.namespace ?? '');
       this.#ownerChanged(now, old);
     });
-    on(caches.connections, ({ metadata }) => this.#clusterQueue.add(metadata.labels?.[keys.agentName] ?? ''));
+    on(caches.connections, ({ metadata }) => this.#clusterQueue.add(metadata.labels?.[wellKnown.agentNameLabel] ?? ''));
     on(caches.requests, ({ metadata }) => this.#requestQueue.add(metadata.name));
     on(caches.ownSecrets, (now, old) => {
       const { metadata } = now;

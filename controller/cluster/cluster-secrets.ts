@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { wellKnown } from '../../lib/base/index.ts';
 import { type Secret, secrets } from '../../lib/kube/index.ts';
 import {
   type CertificateRequest,
@@ -17,7 +18,6 @@ import {
   agentSubject,
   clusterClientName,
   deliveredSecretName,
-  keys,
   labelValue,
 } from '../hub/index.ts';
 import { authorityInUse, keyCertificateOf } from '../trust/index.ts';
@@ -96,15 +96,15 @@ function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCerti
       name: agentSecretName(cluster),
       labels: {
         ...labels,
-        [keys.secretType]: 'cluster',
-        [keys.agentName]: cluster,
+        [wellKnown.secretTypeLabel]: 'cluster',
+        [wellKnown.agentNameLabel]: cluster,
         'placement-name': labelValue(foundation.placement),
       },
       annotations: {
         ...annotations,
         'managed-by': 'argocd-agent',
-        [keys.agentMode]: foundation.addOn.mode,
-        'argocd.argoproj.io/skip-reconcile': 'true',
+        [wellKnown.agentModeAnnotation]: foundation.addOn.mode,
+        [wellKnown.skipReconcileAnnotation]: 'true',
       },
     },
     type: 'Opaque',

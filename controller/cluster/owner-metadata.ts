@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import { parseKey } from '../../lib/kube/index.ts';
 import { addOnName, keys, labelValue, managedBy } from '../hub/index.ts';
 
@@ -16,7 +17,7 @@ export function ownerMetadata(owner: string, cluster: string, component: string)
   const { namespace = '', name } = parseKey(owner);
   return {
     labels: {
-      [keys.managedBy]: managedBy,
+      [wellKnown.managedByLabel]: managedBy,
       [keys.component]: component,
       [keys.ownerName]: labelValue(name),
       [keys.ownerNamespace]: labelValue(namespace),

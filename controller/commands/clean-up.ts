@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import {
   deployments,
   isNotFound,
@@ -53,7 +53,7 @@ const remapped = 'argocd.argoproj.io/namespace-remapped';
 /** On a namespace: the add-on created it. A namespace that existed before is left without it. */
 const ownership = {
   label: 'apps.open-cluster-management.io/argocd-addon',
-  managedBy: ['app.kubernetes.io/managed-by', 'argocd-agent-addon'],
+  managedBy: [wellKnown.managedByLabel, 'argocd-agent-addon'],
 } as const;
 
 /**

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installCrds, ocmCrds } from '../../e2e/hub/index.ts';
 import { type Cluster, startCluster } from '../../e2e/testbed/index.ts';
+import { wellKnown } from '../../lib/base/index.ts';
 import { type KubeClient, type KubeObject, secrets } from '../../lib/kube/index.ts';
 import { Applier, type EnsureOptions, ForeignObjectError } from './applier.ts';
-import { keys, managedBy } from './names.ts';
+import { managedBy } from './names.ts';
 import { type ManifestWork, manifestWorks } from './ocm-kinds.ts';
 
 let cluster: Cluster;
@@ -27,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-const ours = { [keys.managedBy]: managedBy };
+const ours = { [wellKnown.managedByLabel]: managedBy };
 const options: EnsureOptions = {
   exact: ['spec.workload'],
   createAndMergePatch: [

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { isNewerVersion, mergePatchBetween } from '../../lib/base/index.ts';
+import { isNewerVersion, mergePatchBetween, wellKnown } from '../../lib/base/index.ts';
 import {
   isAlreadyExists,
   isNotFound,
@@ -9,7 +9,7 @@ import {
   keyOf,
   type ResourceType,
 } from '../../lib/kube/index.ts';
-import { fieldManager, keys, managedBy } from './names.ts';
+import { fieldManager, managedBy } from './names.ts';
 import { overlay } from './overlay.ts';
 
 /** An object of a name that the controller needs belongs to someone else. */
@@ -19,14 +19,14 @@ export class ForeignObjectError extends Error {
 
   constructor(type: ResourceType, object: KubeObject) {
     super(
-      `${type.kind} ${keyOf(object)} exists and was not made by this controller (it lacks the label ${keys.managedBy}=${managedBy}); rename or delete it, or add the label to hand it over`,
+      `${type.kind} ${keyOf(object)} exists and was not made by this controller (it lacks the label ${wellKnown.managedByLabel}=${managedBy}); rename or delete it, or add the label to hand it over`,
     );
   }
 }
 
 /** Whether the controller made an object. */
 export function isOurs(object: KubeObject): boolean {
-  return object.metadata.labels?.[keys.managedBy] === managedBy;
+  return object.metadata.labels?.[wellKnown.managedByLabel] === managedBy;
 }
 
 /** How an object is brought into the desired state. */

@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import {
   certificateSigningRequests,
   configMaps,
@@ -36,7 +36,7 @@ export const applicationsCrd = 'applications.argoproj.io';
 /** CRDs that managed clusters may get. */
 export const deliveredCrds: readonly string[] = operatorKinds;
 
-const ours = `${keys.managedBy}=${managedBy}`;
+const ours = `${wellKnown.managedByLabel}=${managedBy}`;
 const named = (name: string) => `metadata.name=${name}`;
 const byOwner = { owner: (object: KubeObject) => [object.metadata.annotations?.[keys.owner] ?? ''] };
 const byCluster = { cluster: (object: KubeObject) => [object.metadata.labels?.[keys.clusterName] ?? ''] };
@@ -89,8 +89,10 @@ export class Caches {
     this.bundles = follow({ type: configMaps, labelSelector: ours });
     this.connections = follow({
       type: leases,
-      labelSelector: 'app.kubernetes.io/part-of=argocd-agent,app.kubernetes.io/component=connection',
-      indexers: { agent: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[keys.agentName] ?? ''}`] },
+      labelSelector: `${wellKnown.partOfLabel}=argocd-agent,app.kubernetes.io/component=connection`,
+      indexers: {
+        agent: ({ metadata }) => [`${metadata.namespace}/${metadata.labels?.[wellKnown.agentNameLabel] ?? ''}`],
+      },
     });
     this.requests = follow({ type: certificateSigningRequests, fieldSelector: `spec.signerName=${signerName}` });
     // Secrets of these names may be the users' own, without our label.

@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
 
 /** Argo CD's kinds that a managed cluster needs, as CRD names. */
@@ -42,7 +43,7 @@ export function deliverableCrd(crd: CustomResourceDefinition): CustomResourceDef
     kind: 'CustomResourceDefinition',
     metadata: {
       name: crd.metadata.name,
-      labels: { 'app.kubernetes.io/name': crd.metadata.name, 'app.kubernetes.io/part-of': 'argocd' },
+      labels: { 'app.kubernetes.io/name': crd.metadata.name, [wellKnown.partOfLabel]: 'argocd' },
     },
     spec: withoutDescriptions(spec) as NonNullable<CustomResourceDefinition['spec']>,
   };

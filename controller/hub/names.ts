@@ -14,7 +14,6 @@ export const fieldManager = 'gitops-controller';
 
 /** Labels and annotations. */
 export const keys = {
-  managedBy: 'app.kubernetes.io/managed-by',
   component: 'app.kubernetes.io/component',
   /** Marks ManifestWorks of this add-on, as upstream. */
   gitOpsCluster: 'apps.open-cluster-management.io/gitopscluster',
@@ -26,10 +25,6 @@ export const keys = {
   /** Which of the works it is: crds, argocd or agent. */
   part: 'apps.open-cluster-management.io/argocd-addon-part',
   addOnName: 'open-cluster-management.io/addon-name',
-  agentName: 'argocd-agent.argoproj-labs.io/agent-name',
-  /** On a cluster Secret: the mode that its agent must have; the principal refuses another one. */
-  agentMode: 'argocd-agent.argoproj-labs.io/agent-mode',
-  secretType: 'argocd.argoproj.io/secret-type',
   placement: 'cluster.open-cluster-management.io/placement',
   decisionGroupIndex: 'cluster.open-cluster-management.io/decision-group-index',
   decisionGroupName: 'cluster.open-cluster-management.io/decision-group-name',

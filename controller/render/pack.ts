@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import type { ManifestConfig, ManifestWork } from '../hub/index.ts';
 
@@ -89,6 +90,6 @@ export function worksOf(
 
 /** A copy with the label by which the clean-up and users know the add-on's objects, the original's. */
 export function withLabel(object: KubeObject): KubeObject {
-  const labels = { ...object.metadata.labels, 'app.kubernetes.io/managed-by': 'argocd-agent-addon' };
+  const labels = { ...object.metadata.labels, [wellKnown.managedByLabel]: 'argocd-agent-addon' };
   return { ...object, metadata: { ...object.metadata, labels } };
 }

@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.ts';
 import { kindsOf, type ManifestConfig } from '../hub/index.ts';
 import type { AddOnConfig } from './addon-config.ts';
@@ -86,7 +87,7 @@ function argoCdConfigs(namespace: string): ManifestConfig[] {
     keepNamespace(namespace),
     // It has to be there for the repo server; what is in it comes from the hub by way of the agent.
     {
-      resourceIdentifier: { group: '', resource: 'configmaps', namespace, name: 'argocd-gpg-keys-cm' },
+      resourceIdentifier: { group: '', resource: 'configmaps', namespace, name: wellKnown.gpgKeysConfigMap },
       updateStrategy: { type: 'CreateOnly' },
     },
     ...configMaps.map((name) => keepOthersKeys(namespace, 'configmaps', `argocd-${name}`)),

@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import {
   type Condition,
@@ -133,9 +134,9 @@ export class HubFixture {
         namespace,
         name: connectionLeaseName(cluster),
         labels: {
-          'app.kubernetes.io/part-of': 'argocd-agent',
+          [wellKnown.partOfLabel]: 'argocd-agent',
           'app.kubernetes.io/component': 'connection',
-          'argocd-agent.argoproj-labs.io/agent-name': cluster,
+          [wellKnown.agentNameLabel]: cluster,
         },
         annotations: { 'argocd-agent.argoproj-labs.io/connected': String(isConnected) },
       },

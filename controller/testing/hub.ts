@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
+import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { type ConfigMap, configMaps, Informer, type KubeClient, keyOf, secrets } from '../../lib/kube/index.ts';
 import { gitOpsClusters, managedClusterAddOns, manifestWorks, placementDecisions, placements } from '../hub/index.ts';
@@ -198,7 +199,7 @@ export class TestHub {
       await this.client.mergePatch(managedClusterAddOns, one.metadata, { metadata: { finalizers: null } });
       await this.client.delete(managedClusterAddOns, one.metadata);
     }
-    for (const one of await this.client.list(secrets, { labelSelector: 'app.kubernetes.io/managed-by' })) {
+    for (const one of await this.client.list(secrets, { labelSelector: wellKnown.managedByLabel })) {
       await this.client.delete(secrets, one.metadata);
     }
   }

@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import { type ConfigMap, configMaps, rfc3339, type Secret } from '../../lib/kube/index.ts';
 import {
   authoritiesOfSecret,
@@ -209,7 +210,7 @@ async function ensureBundle(
   const key = { namespace, name: hubNames.authorityBundle };
   // All GitOpsClusters of the namespace share it. It names none of them, or they would overwrite each other for ever.
   const desired: ConfigMap = {
-    metadata: { ...key, labels: { [keys.managedBy]: managedBy, [keys.component]: 'ca-bundle' } },
+    metadata: { ...key, labels: { [wellKnown.managedByLabel]: managedBy, [keys.component]: 'ca-bundle' } },
     data: { 'ca-bundle.crt': authorities },
   };
   await applier.ensure(configMaps, desired, caches.bundles.get(key), { exact: ['data'], signal });

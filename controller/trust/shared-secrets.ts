@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { wellKnown } from '../../lib/base/index.ts';
 import { type Secret, secrets } from '../../lib/kube/index.ts';
 import { hubNames, keys, labelValue, managedBy } from '../hub/index.ts';
 import type { TrustDeps, TrustScope } from './trust-deps.ts';
@@ -48,7 +49,7 @@ export function rotationRequest(secret: Secret | undefined): { pending: boolean;
 }
 
 function labelsOf({ gitOpsCluster, namespace }: TrustScope, name: string): Record<string, string> {
-  const labels = { [keys.managedBy]: managedBy, [keys.component]: name.replace(/^argocd-agent-/, '') };
+  const labels = { [wellKnown.managedByLabel]: managedBy, [keys.component]: name.replace(/^argocd-agent-/, '') };
   // This Secret is rewritten as clusters are enrolled. It names no GitOpsCluster, so that all of them write the same.
   if (name === hubNames.authorityTrust) {
     return labels;
