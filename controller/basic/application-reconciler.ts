@@ -20,29 +20,33 @@ import { type PullTarget, placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf, payloadFor, workFor } from './work.ts';
 
 /**
- * Brings one Application of the hub, its work and its status into line. All of it is worked out of what is there: after
- * any interruption the next look continues where the last one ended.
+ * Reconciles one Application of the hub: its ManifestWork and its status. Every decision is computed from the objects as
+ * they are, so a reconcile after an interruption continues where the previous one ended.
  */
 export class ApplicationReconciler {
   readonly #deps: BasicDeps;
-  /** Since when a change of an Application waits for an operation, by the Application's key. */
+  /** When a change began to wait for a running operation (`performance.now()`), by the Application's key. */
   readonly #heldSince = new Map<string, number>();
 
   constructor(deps: BasicDeps) {
     this.#deps = deps;
   }
 
-  /** One look at the Application `namespace/name`, which may be gone. */
+  /**
+   * Reconciles the Application `namespace/name`. It may not exist any more.
+   * @returns when to reconcile again, if a time is known
+   * @throws errors of the API server; the work queue retries
+   */
   async reconcile(key: string, signal: AbortSignal): Promise<Requeue | undefined> {
     const { caches, client } = this.#deps;
     const works = caches.works.byIndex('application', key);
     const application = caches.applications.get(parseKey(key));
     if (application === undefined) {
       this.#heldSince.delete(key);
-      // Without the label it is not in the cache: only the server can tell what became of it.
+      // The cache holds only labelled Applications. The server knows whether this one was deleted or lost its label.
       const live = await client.get(pullApplications, parseKey(key), signal);
-      // While its finalizers hold an Application, it is released here, after its work. So of one that is gone and has a
-      // work, somebody took them off, or it never had any: what it deployed stays.
+      // This controller takes Argo CD's finalizers off a deleted Application only after its work is gone. An Application
+      // that is gone and still has a work lost its finalizers to somebody else, or never had any. Its resources stay.
       if (live === undefined) {
         await this.#retire(works, [], 'its Application is gone', signal);
       } else if (live.metadata.labels?.[pullKeys.pull] === undefined) {
@@ -51,27 +55,28 @@ export class ApplicationReconciler {
       }
       return undefined;
     }
-    const wish = pullIntentOf(application);
+    const intent = pullIntentOf(application);
     const claim = claimOfAgent(application, this.#deps);
     if (application.metadata.deletionTimestamp) {
-      const isOthers = wish.kind === 'none' || claim !== undefined;
-      return isOthers && works.length === 0 ? undefined : await this.#leave(application, works, signal);
+      const isForeign = intent.kind === 'none' || claim !== undefined;
+      return isForeign && works.length === 0 ? undefined : await this.#finalize(application, works, signal);
     }
-    if (wish.kind === 'none') {
+    if (intent.kind === 'none') {
       this.#heldSince.delete(key);
       await this.#remove(works, 'it is not for a managed cluster any more', signal);
       await this.#report(application, application, { feedback: {} }, signal);
       return undefined;
     }
-    const obstacle = wish.kind === 'wrong' ? wish.problem : (claim ?? obstacleTo(application, wish.target, this.#deps));
-    if (wish.kind === 'wrong' || obstacle !== undefined) {
+    const obstacle =
+      intent.kind === 'invalid' ? intent.problem : (claim ?? obstacleTo(application, intent.target, this.#deps));
+    if (intent.kind === 'invalid' || obstacle !== undefined) {
       await this.#refuse(application, works, obstacle ?? '', signal);
       return undefined;
     }
-    return await this.#carry(application, wish.target, works, signal);
+    return await this.#reconcileTarget(application, intent.target, works, signal);
   }
 
-  async #carry(
+  async #reconcileTarget(
     application: PullApplication,
     target: PullTarget,
     works: PullWork[],
@@ -80,7 +85,7 @@ export class ApplicationReconciler {
     const { now, newId } = this.#deps;
     const existing = await this.#workOf(application, target, signal);
     if (existing.work?.metadata.deletionTimestamp) {
-      return undefined; // its end leads here again
+      return undefined; // the deletion of the work triggers another reconcile
     }
     const isSamePlace = existing.work !== undefined && placeOfWork(existing.work) === placeKey(target);
     const carrier = isSamePlace
@@ -116,7 +121,10 @@ export class ApplicationReconciler {
     return requeue;
   }
 
-  /** Writes the work, unless that would disturb an operation that is under way, and removes those that it replaces. */
+  /**
+   * Writes the work and removes the works that it replaces. A write that would disturb a running operation is postponed
+   * for at most `patienceMs`.
+   */
   async #deliver(
     application: PullApplication,
     target: PullTarget,
@@ -127,8 +135,8 @@ export class ApplicationReconciler {
   ): Promise<Requeue | undefined> {
     const { logger, patienceMs } = this.#deps;
     const key = keyOf(application);
-    const wanted = payloadFor(application, target, plan.requests);
-    let payload = nextPayload(plan, payloadIn(existing.work), wanted);
+    const desiredPayload = payloadFor(application, target, plan.requests);
+    let payload = nextPayload(plan, payloadIn(existing.work), desiredPayload);
     if (payload === undefined) {
       const since = this.#heldSince.get(key) ?? performance.now();
       this.#heldSince.set(key, since);
@@ -138,9 +146,9 @@ export class ApplicationReconciler {
       }
       logger.warn(
         { application: key, cluster: target.cluster },
-        'a change no longer waits for the operation under way',
+        'wrote a change although an operation is still running',
       );
-      payload = wanted;
+      payload = desiredPayload;
     }
     this.#heldSince.delete(key);
     const desired = workFor(application, target, payload, existing.name);
@@ -151,19 +159,19 @@ export class ApplicationReconciler {
       signal,
     });
     if (changed) {
-      logger.info({ application: key, work: keyOf(object) }, 'sent to its cluster');
+      logger.info({ application: key, work: keyOf(object) }, 'wrote the ManifestWork');
     }
     const place = placeKey(target);
     const others = works.filter(
       (work) => work.metadata.namespace !== target.cluster || work.metadata.name !== existing.name,
     );
-    // One that brings the same copy goes when the copy has its new owner: it would take the copy with it.
+    // A work with the same copy is removed only after the new work owns the copy. Earlier, it would delete the copy.
     const replaced = others.filter((work) => placeOfWork(work) !== place || applied(object).tried);
     await this.#remove(replaced, 'another work has its place', signal);
     return undefined;
   }
 
-  /** The work of an Application, or the name that it will have. */
+  /** The work of an Application, with its name. `work` is undefined when it does not exist yet. */
   async #workOf(application: PullApplication, target: PullTarget, signal: AbortSignal) {
     const { caches, works } = this.#deps;
     const key = keyOf(application);
@@ -177,8 +185,8 @@ export class ApplicationReconciler {
     throw new Error(`Application ${key}: no name for its work`);
   }
 
-  /** The Application is being deleted: its copy goes first, and what Argo CD deployed by it. */
-  async #leave(application: PullApplication, works: PullWork[], signal: AbortSignal): Promise<Requeue | undefined> {
+  /** Finalizes a deleted Application: first its copy and the resources that Argo CD deployed are removed. */
+  async #finalize(application: PullApplication, works: PullWork[], signal: AbortSignal): Promise<Requeue | undefined> {
     const { client, caches, logger } = this.#deps;
     this.#heldSince.delete(keyOf(application));
     const finalizers = application.metadata.finalizers ?? [];
@@ -186,7 +194,7 @@ export class ApplicationReconciler {
     if (!finalizers.some(isArgoCdFinalizer)) {
       return undefined;
     }
-    // A cluster that is gone will not remove anything.
+    // A cluster that is gone cannot remove anything.
     const waiting = works.filter(({ metadata }) => caches.managedClusters.get({ name: metadata.namespace ?? '' }));
     const [first] = waiting;
     if (first) {
@@ -194,10 +202,10 @@ export class ApplicationReconciler {
       await this.#report(application, application, { feedback: {}, problem }, signal);
       return undefined;
     }
-    const wish = pullIntentOf(application);
-    if (wish.kind === 'wanted' && caches.managedClusters.get({ name: wish.target.cluster })) {
-      // A work that was written a moment ago may not be in the cache yet.
-      const { work } = await this.#workOf(application, wish.target, signal);
+    const intent = pullIntentOf(application);
+    if (intent.kind === 'valid' && caches.managedClusters.get({ name: intent.target.cluster })) {
+      // The cache may not show a work yet that was written a moment ago.
+      const { work } = await this.#workOf(application, intent.target, signal);
       if (work && applicationKeyOf(work) === keyOf(application)) {
         return { requeueAfterMs: 200 };
       }
@@ -206,14 +214,14 @@ export class ApplicationReconciler {
     const left = finalizers.filter((one) => !isArgoCdFinalizer(one));
     const patch = { metadata: { uid, resourceVersion, finalizers: left.length > 0 ? left : null } };
     await client.mergePatch(pullApplications, { namespace, name }, patch, { fieldManager, signal });
-    logger.info({ application: keyOf(application) }, 'gone from its cluster, and from the hub');
+    logger.info({ application: keyOf(application) }, 'took the Argo CD finalizers off a deleted Application');
     return undefined;
   }
 
   /**
-   * Removes works whose Application goes, or is gone, with these finalizers. By them the cluster decides what becomes of
-   * what it deployed, so the copy must have them before it goes: someone who deletes an Application often sets or takes
-   * off the finalizer a moment before, and the work agent may only see the last of several changes.
+   * Removes the works of an Application that is deleted or being deleted. First each copy gets the last finalizers of
+   * the Application: they decide whether the cluster deletes the deployed resources. Users often change the finalizers
+   * right before they delete the Application, and the work agent may see only the last of several changes.
    */
   async #retire(
     works: readonly PullWork[],
@@ -228,19 +236,19 @@ export class ApplicationReconciler {
       }
       const payload = payloadIn(work);
       if (payload && caches.managedClusters.get({ name: work.metadata.namespace ?? '' })) {
-        const isOthers = (one: string) => !isArgoCdFinalizer(one);
+        const isNotArgoCds = (one: string) => !isArgoCdFinalizer(one);
         const had = payload.metadata.finalizers ?? [];
-        const wanted = [...had.filter(isOthers), ...finalizers.filter(isArgoCdFinalizer)];
-        if (!isEqual(had.toSorted(), wanted.toSorted())) {
-          const desired = withFinalizers(work, payload, wanted);
+        const last = [...had.filter(isNotArgoCds), ...finalizers.filter(isArgoCdFinalizer)];
+        if (!isEqual(had.toSorted(), last.toSorted())) {
+          const desired = withFinalizers(work, payload, last);
           await this.#deps.works.ensure(pullWorks, desired, work, { exact: ['spec.workload'], guarded: true, signal });
           logger.info(
-            { work: keyOf(work), finalizers: wanted },
-            'its copy gets the last finalizers of its Application',
+            { work: keyOf(work), finalizers: last },
+            'wrote the last finalizers of the Application to its copy',
           );
           continue;
         }
-        // Of the first generation there is no other version that the cluster could have.
+        // A work of generation 1 has no earlier version that the cluster could have applied.
         if ((work.metadata.generation ?? 1) > 1 && !applied(work).tried) {
           continue;
         }
@@ -255,13 +263,13 @@ export class ApplicationReconciler {
         continue;
       }
       await this.#deps.works.remove(pullWorks, work, signal);
-      this.#deps.logger.info({ application: applicationKeyOf(work), work: keyOf(work), why }, 'removed a work');
+      this.#deps.logger.info({ application: applicationKeyOf(work), work: keyOf(work), why }, 'deleted a ManifestWork');
     }
   }
 
   /**
-   * It cannot go where it asks to go. What it has on a cluster stays: a slip of the pen must not take an Application down.
-   * Only the works of clusters that are gone are of no use to anybody.
+   * Reports that an Application cannot be delivered. Its existing copies stay: a typing error must not take an
+   * Application down. Only works of clusters that no longer exist are removed.
    */
   async #refuse(application: PullApplication, works: PullWork[], problem: string, signal: AbortSignal): Promise<void> {
     const isStranded = ({ metadata }: PullWork) =>
@@ -271,16 +279,16 @@ export class ApplicationReconciler {
     await this.#report(application, application, { feedback: {}, problem }, signal);
   }
 
-  /** Says what is wrong, once: as long as the condition is there, everybody has been told. */
+  /** Records a warning Event, unless the condition already reports the same problem. */
   #warn(application: PullApplication, reason: string, problem: string): void {
     if (application.status?.conditions?.some(({ type, message }) => type === problemCondition && message === problem)) {
       return;
     }
     this.#deps.events.warning(application, reason, problem);
-    this.#deps.logger.warn({ application: keyOf(application), problem }, 'an Application does not reach its cluster');
+    this.#deps.logger.warn({ application: keyOf(application), problem }, 'an Application cannot be delivered');
   }
 
-  /** Writes what differs: of the Application what `next` says, and its status. */
+  /** Writes the status, and the changes from `application` to `next`, in one patch. Writes nothing when nothing differs. */
   async #report(
     application: PullApplication,
     next: PullApplication,
@@ -295,18 +303,18 @@ export class ApplicationReconciler {
     }
     const { namespace, name, uid, resourceVersion } = application.metadata;
     const { metadata } = patch as { metadata?: object };
-    // What differs was worked out from this version: another one is a conflict, and looked at again.
+    // The patch was computed from this version. A newer version is a conflict and leads to another reconcile.
     const guarded = { ...patch, metadata: { ...metadata, uid, resourceVersion } };
     await this.#deps.client.mergePatch(pullApplications, { namespace, name }, guarded, { fieldManager, signal });
   }
 }
 
-/** Whether the hub refuses a write for a reason that its next try will not change: something to tell the user. */
+/** Whether the API server refuses a write for a lasting reason. Such errors are reported to the user. */
 function isRefusal(error: unknown): error is Error {
   return error instanceof ForeignObjectError || (error instanceof ApiError && !isRetryable(error));
 }
 
-/** The same work, with other finalizers on its copy. */
+/** A copy of the work whose Application has these finalizers instead. */
 function withFinalizers(work: PullWork, payload: Payload, finalizers: readonly string[]): PullWork {
   const { finalizers: _, ...metadata } = payload.metadata;
   const copy = {

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { installCrds, publishedCrds } from '../../e2e/hub/index.ts';
 import { type Membership, type Ocm, startOcm } from '../../e2e/ocm/index.ts';
 import { startTestbed, type Testbed } from '../../e2e/testbed/index.ts';
+import { wellKnown } from '../../lib/base/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { clusterRoles, events, secrets } from '../../lib/kube/index.ts';
 import { managedClusters } from '../hub/index.ts';
@@ -53,7 +54,7 @@ const condition = (one: PullApplication | undefined) =>
 const isHealthy = (one: PullApplication | undefined) => one?.status?.health?.status === 'Healthy';
 const sync = { sync: { revision: 'HEAD' } };
 
-test('an Application goes to its cluster, its status comes back, and then nothing is written', async () => {
+test('an Application reaches its cluster, its status comes back, and then nothing more is written', async () => {
   fleet.start();
   await fleet.create('guestbook');
   const copy = await fleet.onCluster('the copy', 'guestbook', Boolean);
@@ -104,7 +105,7 @@ test('ocm defect H9: ocm defect H10: an operation runs once, and the hub’s App
   expect(payloadIn(work)?.operation).toBeUndefined();
 });
 
-test('a change waits for the operation that is under way, and does not start it again', async () => {
+test('a change waits for the running operation and does not start it again', async () => {
   fleet.start();
   fleet.argoCd.isHolding = true;
   await fleet.create('guestbook', { operation: sync });
@@ -122,7 +123,7 @@ test('a change waits for the operation that is under way, and does not start it 
   expect(fleet.argoCd.ended).toHaveLength(1);
 });
 
-test('an operation that somebody terminates on the hub ends on the cluster', async () => {
+test('an operation that a user terminates on the hub ends on the cluster', async () => {
   fleet.start();
   fleet.argoCd.isHolding = true;
   await fleet.create('guestbook', { operation: sync });
@@ -131,9 +132,9 @@ test('an operation that somebody terminates on the hub ends on the cluster', asy
     return state?.phase === 'Running' && state.message === undefined;
   };
   await fleet.onHub('it to run', 'guestbook', running);
-  // Something else that waits for its end must not come with it.
+  // Another waiting change must not be delivered with the termination.
   await fleet.change('guestbook', { spec: { source: { targetRevision: 'v2' } } });
-  // As Argo CD's API server does it.
+  // As Argo CD's API server writes it.
   await fleet.change('guestbook', { status: { operationState: { phase: 'Terminating' } } });
   const ended = await fleet.onHub('its end', 'guestbook', (one) => one && !one.operation);
   expect(ended.status?.operationState).toMatchObject({ phase: 'Failed', message: 'Operation terminated' });
@@ -144,7 +145,7 @@ test('an operation that somebody terminates on the hub ends on the cluster', asy
   });
   expect(fleet.argoCd.terminated).toEqual(['argocd/guestbook']);
   expect(fleet.argoCd.ended).toEqual([]);
-  // The next one is not touched by it.
+  // The next operation is not affected.
   fleet.argoCd.isHolding = false;
   await fleet.change('guestbook', { operation: sync });
   await fleet.onHub('the next to succeed', 'guestbook', (one) => {
@@ -159,7 +160,7 @@ test('an operation that somebody terminates on the hub ends on the cluster', asy
   });
 });
 
-test('a change does not wait for ever', async () => {
+test('a change waits for a running operation for a limited time only', async () => {
   fleet.start({ patienceMs: 500 });
   fleet.argoCd.isHolding = true;
   await fleet.create('guestbook', { operation: sync });
@@ -174,7 +175,7 @@ test('a change does not wait for ever', async () => {
   expect(fleet.argoCd.ended).toHaveLength(1);
 });
 
-test('a refresh is carried to the cluster and taken off when it is done', async () => {
+test('a refresh is carried to the cluster and removed when it is done', async () => {
   fleet.start();
   await fleet.create('guestbook');
   await fleet.onHub('its health', 'guestbook', isHealthy);
@@ -190,7 +191,7 @@ test('a refresh is carried to the cluster and taken off when it is done', async 
   }
 });
 
-test('ocm defect M18: an Application that is deleted stays until its copy and what it deployed are gone', async () => {
+test('ocm defect M18: a deleted Application stays until its copy and its deployed resources are gone', async () => {
   fleet.start();
   await fleet.create('guestbook');
   await fleet.onHub('its health', 'guestbook', isHealthy);
@@ -208,7 +209,7 @@ test('ocm defect M18: an Application that is deleted stays until its copy and wh
   expect(await fleet.works()).toEqual([]);
 });
 
-test('what is deleted without its finalizer leaves what it deployed, also when nobody was there to see it', async () => {
+test('an Application deleted without its finalizer keeps its deployed resources, also when no controller ran', async () => {
   fleet.start();
   for (const name of ['seen', 'unseen']) {
     await fleet.create(name);
@@ -228,7 +229,7 @@ test('what is deleted without its finalizer leaves what it deployed, also when n
   expect(fleet.argoCd.cascaded).toEqual([]);
 });
 
-test('ocm defect M18: the last word on the finalizer counts, also when the cluster hears only the end of it', async () => {
+test('ocm defect M18: the last change of the finalizer counts, also when the cluster sees only the deletion', async () => {
   fleet.start();
   await fleet.create('orphan');
   await fleet.create('cascade', { metadata: { finalizers: [] } });
@@ -250,7 +251,7 @@ test('ocm defect M18: the last word on the finalizer counts, also when the clust
   expect(fleet.argoCd.cascaded).toEqual(['argocd/cascade']);
 });
 
-test('ocm defect M19: no work is left when an Application loses its label or moves to another cluster, also unseen', async () => {
+test('ocm defect M19: no work is left when an Application loses its label or moves to another cluster, also unobserved', async () => {
   await fleet.fixture.managedCluster('other');
   fleet.start();
   const names = ['unlabelled', 'unannotated', 'moved', 'kept'];
@@ -279,7 +280,7 @@ test('ocm defect M19: no work is left when an Application loses its label or mov
   await fleet.hub.delete(managedClusters, { name: 'other' });
 });
 
-test('what is wrong is said on the Application, and takes nothing down', async () => {
+test('a wrong setting is reported on the Application, and no copy is removed', async () => {
   fleet.start();
   const one = await fleet.create('guestbook');
   await fleet.onHub('its health', 'guestbook', isHealthy);
@@ -294,18 +295,18 @@ test('what is wrong is said on the Application, and takes nothing down', async (
     );
   });
   expect(await fleet.works('argocd/guestbook')).toHaveLength(1);
-  // The cluster comes later.
+  // The cluster is registered later.
   await fleet.fixture.managedCluster('clutser1');
   await fleet.worksAre('the work', 'argocd/guestbook', ([work]) => work?.metadata.namespace === 'clutser1');
   await fleet.onHub('no problem', 'guestbook', (now) => now && !condition(now));
-  // And vanishes: nothing can be delivered or removed there any more.
+  // Then the cluster is gone: nothing can be delivered or removed there any more.
   await fleet.hub.delete(managedClusters, { name: 'clutser1' });
   await fleet.worksAre('no work', 'argocd/guestbook', (works) => works.length === 0);
   await fleet.remove('guestbook');
   await fleet.onHub('its end', 'guestbook', (now) => now === undefined);
 });
 
-test('an Application does not overwrite itself on the hub, nor a Secret that is somebody else’s', async () => {
+test('an Application on the hub itself does not overwrite itself, nor is a foreign Secret overwritten', async () => {
   const foreign = { namespace: 'argocd', name: 'local-cluster-secret' };
   const labels = { 'argocd.argoproj.io/secret-type': 'cluster', 'app.kubernetes.io/managed-by': 'somebody' };
   const data = { name: Buffer.from('another').toString('base64') };
@@ -329,7 +330,7 @@ test('an Application does not overwrite itself on the hub, nor a Secret that is 
   await fleet.hub.delete(secrets, foreign);
 });
 
-test('a work that is refused on the cluster is told with its reason', async () => {
+test('a work that the cluster refuses is reported with its reason', async () => {
   fleet.start();
   await fleet.create('guestbook', { metadata: { annotations: { [pullKeys.appNamespace]: 'nowhere' } } });
   const refused = await fleet.onHub('the reason', 'guestbook', condition);
@@ -339,7 +340,7 @@ test('a work that is refused on the cluster is told with its reason', async () =
   await fleet.onHub('no problem', 'guestbook', (now) => isHealthy(now) && !condition(now));
 });
 
-test('a work that the hub refuses is told with its reason', async () => {
+test('a work that the hub refuses is reported with its reason', async () => {
   fleet.start();
   await fleet.create('guestbook');
   await fleet.onHub('its health', 'guestbook', isHealthy);
@@ -351,7 +352,7 @@ test('a work that the hub refuses is told with its reason', async () => {
   await fleet.onHub('no problem', 'guestbook', (one) => one && !condition(one));
 });
 
-test('a change of one Application, or of a cluster’s labels, is no work on the others', async () => {
+test('a change of one Application, or of a cluster’s labels, reconciles no other Application', async () => {
   await fleet.fixture.managedCluster('other');
   fleet.start();
   const names = Array.from({ length: 30 }, (_, index) => `many-${index}`);
@@ -373,7 +374,7 @@ test('a change of one Application, or of a cluster’s labels, is no work on the
   await fleet.hub.delete(managedClusters, { name: 'other' });
 });
 
-test('ocm defect M22: two Applications that want one place: the first has it, the other is told, and follows', async () => {
+test('ocm defect M22: of two Applications that claim one place the first gets it, the other reports it and follows', async () => {
   fleet.start();
   await fleet.create('guestbook');
   await fleet.worksAre('the work', 'argocd/guestbook', (works) => works.length === 1);
@@ -403,7 +404,7 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
     metadata: {
       namespace: 'argocd',
       name: 'cluster-cluster1',
-      labels: { 'argocd.argoproj.io/secret-type': 'cluster', [pullKeys.agentName]: 'cluster1' },
+      labels: { 'argocd.argoproj.io/secret-type': 'cluster', [wellKnown.agentNameLabel]: 'cluster1' },
     },
     data: { name: base64('cluster1'), server: base64('https://proxy?agentName=cluster1') },
   };
@@ -417,14 +418,16 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
   await fleet.settled();
   const waiting = await fleet.hub.get(pullApplications, { namespace: 'argocd', name: 'agents' });
   expect(waiting?.metadata.finalizers, 'its deletion is the agent’s').toEqual(agentsOwn.metadata.finalizers);
-  await fleet.create('ours', { metadata: { labels: { [pullKeys.pull]: 'true', [pullKeys.ignoreSync]: 'true' } } });
+  await fleet.create('ours', {
+    metadata: { labels: { [pullKeys.pull]: 'true', [wellKnown.ignoreSyncLabel]: 'true' } },
+  });
   await fleet.change('ours', { spec: { destination: { name: 'cluster1' } } });
   await fleet.worksAre('the work', 'argocd/ours', (works) => works.length === 1);
   await fleet.hub.delete(secrets, agents.metadata);
   await until('our Secret again', () => fleet.hub.get(secrets, key));
 });
 
-test('ocm defect H9: a controller that dies after every write leaves no operation undone, none done twice, and no work', async () => {
+test('ocm defect H9: a controller killed after every write runs each operation once and leaves no work behind', async () => {
   let lives = 0;
   let isOver = false;
   const over = Promise.withResolvers<void>();

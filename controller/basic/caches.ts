@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import {
   Informer,
   type InformerOptions,
@@ -14,14 +14,14 @@ import { type PullApplication, type PullWork, payloadIn, pullApplications, pullW
 import { placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf } from './work.ts';
 
-/** What the basic pull model reads, as caches that follow the hub's API server. */
+/** The informers of the basic pull model. */
 export class BasicCaches {
-  /** Applications with the pull label, by the clusters and the places on them that they ask for. */
+  /** Applications with the pull label, indexed by `cluster`, by `place` (see {@link placeKey}) and by `agent`. */
   readonly applications: Informer<PullApplication>;
-  /** Works with the pull label, by Application and by the place of the copy that they bring. */
+  /** ManifestWorks with the pull label, indexed by `application` and by the `place` of their copy. */
   readonly works: Informer<PullWork>;
   readonly managedClusters: Informer<ManagedCluster>;
-  /** Cluster Secrets of Argo CD, by the cluster's name and by the agent that they belong to. */
+  /** Argo CD's cluster Secrets, indexed by the cluster's `name` and by `agent`. */
   readonly clusterSecrets: Informer<Secret>;
   readonly #all: readonly Informer<KubeObject>[];
 
@@ -55,17 +55,17 @@ export class BasicCaches {
     this.clusterSecrets = follow({
       type: secrets,
       namespace: argoCdNamespace,
-      labelSelector: `${pullKeys.secretType}=cluster`,
+      labelSelector: `${wellKnown.secretTypeLabel}=cluster`,
       transform: slimSecret,
       indexers: {
         name: (secret) => [secretText(secret.data, 'name') ?? ''],
-        agent: ({ metadata }) => [metadata.labels?.[pullKeys.agentName] ?? ''],
+        agent: ({ metadata }) => [metadata.labels?.[wellKnown.agentNameLabel] ?? ''],
       },
     });
     this.#all = all;
   }
 
-  /** Follows the server until aborted. */
+  /** Runs all informers until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#all.map((informer) => informer.run(signal)));
   }
@@ -81,29 +81,29 @@ export class BasicCaches {
   }
 }
 
-/** Where a work puts its copy. */
+/** The place of a work's copy (see {@link placeKey}). Undefined when the work contains no Application. */
 export function placeOfWork(work: PullWork): string | undefined {
   const payload = payloadIn(work);
   const { namespace: cluster = '' } = work.metadata;
   return payload && placeKey({ cluster, namespace: payload.metadata.namespace, name: payload.metadata.name });
 }
 
-/** Agents of argocd-agent that may have an Application: named by its destination, or like its namespace. */
+/** Names of the argocd-agent agents that may own an Application: its destination's name and its namespace. */
 export function agentNamesOf({ metadata, spec }: PullApplication): string[] {
   return [...new Set([spec?.destination?.name ?? '', metadata.namespace ?? ''])].filter((name) => name !== '');
 }
 
-/** Whether a cluster Secret says how to log in; what it says is not kept. */
+/** Whether a cluster Secret contains credentials. The cache drops the credentials themselves. */
 export function hasConfig(secret: Secret): boolean {
   return secret.data?.config !== undefined;
 }
 
 function targets(application: PullApplication) {
-  const wish = pullIntentOf(application);
-  return wish.kind === 'wanted' ? [wish.target] : [];
+  const intent = pullIntentOf(application);
+  return intent.kind === 'valid' ? [intent.target] : [];
 }
 
-/** A large Application is large by its list of resources, which is not used here. */
+/** Drops the list of resources, which makes large Applications large and is not used here. */
 function slimApplication(application: PullApplication): PullApplication {
   if (!application.status) {
     return application;

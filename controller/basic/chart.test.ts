@@ -8,7 +8,7 @@ import { Templates } from '../render/index.ts';
 const charts = join(import.meta.dirname, '../../charts');
 const how = 'bring it up to date with: vitest run --project unit controller/basic/chart.test.ts --update';
 
-/** The Argo CD that clusters of the basic pull model get: that of the agents' clusters, in words that Helm replaces. */
+/** The Argo CD of the basic pull model: the one that the advanced model delivers, with Helm's placeholders replaced. */
 function argoCd(): KubeObject[] {
   const templates = new Templates();
   const objects = templates.render('argocd', {
@@ -20,12 +20,12 @@ function argoCd(): KubeObject[] {
     pullPolicy: 'PULL_POLICY',
     knownHosts: templates.text('argocd/ssh_known_hosts'),
   });
-  // Secrets are made by Helm, and the Namespace may be anybody's.
+  // Helm makes the Secrets, and the Namespace may belong to somebody else.
   return objects.filter(({ kind }) => kind !== 'Secret' && kind !== 'Namespace');
 }
 
 test('the chart’s Argo CD is the one of the templates', async () => {
-  // Helm reads YAML 1.1, where a bare `no` is no text.
+  // Helm reads YAML 1.1, where a bare `no` is a boolean.
   const version = '1.1' as const;
   const print = (object: KubeObject) => stringify(object, { version, aliasDuplicateObjects: false, lineWidth: 0 });
   const text = argoCd().map(print).join('---\n');

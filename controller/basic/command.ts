@@ -3,7 +3,7 @@ import { daemonFlags, runDaemon } from '../daemon/index.ts';
 import { BasicController } from './controller.ts';
 import { leaseName } from './names.ts';
 
-/** Flags of the basic pull model: names and defaults of the original's manager with `--mode=basic`, and a few of our own. */
+/** Flags of the basic pull model: those of argocd-pull-integration's manager with `--mode=basic`, and some of our own. */
 const basicFlags = {
   ...daemonFlags,
   mode: stringFlag({
@@ -22,7 +22,7 @@ const basicFlags = {
   }),
 };
 
-/** Runs the basic pull model until aborted. */
+/** The command that runs the basic pull model until aborted. */
 export const basicCommand = command({
   name: 'basic',
   summary: 'Deliver Applications to managed clusters in ManifestWorks (the basic pull model; also --mode=basic)',

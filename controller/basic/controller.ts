@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import { EventRecorder, type KubeClient, keyOf, type Secret, WorkQueue } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
 import { areIdle, runQueues } from '../daemon/index.ts';
@@ -13,7 +13,7 @@ import { isOwnSecret, SecretReconciler } from './secret-reconciler.ts';
 import { placeKey, pullIntentOf } from './target.ts';
 import { applicationKeyOf } from './work.ts';
 
-/** Options of the basic pull model's controller. */
+/** Options of {@link BasicController}. */
 export interface BasicControllerOptions {
   readonly client: KubeClient;
   readonly logger: Logger;
@@ -21,16 +21,16 @@ export interface BasicControllerOptions {
   readonly instance: string;
   /** Argo CD's namespace on the hub, for cluster Secrets. */
   readonly argoCdNamespace: string;
-  /** Applications worked on at the same time. Default 16. */
+  /** Applications reconciled at the same time. Default 16. */
   readonly concurrency?: number;
-  /** How long a change of an Application waits for the operation that is under way. Default 5 minutes. */
+  /** How long a change of an Application waits for a running operation, in milliseconds. Default 300,000. */
   readonly patienceMs?: number;
   readonly clock?: () => Date;
 }
 
 /**
- * The basic pull model: Applications that are labelled for it go to their managed clusters as ManifestWorks, and their
- * status comes back. A change of one object leads to work on the Applications that it concerns, and on no others.
+ * The controller of the basic pull model. It delivers labelled Applications to managed clusters in ManifestWorks and
+ * copies their status back. A change of one object reconciles only the Applications that depend on it.
  */
 export class BasicController {
   readonly #options: BasicControllerOptions;
@@ -83,27 +83,27 @@ export class BasicController {
     });
   }
 
-  /** Works and Secrets written so far. */
+  /** Number of ManifestWorks and Secrets written so far. */
   get writes(): number {
     return this.#works.writes + this.#secrets.writes;
   }
 
-  /** Figures for metrics, by queue. */
+  /** Work queue statistics for metrics, by queue. */
   get stats() {
     return { applications: this.#applications.stats, clusters: this.#clusters.stats };
   }
 
-  /** Kinds whose cache is not complete; empty when work is being done. */
+  /** Kinds whose cache is not complete yet. Empty once reconciles run. */
   missing(): string[] {
     return this.#caches.missing();
   }
 
-  /** Whether nothing is under way or due. */
+  /** Whether no reconcile is running or queued. */
   get isIdle(): boolean {
     return areIdle([this.#applications, this.#clusters]);
   }
 
-  /** Works until aborted. */
+  /** Runs until aborted. */
   run(signal: AbortSignal): Promise<void> {
     const { client, logger } = this.#options;
     const begin = async (until: AbortSignal) => {
@@ -115,7 +115,7 @@ export class BasicController {
     return runQueues({ caches: this.#caches, queues, events: this.#events, begin, signal });
   }
 
-  /** Handlers hear of everything that is there when they subscribe: that is the start, and finds what was left behind. */
+  /** Handlers receive all existing objects on subscription. That starts the first reconciles and finds left-over works. */
   #subscribe(): void {
     const { applications, works, managedClusters, clusterSecrets } = this.#caches;
     applications.subscribe({
@@ -140,7 +140,7 @@ export class BasicController {
     const clusterChanged = (name: string) => {
       this.#clusters.add(name);
       this.#wake(applications.byIndex('cluster', name));
-      // Of Applications that are gone, works may wait for the cluster's end.
+      // Works of deleted Applications may wait for the deletion of the cluster.
       for (const work of works.list(name)) {
         workChanged(applicationKeyOf(work));
       }
@@ -148,7 +148,7 @@ export class BasicController {
     managedClusters.subscribe({
       added: ({ metadata }) => clusterChanged(metadata.name),
       updated: (old, now) => {
-        // Everything else in it changes often and means nothing here.
+        // Other fields change often and do not matter here.
         const relevant = ({ metadata, status }: typeof now) =>
           JSON.stringify([metadata.deletionTimestamp !== undefined, metadata.labels?.['local-cluster'], status]);
         if (relevant(old) !== relevant(now)) {
@@ -165,7 +165,7 @@ export class BasicController {
       if (secret.metadata.name.endsWith('-secret')) {
         this.#clusters.add(secret.metadata.name.slice(0, -7));
       }
-      const agent = secret.metadata.labels?.[pullKeys.agentName];
+      const agent = secret.metadata.labels?.[wellKnown.agentNameLabel];
       if (agent) {
         this.#wake(applications.byIndex('agent', agent));
       }
@@ -182,7 +182,7 @@ export class BasicController {
 
   #applicationChanged(now: PullApplication, old?: PullApplication): void {
     this.#applications.add(keyOf(now));
-    // Others may ask for the place that it leaves.
+    // Other Applications may claim the place that this one gave up.
     const places = new Set([now, ...(old ? [old] : [])].map(placeOfApplication));
     for (const place of places) {
       this.#wakePlace(place, keyOf(now));
@@ -204,6 +204,6 @@ export class BasicController {
 }
 
 function placeOfApplication(application: PullApplication): string | undefined {
-  const wish = pullIntentOf(application);
-  return wish.kind === 'wanted' ? placeKey(wish.target) : undefined;
+  const intent = pullIntentOf(application);
+  return intent.kind === 'valid' ? placeKey(intent.target) : undefined;
 }

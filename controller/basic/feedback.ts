@@ -2,10 +2,10 @@ import { findCondition } from '../../lib/kube/index.ts';
 import { type PullWork, payloadIn } from './resources.ts';
 import { type FeedbackName, feedbackPaths } from './work.ts';
 
-/** What a cluster tells of its copy. Values of another type than expected count as not told. */
+/** Status feedback of an Application's copy, by feedback name. Values of an unexpected type are missing. */
 export type Feedback = Readonly<Partial<Record<FeedbackName, string>>> & { readonly historyNumber?: number };
 
-/** Reads the feedback of a work; empty while there is none, or while it is that of a copy of another name. */
+/** Reads the feedback of a work. Empty when there is none, or when it belongs to a copy with another name. */
 export function feedbackOf(work: PullWork | undefined): Feedback {
   const payload = payloadIn(work);
   const found = work?.status?.resourceStatus?.manifests?.find(({ resourceMeta }) => resourceMeta.ordinal === 0);
@@ -16,7 +16,7 @@ export function feedbackOf(work: PullWork | undefined): Feedback {
   if (name !== payload.metadata.name || (namespace ?? '') !== payload.metadata.namespace) {
     return {};
   }
-  const told: Record<string, string | number> = {};
+  const values: Record<string, string | number> = {};
   for (const value of found.statusFeedback?.values ?? []) {
     if (!(value.name in feedbackPaths)) {
       continue;
@@ -24,18 +24,21 @@ export function feedbackOf(work: PullWork | undefined): Feedback {
     const { string, integer, boolean } = value.fieldValue ?? {};
     if (value.name === 'historyId') {
       if (typeof integer === 'number') {
-        told.historyNumber = integer;
+        values.historyNumber = integer;
       }
     } else if (typeof string === 'string') {
-      told[value.name] = string;
+      values[value.name] = string;
     } else if (typeof boolean === 'boolean') {
-      told[value.name] = String(boolean);
+      values[value.name] = String(boolean);
     }
   }
-  return told as Feedback;
+  return values as Feedback;
 }
 
-/** Whether the work agent has tried to apply a work as it is now, and how that went. */
+/**
+ * Reads the condition Applied of a work.
+ * @returns `tried`: whether the work agent has processed the current generation; `problem`: why applying failed
+ */
 export function applied(work: PullWork): { readonly tried: boolean; readonly problem?: string } {
   const condition = findCondition(work.status?.conditions, 'Applied');
   const tried = condition !== undefined && (condition.observedGeneration ?? 0) >= (work.metadata.generation ?? 0);

@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import { keyOf } from '../../lib/kube/index.ts';
 import { reasonItIsHub } from '../hub/index.ts';
 import type { BasicDeps } from './basic-deps.ts';
@@ -7,7 +8,7 @@ import type { PullApplication } from './resources.ts';
 import { type PullTarget, placeKey } from './target.ts';
 import { applicationKeyOf } from './work.ts';
 
-/** Why an Application cannot go where it asks to go, in words for its owner; undefined when it can. */
+/** Why an Application cannot be delivered to its target, as a message for its owner. Undefined when it can. */
 export function obstacleTo(
   application: PullApplication,
   target: PullTarget,
@@ -33,21 +34,21 @@ export function obstacleTo(
 }
 
 /**
- * Why an Application is left to argocd-agent: its principal gives it to the agent that the destination names, or that is
- * called like the namespace. Two that write one Application would undo each other's work.
+ * Why an Application is left to argocd-agent: its destination or its namespace names an agent, so the principal delivers
+ * it. Two controllers that write the same Application would undo each other's changes. Undefined when none claims it.
  */
 export function claimOfAgent(application: PullApplication, { caches }: Pick<BasicDeps, 'caches'>): string | undefined {
-  if (application.metadata.labels?.[pullKeys.ignoreSync] === 'true') {
+  if (application.metadata.labels?.[wellKnown.ignoreSyncLabel] === 'true') {
     return undefined;
   }
   const agent = agentNamesOf(application).find((name) => caches.clusterSecrets.byIndex('agent', name).length > 0);
   if (agent === undefined) {
     return undefined;
   }
-  return `argocd-agent has this Application for its agent ${agent}; take label ${pullKeys.pull} off, or set label ${pullKeys.ignoreSync} to "true"`;
+  return `argocd-agent has this Application for its agent ${agent}; take label ${pullKeys.pull} off, or set label ${wellKnown.ignoreSyncLabel} to "true"`;
 }
 
-/** Of the Applications that ask for one place: the one that has it, else the oldest. */
+/** Key of the Application that owns a place: the one whose work is there, else the oldest that claims it. */
 export function holderOf(target: PullTarget, { caches }: Pick<BasicDeps, 'caches'>): string | undefined {
   const place = placeKey(target);
   const claimants = caches.applications

@@ -26,7 +26,7 @@ const plan = (one: PullApplication, payload?: Payload, feedback: Feedback = {}) 
   planRequests(one, { payload, feedback }, 'new', now);
 
 describe('an operation', () => {
-  it('gets its name on the hub before it is sent, and shows as running', () => {
+  it('gets its id on the hub before it is sent, and shows as running', () => {
     const planned = plan(application({ operation: operation() }), copy());
     expect(planned.isBeginning).toBe(true);
     expect(planned.requests.operation).toBeUndefined();
@@ -104,24 +104,24 @@ describe('the termination of an operation', () => {
   };
 
   it.each<[string, Feedback, boolean]>([
-    ['is brought when the cluster tells that the operation runs', running, true],
+    ['is carried when the feedback shows that the operation runs', running, true],
     ['waits until the operation has arrived', {}, false],
-    ['waits until it was begun', { operationArrived: 'a', operationPending: 'a', operationTaken: 'z' }, false],
-    ['is not brought when it is over', { ...running, operationStatePhase: 'Succeeded' }, false],
-  ])('%s', (_, feedback, isBrought) => {
+    ['waits until it has begun', { operationArrived: 'a', operationPending: 'a', operationTaken: 'z' }, false],
+    ['is not carried when it has ended', { ...running, operationStatePhase: 'Succeeded' }, false],
+  ])('%s', (_, feedback, isCarried) => {
     const { requests, isBusy } = plan(terminated('a'), copy('a'), feedback);
-    expect(requests.operation?.isEnding ?? false).toBe(isBrought);
+    expect(requests.operation?.isEnding ?? false).toBe(isCarried);
     expect(isBusy).toBe(true);
   });
 
-  it('says nothing but the phase, and stays in the copy until the operation is over', () => {
+  it('changes only the phase, and stays in the copy until the operation has ended', () => {
     const bringing = payloadFor(application(), target, {
       operation: { id: 'a', operation: operation('a'), isEnding: true },
     });
     expect(bringing.status).toEqual({ operationState: { phase: 'Terminating' } });
     const again = plan(terminated('a'), bringing, { ...running, operationStatePhase: 'Terminating' });
     expect(payloadFor(terminated('a'), target, again.requests)).toEqual(bringing);
-    // What the cluster tells may be from before it heard that the operation shall end.
+    // The feedback may be older than the arrival of the termination.
     const before = { ...running, operationPending: '', operationStatePhase: 'Succeeded' };
     expect(plan(terminated('a'), bringing, before).application).toBeUndefined();
     const after = { ...running, operationArrived: 'a/end', operationPending: '', operationStatePhase: 'Failed' };
@@ -147,7 +147,7 @@ describe('the termination of an operation', () => {
     expect(waiting.application?.operation).toBeUndefined();
   });
 
-  it('of an earlier operation means nothing to the next one', () => {
+  it('of an earlier operation does not affect the next one', () => {
     expect(plan(terminated('a', 'z'), copy('a'), running).requests.operation?.isEnding).toBeUndefined();
     expect(plan(terminated('b', 'z'), copy(), {}).requests.operation).toMatchObject({ id: 'b' });
   });
@@ -163,13 +163,13 @@ describe('a refresh', () => {
   };
   const bringing = (how: string) => payloadFor(asking(how), target, { refresh: { id: '5', how } });
 
-  it('is sent under a name, which it keeps', () => {
+  it('is sent with an id, which it keeps', () => {
     expect(plan(asking('hard'), copy()).requests.refresh).toEqual({ id: '7', how: 'hard' });
     expect(plan(asking('hard'), bringing('hard')).requests.refresh).toEqual({ id: '5', how: 'hard' });
     expect(plan(asking('normal'), bringing('hard')).requests.refresh).toEqual({ id: '7', how: 'normal' });
   });
 
-  it('is over when the copy has arrived and its application controller has taken it off', () => {
+  it('is done when the copy has arrived and its application controller has removed it', () => {
     const isOver = (feedback: Feedback) =>
       plan(asking('hard'), bringing('hard'), feedback).application?.metadata.annotations;
     expect(isOver({})).toBeUndefined();
@@ -180,26 +180,26 @@ describe('a refresh', () => {
 });
 
 /**
- * Hub, work and cluster as OCM and Argo CD have them, with everything that takes time taking any time: what the cluster
- * tells may be late, the agent may sleep through any number of versions of the work, the controller may die after any write.
+ * Hub, work and cluster as OCM and Argo CD have them, with arbitrary delays: feedback may be late, the work agent may miss
+ * any number of versions of the work, the controller may die after any write.
  */
 class Fleet {
   hub: PullApplication = application({ spec: { destination: {} } });
   work: PullWork | undefined;
   live: (Omit<Payload, 'status'> & { status: { operation?: Operation; phase?: string }; hash: string }) | undefined;
-  told: Feedback = {};
+  feedback: Feedback = {};
   readonly ran: string[] = [];
   readonly begun: string[] = [];
-  /** Operations that were broken off, and those that the hub took back. */
+  /** Operations that were terminated on the cluster, and those withdrawn on the hub. */
   readonly ended: string[] = [];
   withdrawn = 0;
   #ids = 0;
   #busy = false;
 
-  /** The controller looks once; `writes` is how many writes it lives for. */
-  look(writes = 2): void {
+  /** Runs one reconcile; the controller dies after `writes` writes. */
+  reconcile(writes = 2): void {
     const payload = this.work?.spec.workload.manifests[0] as Payload | undefined;
-    const planned = planRequests(this.hub, { payload, feedback: this.told }, `id${++this.#ids}`, now);
+    const planned = planRequests(this.hub, { payload, feedback: this.feedback }, `id${++this.#ids}`, now);
     if (!planned.isBeginning) {
       const next = nextPayload(planned, payload, payloadFor(this.hub, target, planned.requests));
       if (next && JSON.stringify(next) !== JSON.stringify(payload)) {
@@ -217,7 +217,7 @@ class Fleet {
     }
   }
 
-  /** Someone ends the operation, as Argo CD's API server does it. */
+  /** Terminates the operation on the hub, as Argo CD's API server does. */
   terminate(): void {
     const state = this.hub.status?.operationState;
     if (this.hub.operation === undefined || state === undefined) {
@@ -226,7 +226,7 @@ class Fleet {
     this.hub = { ...this.hub, status: { operationState: { ...state, phase: 'Terminating' } } };
   }
 
-  /** The work agent applies what there is. */
+  /** The work agent applies the current work. */
   apply(): void {
     const payload = this.work?.spec.workload.manifests[0] as Payload | undefined;
     if (!payload) {
@@ -236,7 +236,7 @@ class Fleet {
     if (this.live?.hash === hash) {
       return;
     }
-    // What another owner has taken off comes back with a new version; what the new version lacks is removed.
+    // A field that another owner removed comes back with a new version. A field that the new version lacks is removed.
     const { status: ending, ...content } = structuredClone(payload);
     const phase = ending && { phase: ending.operationState.phase };
     this.live = { ...content, status: { ...this.live?.status, ...phase }, hash };
@@ -253,7 +253,7 @@ class Fleet {
     const id = operationId(this.live.operation) ?? '?';
     const isEnding = this.live.status.phase === 'Terminating';
     if (this.#busy || isEnding) {
-      // What is over and told to end is ended again: nothing is deployed by that.
+      // A termination of an operation that has ended is carried out again. It deploys nothing.
       if (this.#busy) {
         this.ran.push(id);
       }
@@ -270,8 +270,8 @@ class Fleet {
     this.#busy = true;
   }
 
-  /** Feedback comes back. */
-  tell(): void {
+  /** Status feedback reaches the hub. */
+  report(): void {
     if (!this.live) {
       return;
     }
@@ -291,13 +291,13 @@ class Fleet {
       },
     ];
     if (this.work) {
-      this.told = feedbackOf({ ...this.work, status: { resourceStatus: { manifests } } });
+      this.feedback = feedbackOf({ ...this.work, status: { resourceStatus: { manifests } } });
     }
   }
 }
 
 describe('operations', () => {
-  it('ocm defect H9: run once each, in order, whatever is late, missed or killed', () => {
+  it('ocm defect H9: run once each, in order, with any delay, missed version or killed controller', () => {
     const first = Math.floor(Math.random() * 2 ** 31);
     let ended = 0;
     for (let round = 0; round < 300; round++) {
@@ -305,36 +305,36 @@ describe('operations', () => {
       const random = new Random(seed);
       const roll = (sides: number) => random.integer(0, sides - 1);
       const fleet = new Fleet();
-      let asked = 0;
+      let requested = 0;
       for (let step = 0; step < 120; step++) {
         const what = roll(9);
         if (what === 0 && fleet.hub.operation === undefined) {
-          asked++;
+          requested++;
           fleet.hub = { ...fleet.hub, operation: { sync: { revision: 'HEAD' } } };
         } else if (what === 1) {
           fleet.hub = { ...fleet.hub, spec: { destination: {}, version: step } };
         } else if (what === 2) {
-          fleet.look(roll(3));
+          fleet.reconcile(roll(3));
         } else if (what === 3) {
           fleet.apply();
         } else if (what === 4) {
           fleet.run();
         } else if (what === 5) {
-          fleet.tell();
+          fleet.report();
         } else if (what === 6) {
           fleet.terminate();
         } else {
-          fleet.look();
+          fleet.reconcile();
         }
       }
       for (let step = 0; step < 12; step++) {
-        fleet.look();
+        fleet.reconcile();
         fleet.apply();
         fleet.run();
-        fleet.tell();
+        fleet.report();
       }
       const why = `seed ${seed}`;
-      expect(fleet.ran.length + fleet.withdrawn, why).toBe(asked);
+      expect(fleet.ran.length + fleet.withdrawn, why).toBe(requested);
       expect(fleet.begun, why).toEqual(fleet.ran);
       expect(new Set(fleet.ran).size, why).toBe(fleet.ran.length);
       expect(fleet.live?.status.phase ?? 'never begun', why).not.toMatch(/Running|Terminating/);

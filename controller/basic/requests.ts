@@ -5,39 +5,38 @@ import { pullKeys } from './names.ts';
 import { endingStatus, type Payload, type PullApplication, terminating } from './resources.ts';
 import { type CopyRequests, endingMark, named, operationId } from './work.ts';
 
-/** What is to be done about an operation and a refresh that someone asked for on the hub. */
+/** What a reconcile does about an operation and a refresh that were requested on the hub. */
 export interface PullRequestPlan {
-  /** The Application as it has to be written before its work: a request gets its name, or has been carried out. */
+  /** The Application to write before its work: a request gets an id, or a completed request is removed. */
   readonly application?: PullApplication;
-  /** An operation gets its name by that: nothing is sent before. */
+  /** The write of `application` gives an operation its id. Nothing is delivered in this reconcile. */
   readonly isBeginning: boolean;
-  /** What the copy brings. */
+  /** The requests that the copy carries. */
   readonly requests: CopyRequests;
   /**
-   * The copy brings an operation that may be running: another version of the copy could start it again, or, without it,
-   * break it off.
+   * The copy carries an operation that may be running. Another version of the copy could start the operation again, or
+   * abort it.
    */
   readonly isBusy: boolean;
 }
 
-/** What is known of the copy on the cluster. */
+/** The copy in the ManifestWork, and its status feedback. */
 export interface Carrier {
   readonly payload: Payload | undefined;
   readonly feedback: Feedback;
 }
 
 /**
- * Carries an operation to the cluster exactly once, and a refresh at least once.
+ * Plans the delivery of an operation, exactly once, and of a refresh, at least once.
  *
- * The work agent applies a copy when the copy changes, with whatever operation is in it; Argo CD takes the operation off
- * when it is over. So an operation gets a name on the hub before anything else, stays there and in the copy while it is
- * under way (as it would on an Application that Argo CD works on itself), and ends in this order: on the cluster, on the
- * hub, in the copy. By its name and what the cluster tells, each step is recognised as done or not, also by a controller
- * that was started in between.
+ * The work agent applies the copy whenever the copy changes, with the operation in it. Argo CD removes the operation when
+ * it ends. So each operation gets an id on the hub first. It stays on the hub and in the copy while it runs, as on an
+ * Application that Argo CD handles itself. It ends on the cluster first, then on the hub, then in the copy. The id and the
+ * feedback show which steps are done, also to a controller that has just started.
  *
- * Someone who terminates it on the hub (phase Terminating, as Argo CD's API server writes it) ends it on the cluster: the
- * copy brings that phase as soon as the cluster tells that the operation runs. Only then: Argo CD would take the phase on
- * an operation that is over for one that is to be ended again. What was not sent yet is withdrawn.
+ * A user terminates an operation on the hub by phase Terminating, as Argo CD's API server writes it. The copy carries that
+ * phase only once the feedback shows that the operation runs: on an operation that has ended, Argo CD would take the phase
+ * for a new termination. An operation that was not sent yet is withdrawn.
  */
 export function planRequests(
   application: PullApplication,
@@ -45,40 +44,40 @@ export function planRequests(
   newId: string,
   now: Date,
 ): PullRequestPlan {
-  const asked = application.operation;
-  const askedId = operationId(asked);
+  const { operation } = application;
+  const requestedId = operationId(operation);
   const mark = payload?.metadata.annotations?.[pullKeys.operation];
   const carriedId = operationId(payload?.operation) ?? mark;
   const { operationArrived: arrived } = feedback;
   const hasArrived = carriedId !== undefined && (arrived === mark || arrived === carriedId);
-  // Of a copy that ends it, the end of the operation counts when that copy is there: the end would come again otherwise.
+  // A copy that terminates the operation must have arrived before the end counts. Otherwise the termination repeats.
   const isOver = hasArrived && arrived === mark && feedback.operationPending !== carriedId;
 
   const isTerminated = isTerminatedOnHub(application);
   const endsAlready = payload?.status !== undefined;
   const runs = feedback.operationTaken === carriedId && feedback.operationStatePhase === 'Running';
-  const isEnding = endsAlready || (isTerminated && askedId === carriedId && runs);
+  const isEnding = endsAlready || (isTerminated && requestedId === carriedId && runs);
   const carried = (id: string) => ({ id, operation: payload?.operation ?? {}, ...(isEnding ? { isEnding } : {}) });
 
   let next: PullApplication | undefined;
   const requests: { -readonly [K in keyof CopyRequests]: CopyRequests[K] } = {};
   let isBusy = false;
-  if (carriedId !== undefined && payload?.operation && !isOver && (askedId === carriedId || hasArrived)) {
+  if (carriedId !== undefined && payload?.operation && !isOver && (requestedId === carriedId || hasArrived)) {
     requests.operation = carried(carriedId);
     isBusy = true;
-  } else if (carriedId !== undefined && payload?.operation && askedId === carriedId) {
-    // Over: it goes from the hub first. Without it there, a restart would take what is there for a new one.
+  } else if (carriedId !== undefined && payload?.operation && requestedId === carriedId) {
+    // It has ended. It is removed from the hub first: otherwise a restarted controller would take it for a new one.
     next = { ...application };
     delete next.operation;
     requests.operation = carried(carriedId);
     isBusy = true;
-  } else if (asked && askedId !== undefined && !isTerminated) {
-    requests.operation = { id: askedId, operation: asked };
+  } else if (operation && requestedId !== undefined && !isTerminated) {
+    requests.operation = { id: requestedId, operation };
   }
-  if (isTerminated && askedId !== carriedId) {
+  if (isTerminated && requestedId !== carriedId) {
     next = withdrawn(application, now);
   }
-  const isBeginning = asked !== undefined && askedId === undefined;
+  const isBeginning = operation !== undefined && requestedId === undefined;
   if (isBeginning) {
     next = begun(application, newId, now);
   }
@@ -97,25 +96,25 @@ export function planRequests(
 }
 
 /**
- * What the work brings next; undefined when it must stay as it is while an operation is under way. The end of that operation
- * does not wait for it, and brings nothing else.
+ * The next copy to put into the work. Undefined when the current one must stay because an operation is running. A
+ * termination is not held back; it changes nothing else in the copy.
  */
 export function nextPayload(
   { requests, isBusy }: Pick<PullRequestPlan, 'requests' | 'isBusy'>,
   current: Payload | undefined,
-  wanted: Payload,
+  desired: Payload,
 ): Payload | undefined {
   if (current === undefined) {
-    return wanted;
+    return desired;
   }
   if (requests.operation?.isEnding && current.status === undefined) {
     const annotations = { ...current.metadata.annotations, [pullKeys.operation]: endingMark(requests.operation.id) };
     return { ...current, metadata: { ...current.metadata, annotations }, status: endingStatus };
   }
-  return isBusy && !isEqual(current, wanted) ? undefined : wanted;
+  return isBusy && !isEqual(current, desired) ? undefined : desired;
 }
 
-/** An operation that nobody has looked at yet gets its name, and shows as running, as Argo CD itself would show it. */
+/** Gives a new operation its id and shows it as Running, as Argo CD would. */
 function begun(application: PullApplication, id: string, now: Date): PullApplication {
   const operation = named(application.operation ?? {}, id);
   const cluster = application.metadata.annotations?.[pullKeys.cluster];
@@ -128,14 +127,14 @@ function begun(application: PullApplication, id: string, now: Date): PullApplica
   return { ...application, operation, status: { ...application.status, operationState } };
 }
 
-/** Whether someone on the hub wants the operation that is there to end; the state may still be of an earlier one. */
+/** Whether the current operation is terminated on the hub. A state of an earlier operation does not count. */
 function isTerminatedOnHub({ operation, status }: PullApplication): boolean {
   const state = status?.operationState;
   const id = operationId(operation);
   return id !== undefined && state?.phase === terminating && operationId(state.operation) === id;
 }
 
-/** An operation that was terminated before its cluster could hear of it. */
+/** Removes an operation that was terminated before it was sent to the cluster. */
 function withdrawn({ operation: _, ...application }: PullApplication, now: Date): PullApplication {
   const { operationState } = application.status ?? {};
   if (operationState === undefined) {

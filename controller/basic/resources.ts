@@ -1,20 +1,20 @@
 import { type KubeObject, type ObjectMeta, resourceType } from '../../lib/kube/index.ts';
 import type { ManifestConfig, ManifestWork } from '../hub/index.ts';
 
-/** An operation that someone asked for. */
+/** A sync operation that was requested. */
 export interface Operation {
   info?: { name: string; value: string }[];
   [field: string]: unknown;
 }
 
-/** A condition as Argo CD's Applications have it. */
+/** A condition of an Argo CD Application. */
 export interface ApplicationCondition {
   type: string;
   message: string;
   lastTransitionTime?: string;
 }
 
-/** One deployment that succeeded. */
+/** One successful deployment. */
 export interface HistoryEntry {
   id: number;
   deployedAt: string;
@@ -24,7 +24,7 @@ export interface HistoryEntry {
   sources?: unknown;
 }
 
-/** The state of an Application, as far as it is read or written here. */
+/** The status fields of an Application that are read or written here. */
 export interface PullStatus {
   health?: { status?: string; message?: string; lastTransitionTime?: string };
   sync?: { status: string; revision?: string; [field: string]: unknown };
@@ -54,7 +54,7 @@ export interface PullApplication extends KubeObject {
   status?: PullStatus;
 }
 
-/** What a managed cluster gets: an Application without status, but for the word that its operation shall end. */
+/** The Application as delivered to a managed cluster: without status, except for the phase that terminates its operation. */
 export interface Payload extends KubeObject {
   apiVersion: string;
   kind: string;
@@ -64,10 +64,10 @@ export interface Payload extends KubeObject {
   status?: typeof endingStatus;
 }
 
-/** The phase by which Argo CD is told to break an operation off. */
+/** The phase that makes Argo CD terminate a running operation. */
 export const terminating = 'Terminating';
 
-/** Set on an Application whose operation is under way, as Argo CD's API server does it, it ends that operation. */
+/** The status that makes Argo CD terminate the operation of an Application, as its API server writes it. */
 export const endingStatus = { operationState: { phase: terminating } } as const;
 
 /** argoproj.io/v1alpha1 Application. */
@@ -79,12 +79,12 @@ export const pullApplications = resourceType<PullApplication>({
   namespaced: true,
 });
 
-/** A work of the basic pull model. */
+/** A ManifestWork of the basic pull model. */
 export interface PullWork extends ManifestWork {
   spec: Omit<ManifestWork['spec'], 'manifestConfigs'> & { manifestConfigs?: PullConfig[] };
 }
 
-/** How the work agent treats the copy: what it ignores is needed here only. */
+/** How the work agent applies the copy. `ignoreFields` is used by this model only. */
 export interface PullConfig extends Omit<ManifestConfig, 'updateStrategy'> {
   updateStrategy?: {
     type: 'ServerSideApply';
@@ -95,7 +95,7 @@ export interface PullConfig extends Omit<ManifestConfig, 'updateStrategy'> {
   };
 }
 
-/** work.open-cluster-management.io/v1 ManifestWork, as it is used here. */
+/** work.open-cluster-management.io/v1 ManifestWork, with the fields of the basic pull model. */
 export const pullWorks = resourceType<PullWork>({
   group: 'work.open-cluster-management.io',
   version: 'v1',
@@ -104,7 +104,7 @@ export const pullWorks = resourceType<PullWork>({
   namespaced: true,
 });
 
-/** The Application that a work carries. */
+/** The Application in a work; undefined without a work or a manifest. */
 export function payloadIn(work: PullWork | undefined): Payload | undefined {
   const manifest = work?.spec.workload?.manifests?.[0];
   return manifest?.kind === 'Application' ? (manifest as Payload) : undefined;

@@ -1,14 +1,15 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import { keyOf, type Secret, secrets } from '../../lib/kube/index.ts';
 import { secretText } from '../../lib/pki/index.ts';
 import { ForeignObjectError } from '../hub/index.ts';
 import type { BasicDeps } from './basic-deps.ts';
 import { hasConfig } from './caches.ts';
-import { basicManagedBy, basicSecretName, clusterServer, pullKeys } from './names.ts';
+import { basicManagedBy, basicSecretName, clusterServer } from './names.ts';
 
 /**
- * Keeps an Argo CD cluster Secret for each ManagedCluster, by whose name ApplicationSets find the clusters of a Placement.
- * Nobody logs in with it. A cluster that has another cluster Secret, for instance that of argocd-agent or of a user, needs
- * none: two of one name would give two Applications.
+ * Keeps an Argo CD cluster Secret for each ManagedCluster, so that the cluster decision generator of ApplicationSets finds
+ * it by name. The Secret contains no credentials. A cluster that has another cluster Secret, for instance of argocd-agent
+ * or of a user, gets none: two Secrets with one name would yield two Applications.
  */
 export class SecretReconciler {
   readonly #deps: BasicDeps;
@@ -17,7 +18,10 @@ export class SecretReconciler {
     this.#deps = deps;
   }
 
-  /** One look at the Secret of a cluster, which may be gone. */
+  /**
+   * Reconciles the Secret of a cluster. The cluster may not exist any more.
+   * @throws errors of the API server; the work queue retries
+   */
   async reconcile(cluster: string, signal: AbortSignal): Promise<void> {
     const { caches, logger, argoCdNamespace: namespace, secrets: applier } = this.#deps;
     const key = { namespace, name: basicSecretName(cluster) };
@@ -34,7 +38,10 @@ export class SecretReconciler {
     }
     const base64 = (text: string) => Buffer.from(text).toString('base64');
     const desired: Secret = {
-      metadata: { ...key, labels: { [pullKeys.secretType]: 'cluster', [pullKeys.managedBy]: basicManagedBy } },
+      metadata: {
+        ...key,
+        labels: { [wellKnown.secretTypeLabel]: 'cluster', [wellKnown.managedByLabel]: basicManagedBy },
+      },
       type: 'Opaque',
       data: { name: base64(cluster), server: base64(clusterServer(cluster)) },
     };
@@ -47,28 +54,28 @@ export class SecretReconciler {
       if (!(error instanceof ForeignObjectError)) {
         throw error;
       }
-      // A cluster Secret of somebody else is as good, when it is this cluster's.
+      // Somebody else's cluster Secret is sufficient when it names this cluster.
       if (secretText(cached?.data, 'name') === cluster) {
         return;
       }
       const problem = `Secret ${keyOf(key)} is somebody else's, so ApplicationSets do not find the cluster; rename or delete it`;
       this.#deps.events.warning({ ...managed, kind: 'ManagedCluster' }, 'NoClusterSecret', problem);
-      logger.warn({ cluster, problem }, 'no cluster Secret');
+      logger.warn({ cluster, problem }, 'cannot write a cluster Secret');
     }
   }
 }
 
-/** Whether a cluster Secret is this controller's, or one that argocd-pull-integration made and nobody changed since. */
+/** Whether this controller made a cluster Secret, or argocd-pull-integration did and nobody changed it since. */
 export function isOwnSecret(secret: Secret): boolean {
   const { name, labels = {} } = secret.metadata;
-  const owner = labels[pullKeys.managedBy];
+  const owner = labels[wellKnown.managedByLabel];
   if (owner !== undefined) {
     return owner === basicManagedBy;
   }
   const cluster = secretText(secret.data, 'name');
   return (
     cluster !== undefined &&
-    labels[pullKeys.secretType] === 'cluster' &&
+    labels[wellKnown.secretTypeLabel] === 'cluster' &&
     name === basicSecretName(cluster) &&
     secretText(secret.data, 'server') === clusterServer(cluster) &&
     !hasConfig(secret)

@@ -17,8 +17,8 @@ function application(change: Partial<PullApplication> = {}): PullApplication {
 const statusOf = (feedback: Feedback, status?: PullStatus, rest: Partial<PullApplication> = {}) =>
   statusFor(application({ ...(status ? { status } : {}), ...rest }), { feedback, cluster: 'c1' }, now);
 
-/** A work whose agent tells these values. */
-function telling(values: { name: string; fieldValue: object }[], name = 'guestbook'): PullWork {
+/** A work with these feedback values. */
+function workWith(values: { name: string; fieldValue: object }[], name = 'guestbook'): PullWork {
   const one = application();
   const target = { cluster: 'c1', namespace: 'argocd', name: 'guestbook' };
   const resourceMeta = { ordinal: 0, name, namespace: 'argocd' };
@@ -29,8 +29,8 @@ function telling(values: { name: string; fieldValue: object }[], name = 'guestbo
 const text = (name: string, string: string) => ({ name, fieldValue: { type: 'String', string } });
 
 describe('feedback', () => {
-  it('ocm defect M20: is read by name and type; anything else counts as not told', () => {
-    const work = telling([
+  it('ocm defect M20: is read by name and type; values of another type are missing', () => {
+    const work = workWith([
       text('healthStatus', 'Healthy'),
       { name: 'syncStatus', fieldValue: { type: 'Integer', integer: 1 } },
       { name: 'operationStatePhase', fieldValue: { type: 'String' } },
@@ -42,19 +42,19 @@ describe('feedback', () => {
     expect(feedbackOf(undefined)).toEqual({});
   });
 
-  it('of a copy of another name, from before a change, is not used', () => {
-    expect(feedbackOf(telling([text('healthStatus', 'Healthy')], 'before'))).toEqual({});
+  it('of a copy with another name, from before a change, is not used', () => {
+    expect(feedbackOf(workWith([text('healthStatus', 'Healthy')], 'before'))).toEqual({});
   });
 });
 
 describe('the status of the hub’s Application', () => {
-  it('is left alone while the cluster tells nothing', () => {
+  it('stays as it is while there is no feedback', () => {
     expect(statusOf({})).toEqual({});
     const status: PullStatus = { sync: { status: 'Synced' }, health: { status: 'Healthy' } };
     expect(statusOf({}, status)).toEqual(status);
   });
 
-  it('ocm defect M21: is what the cluster tells, with messages, revision, last deployment and first condition', () => {
+  it('ocm defect M21: is what the cluster reports, with messages, revision, last deployment and first condition', () => {
     const status = statusOf({
       healthStatus: 'Degraded',
       healthMessage: 'no pods',
@@ -90,7 +90,7 @@ describe('the status of the hub’s Application', () => {
     });
   });
 
-  it('ocm defect M21: goes from Healthy to Healthy without a detour, and an unchanged report changes nothing', () => {
+  it('ocm defect M21: goes from Healthy to Healthy directly, and an unchanged report changes nothing', () => {
     const feedback: Feedback = {
       healthStatus: 'Healthy',
       syncStatus: 'Synced',
@@ -105,28 +105,28 @@ describe('the status of the hub’s Application', () => {
     expect(statusFor(application({ status: first }), { feedback, cluster: 'c1' }, later)).toEqual(first);
   });
 
-  it('ocm defect M21: has no operationState that nobody told', () => {
+  it('ocm defect M21: has no operationState without feedback about one', () => {
     expect(statusOf({ healthStatus: 'Healthy', syncStatus: 'Synced' }).operationState).toBeUndefined();
     expect(statusOf({ operationStatePhase: 'Succeeded' }).operationState).toBeUndefined();
   });
 
-  it('keeps an operation that the cluster has not begun; what it tells is of an earlier one', () => {
+  it('keeps an operation that the cluster has not begun; the feedback is about an earlier one', () => {
     const operation = { sync: {}, info: [{ name: operationKey, value: 'two' }] };
     const operationState = { phase: 'Running', startedAt: '2026-01-02T00:00:00Z', operation };
-    const told: Feedback = {
+    const reported: Feedback = {
       operationStatePhase: 'Succeeded',
       operationStateStartedAt: '2026-01-01T00:00:00Z',
       operationTaken: 'one',
     };
-    expect(statusOf(told, { operationState }, { operation }).operationState).toEqual(operationState);
-    expect(statusOf({ ...told, operationTaken: 'two' }, { operationState }, { operation }).operationState).toEqual({
+    expect(statusOf(reported, { operationState }, { operation }).operationState).toEqual(operationState);
+    expect(statusOf({ ...reported, operationTaken: 'two' }, { operationState }, { operation }).operationState).toEqual({
       phase: 'Succeeded',
       startedAt: '2026-01-01T00:00:00Z',
       operation,
     });
   });
 
-  it('remembers ten deployments, and begins anew when the copy does', () => {
+  it('keeps ten deployments, and starts over when the copy does', () => {
     let status: PullStatus = {};
     for (let id = 0; id < 13; id++) {
       status = statusOf({ historyNumber: id, historyDeployedAt: `2026-01-01T00:00:${10 + id}Z` }, status);
@@ -136,7 +136,7 @@ describe('the status of the hub’s Application', () => {
     expect(status.history?.map(({ deployedAt }) => deployedAt)).toEqual(['2026-02-01T00:00:00Z']);
   });
 
-  it('keeps the conditions of others, and takes its own away when they no longer hold', () => {
+  it('keeps the conditions of others, and removes its own when they no longer hold', () => {
     const others = { type: 'OrphanedResourceWarning', message: 'x' };
     const problem = statusFor(
       application({ status: { conditions: [others] } }),

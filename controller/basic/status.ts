@@ -10,19 +10,19 @@ import {
 } from './resources.ts';
 import { operationId } from './work.ts';
 
-/** As many deployments as Argo CD itself remembers unless told otherwise. */
+/** Argo CD's default `revisionHistoryLimit`. */
 const historyLimit = 10;
 
-/** What a status is made of. */
+/** What {@link statusFor} computes a status from. */
 export interface PullReport {
   readonly feedback: Feedback;
-  /** The cluster whose feedback it is. */
+  /** The managed cluster that `feedback` comes from. */
   readonly cluster?: string | undefined;
-  /** Why the Application does not reach its cluster. */
+  /** Why the Application cannot be delivered. */
   readonly problem?: string | undefined;
 }
 
-/** The status of the hub's Application: what the cluster tells, and what stands in its way. Only what is told is replaced. */
+/** The new status of the hub's Application. Only fields that the feedback contains are replaced. */
 export function statusFor(application: PullApplication, report: PullReport, now: Date): PullStatus {
   const { feedback } = report;
   const status: PullStatus = { ...application.status };
@@ -52,19 +52,19 @@ export function statusFor(application: PullApplication, report: PullReport, now:
   return status;
 }
 
-/** Undefined: leave it. Nothing is made up: without a phase and a start there is no state. */
+/** Undefined: keep the current state. A state needs at least a phase and a start time. */
 function operationStateFor({ operation, status }: PullApplication, feedback: Feedback): PullStatus['operationState'] {
   const { operationStatePhase: phase, operationStateStartedAt: startedAt, operationTaken: taken } = feedback;
   if (phase === undefined || startedAt === undefined) {
     return undefined;
   }
-  const asked = operationId(operation);
-  // What the cluster tells is of an earlier operation.
-  if (asked !== undefined && asked !== taken) {
+  const requestedId = operationId(operation);
+  // The feedback is about an earlier operation.
+  if (requestedId !== undefined && requestedId !== taken) {
     return undefined;
   }
-  // Someone wants it to end, and the cluster has not heard of that, or not done it yet.
-  const isEnding = asked !== undefined && phase === 'Running' && status?.operationState?.phase === terminating;
+  // A termination on the hub shows until the cluster has carried it out.
+  const isEnding = requestedId !== undefined && phase === 'Running' && status?.operationState?.phase === terminating;
   const known = [operation, status?.operationState?.operation].find(
     (one) => taken !== undefined && operationId(one) === taken,
   );
@@ -83,7 +83,7 @@ function operationStateFor({ operation, status }: PullApplication, feedback: Fee
   });
 }
 
-/** Feedback brings the last deployment; the list is what was seen of them. */
+/** Adds the last deployment from the feedback to the history. Undefined when it is already there. */
 function historyFor({ spec, status }: PullApplication, feedback: Feedback): HistoryEntry[] | undefined {
   const { historyNumber: id, historyDeployedAt: deployedAt } = feedback;
   if (id === undefined || deployedAt === undefined) {
@@ -101,26 +101,26 @@ function historyFor({ spec, status }: PullApplication, feedback: Feedback): Hist
     source: spec?.source,
     sources: spec?.sources,
   });
-  // A copy that was made again counts from the start.
+  // A copy that was created again counts its deployments from the start.
   return [...before.filter((one) => one.id < id), entry].slice(-historyLimit);
 }
 
 function conditionsFor(before: ApplicationCondition[], { feedback, cluster, problem }: PullReport, now: Date) {
   const prefix = (name: string) => `managed cluster ${name}: `;
-  const isOwnSecret = ({ type, message }: ApplicationCondition) =>
+  const isOwn = ({ type, message }: ApplicationCondition) =>
     type === problemCondition || /^managed cluster [a-z0-9-]+: /.test(message);
-  const wanted: ApplicationCondition[] = [];
+  const desired: ApplicationCondition[] = [];
   if (problem !== undefined) {
-    wanted.push({ type: problemCondition, message: problem });
+    desired.push({ type: problemCondition, message: problem });
   }
   if (cluster !== undefined && feedback.conditionType && feedback.conditionMessage !== undefined) {
-    wanted.push({ type: feedback.conditionType, message: prefix(cluster) + feedback.conditionMessage });
+    desired.push({ type: feedback.conditionType, message: prefix(cluster) + feedback.conditionMessage });
   }
-  const timed = wanted.map((one) => {
+  const timed = desired.map((one) => {
     const old = before.find(({ type, message }) => type === one.type && message === one.message);
     return old ?? { ...one, lastTransitionTime: rfc3339(now) };
   });
-  return [...before.filter((one) => !isOwnSecret(one)), ...timed];
+  return [...before.filter((one) => !isOwn(one)), ...timed];
 }
 
 /** An object without the fields that are undefined. */

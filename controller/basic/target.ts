@@ -1,7 +1,7 @@
 import { pullKeys } from './names.ts';
 import type { PullApplication } from './resources.ts';
 
-/** Where an Application of the hub belongs. */
+/** Where an Application is delivered to. */
 export interface PullTarget {
   readonly cluster: string;
   /** Namespace and name on the cluster. */
@@ -9,17 +9,17 @@ export interface PullTarget {
   readonly name: string;
 }
 
-/** What an Application asks of the basic pull model: nothing, something that cannot be done, or a place on a cluster. */
+/** What an Application requests: no delivery, delivery with invalid settings, or delivery to a target. */
 export type PullIntent =
   | { readonly kind: 'none' }
-  | { readonly kind: 'wrong'; readonly problem: string }
-  | { readonly kind: 'wanted'; readonly target: PullTarget };
+  | { readonly kind: 'invalid'; readonly problem: string }
+  | { readonly kind: 'valid'; readonly target: PullTarget };
 
 const label = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 const yes = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
 const no = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
 
-/** Reads the label and the annotations of an Application, as argocd-pull-integration does: words are those of Go's ParseBool. */
+/** Reads an Application's label and annotations as argocd-pull-integration does: booleans as in Go's ParseBool. */
 export function pullIntentOf({ metadata }: PullApplication): PullIntent {
   const { labels = {}, annotations = {} } = metadata;
   const pull = labels[pullKeys.pull];
@@ -28,7 +28,7 @@ export function pullIntentOf({ metadata }: PullApplication): PullIntent {
   }
   if (!yes.has(pull)) {
     return {
-      kind: 'wrong',
+      kind: 'invalid',
       problem: `label ${pullKeys.pull} is ${JSON.stringify(pull)}; it must be "true" or "false"`,
     };
   }
@@ -37,20 +37,20 @@ export function pullIntentOf({ metadata }: PullApplication): PullIntent {
     return { kind: 'none' };
   }
   if (!label.test(cluster)) {
-    return wrong(pullKeys.cluster, cluster, 'the name of a ManagedCluster');
+    return invalid(pullKeys.cluster, cluster, 'the name of a ManagedCluster');
   }
   const namespace = annotations[pullKeys.appNamespace] || metadata.namespace || 'argocd';
   if (!label.test(namespace)) {
-    return wrong(pullKeys.appNamespace, namespace, 'the name of a namespace');
+    return invalid(pullKeys.appNamespace, namespace, 'the name of a namespace');
   }
-  return { kind: 'wanted', target: { cluster, namespace, name: metadata.name } };
+  return { kind: 'valid', target: { cluster, namespace, name: metadata.name } };
 }
 
-function wrong(key: string, value: string, what: string): PullIntent {
-  return { kind: 'wrong', problem: `annotation ${key} is ${JSON.stringify(value)}, which cannot be ${what}` };
+function invalid(key: string, value: string, what: string): PullIntent {
+  return { kind: 'invalid', problem: `annotation ${key} is ${JSON.stringify(value)}, which cannot be ${what}` };
 }
 
-/** One text for a place on a cluster. */
+/** A target as one text: `cluster/namespace/name`. */
 export function placeKey({ cluster, namespace, name }: PullTarget): string {
   return `${cluster}/${namespace}/${name}`;
 }

@@ -43,16 +43,16 @@ const labelled = (value: string) =>
   application({ metadata: { labels: { [`${group}/pull-to-ocm-managed-cluster`]: value } } });
 const target: PullTarget = { cluster: 'c1', namespace: 'argocd', name: 'guestbook' };
 
-describe('what an Application asks for', () => {
-  it.each(['1', 't', 'T', 'TRUE', 'true', 'True'])('label %s: to be on its cluster', (value) => {
-    expect(pullIntentOf(labelled(value))).toEqual({ kind: 'wanted', target });
+describe('the intent of an Application', () => {
+  it.each(['1', 't', 'T', 'TRUE', 'true', 'True'])('label %s: delivery to its cluster', (value) => {
+    expect(pullIntentOf(labelled(value))).toEqual({ kind: 'valid', target });
   });
 
-  it.each(['0', 'f', 'F', 'FALSE', 'false', 'False'])('label %s: nothing', (value) => {
+  it.each(['0', 'f', 'F', 'FALSE', 'false', 'False'])('label %s: no delivery', (value) => {
     expect(pullIntentOf(labelled(value))).toEqual({ kind: 'none' });
   });
 
-  it('without the label or the annotation: nothing', () => {
+  it('without the label or the annotation: no delivery', () => {
     expect(pullIntentOf(application({ metadata: { labels: {} } }))).toEqual({ kind: 'none' });
     expect(pullIntentOf(annotated({}))).toEqual({ kind: 'none' });
     expect(pullIntentOf(annotated({ 'ocm-managed-cluster': '' }))).toEqual({ kind: 'none' });
@@ -72,19 +72,19 @@ describe('what an Application asks for', () => {
       'annotation apps.open-cluster-management.io/ocm-managed-cluster-app-namespace is "a_b", which cannot be the name of a namespace',
     ],
   ])('what cannot be is named with its field (%#)', (one, problem) => {
-    expect(pullIntentOf(one)).toEqual({ kind: 'wrong', problem });
+    expect(pullIntentOf(one)).toEqual({ kind: 'invalid', problem });
   });
 
-  it('a namespace of its own on the cluster', () => {
-    const wish = pullIntentOf(
+  it('an annotation sets the namespace on the cluster', () => {
+    const intent = pullIntentOf(
       annotated({ 'ocm-managed-cluster': 'c2', 'ocm-managed-cluster-app-namespace': 'gitops' }),
     );
-    expect(wish.kind === 'wanted' && placeKey(wish.target)).toBe('c2/gitops/guestbook');
+    expect(intent.kind === 'valid' && placeKey(intent.target)).toBe('c2/gitops/guestbook');
   });
 });
 
 describe('the copy', () => {
-  it('is the Application without what is the hub’s', () => {
+  it('is the Application without the settings of the hub', () => {
     const one = application({
       metadata: {
         labels: { [`${group}/pull-to-ocm-managed-cluster`]: 'true', team: 'blue' },
@@ -133,7 +133,7 @@ describe('the copy', () => {
     expect(payloadFor(one, target).metadata.annotations).toBeUndefined();
   });
 
-  it('says which ApplicationSet made it, and so does its work', () => {
+  it('names the ApplicationSet that made it, and so does its work', () => {
     const owner = { apiVersion: 'argoproj.io/v1alpha1', kind: 'ApplicationSet', name: 'all', uid: 'x' };
     const one = application({ metadata: { ownerReferences: [owner] } });
     const marks = {
@@ -144,7 +144,7 @@ describe('the copy', () => {
     expect(workFor(one, target, payloadFor(one, target)).metadata).toMatchObject(marks);
   });
 
-  it('brings an operation and a refresh under names', () => {
+  it('carries an operation and a refresh with ids', () => {
     const operation = { sync: { revision: 'abc' }, info: [{ name: 'Reason', value: 'test' }] };
     const copy = payloadFor(application(), target, {
       operation: { id: 'one', operation },
@@ -166,7 +166,7 @@ describe('the copy', () => {
 });
 
 describe('the work', () => {
-  it('has the name, the marks and the rules of argocd-pull-integration', () => {
+  it('has the name, labels, annotations and rules of argocd-pull-integration', () => {
     const one = application();
     const work = workFor(one, target, payloadFor(one, target));
     expect(work.metadata).toEqual({
@@ -199,7 +199,7 @@ describe('the work', () => {
     );
   });
 
-  it('ocm defect M20: ocm defect M22: has a name that the work agent can take, however long that of the Application is, and whatever its UID', () => {
+  it('ocm defect M20: ocm defect M22: has a name that the work agent accepts, for every length of the Application name and every UID', () => {
     const long = `a${'b'.repeat(180)}.${'c'.repeat(60)}`;
     const names = [long, `${long}x`].map((name) => pullWorkName({ name, uid }));
     expect(new Set(names).size).toBe(2);

@@ -1,3 +1,4 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import { pullKeys, pullWorkName } from './names.ts';
 import {
   endingStatus,
@@ -9,13 +10,13 @@ import {
 } from './resources.ts';
 import type { PullTarget } from './target.ts';
 
-/** What a copy brings once only: an operation and a refresh that someone on the hub asked for. */
+/** One-time requests that a copy carries: an operation and a refresh. */
 export interface CopyRequests {
   readonly operation?: { readonly id: string; readonly operation: Operation; readonly isEnding?: boolean };
   readonly refresh?: { readonly id: string; readonly how: string };
 }
 
-/** Feedback of the copy: argocd-pull-integration's five values under its names, and those that it lacks. */
+/** JSON paths of the copy's status feedback, by feedback name: argocd-pull-integration's five, then our own. */
 export const feedbackPaths = {
   healthStatus: '.status.health.status',
   syncStatus: '.status.sync.status',
@@ -35,7 +36,7 @@ export const feedbackPaths = {
   historyRevision: '.status.history[-1:].revision',
   historyDeployedAt: '.status.history[-1:].deployedAt',
   historyDeployStartedAt: '.status.history[-1:].deployStartedAt',
-  // Whether what the copy brought has arrived, is still to be done, and which operation was begun last.
+  // Which requests have arrived, which are still pending, and which operation started last.
   operationArrived: annotationPath(pullKeys.operation),
   operationPending: `.operation.info[?(@.name=="${pullKeys.operation}")].value`,
   operationTaken: `.status.operationState.operation.info[?(@.name=="${pullKeys.operation}")].value`,
@@ -53,16 +54,16 @@ function annotationPath(key: string): string {
 const notCopied = new Set<string>([
   pullKeys.cluster,
   pullKeys.appNamespace,
-  pullKeys.skipReconcile,
+  wellKnown.skipReconcileAnnotation,
   pullKeys.destinationName,
   pullKeys.destinationServer,
-  // Brought as a request: a copy that keeps it would ask again with every change.
+  // Requests travel as CopyRequests. As plain annotations they would be repeated with every change of the copy.
   pullKeys.refresh,
   pullKeys.operation,
   pullKeys.refreshRequest,
 ]);
 
-/** The Application that the cluster gets. The hub's is left as it is. */
+/** The Application as delivered to its cluster. The hub's Application is not changed. */
 export function payloadFor(application: PullApplication, target: PullTarget, requests: CopyRequests = {}): Payload {
   const { metadata, spec } = application;
   const labels = omit(metadata.labels, new Set([pullKeys.pull]));
@@ -96,7 +97,10 @@ export function payloadFor(application: PullApplication, target: PullTarget, req
   };
 }
 
-/** The work that brings a copy to its cluster. */
+/**
+ * The ManifestWork that delivers a copy.
+ * @param name default: {@link pullWorkName}
+ */
 export function workFor(application: PullApplication, target: PullTarget, payload: Payload, name?: string): PullWork {
   const { namespace, name: hubName } = application.metadata;
   const set = hostingSetOf(application);
@@ -142,7 +146,7 @@ function destinationOf({ metadata: { annotations = {} }, spec }: PullApplication
   return { ...spec?.destination, name, server: isCustom ? server : 'https://kubernetes.default.svc' };
 }
 
-/** The ApplicationSet that made an Application, as `namespace/name`. */
+/** The ApplicationSet that owns an Application, as `namespace/name`. */
 function hostingSetOf({ metadata }: PullApplication): string | undefined {
   const owner = metadata.ownerReferences?.find(
     ({ apiVersion, kind }) => apiVersion === 'argoproj.io/v1alpha1' && kind.toLowerCase() === 'applicationset',
@@ -150,21 +154,21 @@ function hostingSetOf({ metadata }: PullApplication): string | undefined {
   return owner && `${metadata.namespace ?? ''}/${owner.name}`;
 }
 
-/** How a copy that ends an operation is called, by which it is known to have arrived. */
+/** The operation annotation of a copy that terminates the operation. It shows when that copy has arrived. */
 export const endingMark = (id: string) => `${id}/end`;
 
-/** An operation that bears a name. */
+/** The operation with an id in its `info`. */
 export function named(operation: Operation, id: string): Operation {
   const others = (operation.info ?? []).filter(({ name }) => name !== pullKeys.operation);
   return { ...operation, info: [...others, { name: pullKeys.operation, value: id }] };
 }
 
-/** The name that an operation bears. */
+/** The id of an operation, as {@link named} set it. */
 export function operationId(operation: Operation | undefined): string | undefined {
   return operation?.info?.find(({ name }) => name === pullKeys.operation)?.value;
 }
 
-/** The hub's Application of a work as `namespace/name`; undefined when the work does not say. */
+/** Key (`namespace/name`) of the Application that a work delivers; undefined when its annotations are missing. */
 export function applicationKeyOf({ metadata: { annotations = {} } }: PullWork): string | undefined {
   const [namespace, name] = [annotations[pullKeys.hubNamespace], annotations[pullKeys.hubName]];
   return namespace && name ? `${namespace}/${name}` : undefined;

@@ -12,17 +12,17 @@ import { createLogger } from '../../../lib/ops/index.ts';
 import { isArgoCdFinalizer, pullKeys } from '../names.ts';
 import { type PullApplication, pullApplications } from '../resources.ts';
 
-/** An application controller that deploys nothing, but treats operations, refreshes and finalizers as Argo CD's does. */
+/** A stand-in for the application controller. It deploys nothing and handles operations, refreshes and finalizers. */
 export class ArgoCdStandIn {
   /** Operations that ended, by Application. */
   readonly ended: string[] = [];
-  /** Operations that were broken off, by Application. */
+  /** Operations that were terminated, by Application. */
   readonly terminated: string[] = [];
-  /** Applications that were compared because somebody asked for it. */
+  /** Applications that were refreshed on request. */
   readonly refreshed: string[] = [];
-  /** Applications whose deployed resources were removed with them. */
+  /** Applications that were deleted together with their deployed resources. */
   readonly cascaded: string[] = [];
-  /** Operations begin, and do not end. */
+  /** Whether operations that begin do not end. */
   isHolding = false;
   readonly #client: KubeClient;
   readonly #stop = new AbortController();
@@ -56,7 +56,7 @@ export class ArgoCdStandIn {
     await this.#running;
   }
 
-  /** Lets operations that were held end. */
+  /** Ends the operations that were held. */
   release(): void {
     this.isHolding = false;
     for (const one of this.#informer.list()) {
@@ -137,9 +137,9 @@ export class ArgoCdStandIn {
     );
   }
 
-  /** Writes, and notes in `done` whose it was; what somebody else's write keeps from happening did not happen. */
+  /** Writes a patch and records `key` in `done`, unless the write fails. A conflict is retried. */
   async #patch(key: string, patch: object, done: string[] = []): Promise<void> {
-    // Noted first: others see what is written before its answer is here.
+    // Recorded first: others may see the write before its response arrives here.
     done.push(key);
     try {
       await this.#client.mergePatch(pullApplications, parseKey(key), patch);

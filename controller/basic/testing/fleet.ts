@@ -1,3 +1,4 @@
+import { wellKnown } from '../../../lib/base/index.ts';
 import { until } from '../../../lib/base/testing.ts';
 import {
   type KubeClient,
@@ -22,7 +23,7 @@ import {
 import { applicationKeyOf } from '../work.ts';
 import type { ArgoCdStandIn } from './argo-cd.ts';
 
-/** A hub and one managed cluster for the tests of one file, with one controller at a time. */
+/** A hub and one managed cluster for the tests of one file. One controller runs at a time. */
 export class BasicFleet {
   readonly hub: KubeClient;
   readonly spoke: KubeClient;
@@ -37,7 +38,7 @@ export class BasicFleet {
     this.fixture = new HubFixture(options.hub);
   }
 
-  /** The controller that runs. */
+  /** The running controller. */
   get controller(): BasicController {
     if (!this.#running) {
       throw new Error('no controller is running');
@@ -69,7 +70,7 @@ export class BasicFleet {
     this.#running = undefined;
   }
 
-  /** Makes an Application for cluster1, as a user would. */
+  /** Creates an Application for cluster1, as a user would. */
   async create(
     name: string,
     change: { metadata?: Partial<PullApplication['metadata']>; operation?: Operation } = {},
@@ -82,7 +83,11 @@ export class BasicFleet {
         labels: { [pullKeys.pull]: 'true' },
         finalizers: ['resources-finalizer.argocd.argoproj.io'],
         ...metadata,
-        annotations: { [pullKeys.cluster]: 'cluster1', [pullKeys.skipReconcile]: 'true', ...metadata.annotations },
+        annotations: {
+          [pullKeys.cluster]: 'cluster1',
+          [wellKnown.skipReconcileAnnotation]: 'true',
+          ...metadata.annotations,
+        },
       },
       spec: {
         project: 'default',
@@ -93,7 +98,7 @@ export class BasicFleet {
     });
   }
 
-  /** Changes an Application of the hub. */
+  /** Patches an Application of the hub. */
   async change(name: string, patch: object, namespace = 'argocd'): Promise<void> {
     await this.hub.mergePatch(pullApplications, { namespace, name }, patch);
   }
@@ -102,12 +107,12 @@ export class BasicFleet {
     await this.hub.delete(pullApplications, { namespace, name });
   }
 
-  /** Waits until the hub's Application is as it should be; undefined when it is gone. */
+  /** Waits until `accept` is true for the hub's Application; it receives undefined when there is none. */
   onHub(what: string, name: string, accept: (one: PullApplication | undefined) => unknown, namespace = 'argocd') {
     return this.#until(what, this.hub, pullApplications, { namespace, name }, accept);
   }
 
-  /** Waits until the copy on the cluster is as it should be; undefined when it is gone. */
+  /** Waits until `accept` is true for the copy on the cluster; it receives undefined when there is none. */
   onCluster(what: string, name: string, accept: (one: PullApplication | undefined) => unknown, namespace = 'argocd') {
     return this.#until(what, this.spoke, pullApplications, { namespace, name }, accept);
   }
@@ -137,7 +142,7 @@ export class BasicFleet {
     return found.filter((work) => key === undefined || applicationKeyOf(work) === key);
   }
 
-  /** Waits for the works of an Application. */
+  /** Waits until `accept` is true for the works of an Application. */
   async worksAre(what: string, key: string, accept: (works: PullWork[]) => boolean): Promise<PullWork[]> {
     return await until(what, async () => {
       const found = await this.works(key);
@@ -145,7 +150,7 @@ export class BasicFleet {
     });
   }
 
-  /** Waits until the controller has nothing to do and the hub no longer changes. */
+  /** Waits until the controller is idle and the hub no longer changes. */
   async settled(): Promise<void> {
     let [before, quiet] = ['', 0];
     await until('the hub to come to rest', async () => {
@@ -156,7 +161,7 @@ export class BasicFleet {
     });
   }
 
-  /** What the hub holds of everything that the controller writes, by resourceVersion. */
+  /** resourceVersions of all objects that the controller writes. */
   async versions(): Promise<Record<string, string>> {
     const found: Record<string, string> = {};
     for (const type of [pullApplications, pullWorks, secrets]) {
@@ -173,7 +178,7 @@ export class BasicFleet {
     }
   }
 
-  /** Leaves nothing behind for the next test. */
+  /** Removes all objects of a test. */
   async reset(): Promise<void> {
     await this.stop();
     this.argoCd.release();
@@ -194,12 +199,12 @@ export class BasicFleet {
   }
 }
 
-/** The revision that a work asks its cluster for. */
+/** The target revision in a work's copy. */
 export function revisionIn(work: PullWork | undefined): unknown {
   return (payloadIn(work)?.spec?.source as { targetRevision?: string } | undefined)?.targetRevision;
 }
 
-/** A client that answers nothing any more once it has written something, so that whoever uses it dies there. */
+/** A client that fails every request after its first write. `death` resolves when that write has been carried out. */
 export function mortal(client: KubeClient): { client: KubeClient; death: Promise<void> } {
   const { promise: death, resolve } = Promise.withResolvers<void>();
   let isDead = false;
