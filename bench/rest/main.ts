@@ -25,7 +25,7 @@ import { startWorkAgents } from '../controller/work-agents.ts';
 import { applicationName } from '../scale/hub.ts';
 import { realisticApplication } from '../scale/realistic.ts';
 import { megabytes, print, seconds, table } from '../scale/table.ts';
-import { isWell, type MeasuredProgram, startProgram } from './program.ts';
+import { isWell, type MeasuredProgram, startMeasured } from './program.ts';
 
 /** What is measured. */
 export interface RestOptions {
@@ -93,7 +93,7 @@ async function restOfPair(from: string, options: RestOptions): Promise<Rest[]> {
     }
     const start = async (role: string, cluster: Cluster, args: readonly string[], nodeOptions: string) => {
       const [health, metrics] = [await freePort(), await freePort()];
-      const program = await startProgram({
+      const program = await startMeasured({
         from,
         name: 'argocd-agent',
         args: [
@@ -158,7 +158,7 @@ async function restOfController(from: string, options: RestOptions): Promise<Res
     const names = clusterNames(options.clusters);
     await register(hub.client, names);
     await select(hub.client, names);
-    controller = await startProgram({
+    controller = await startMeasured({
       from,
       name: 'gitops-controller',
       args: [

@@ -19,7 +19,7 @@ export interface MeasuredProgram {
  * @param options.isReady receives the program's log
  * @throws Error with the end of its log when it ends instead
  */
-export async function startProgram(options: {
+export async function startMeasured(options: {
   from: string;
   name: 'argocd-agent' | 'gitops-controller';
   args: readonly string[];
