@@ -1,28 +1,28 @@
 import type { KubeNode, Service, ServicePort } from '../../lib/kube/index.ts';
 import type { Gateway, Ingress, Route, TlsRoute } from './ingress-kinds.ts';
 
-/** Everything on the hub by which the principal may be reached from outside. */
+/** The objects on the hub that may make the principal reachable from outside. */
 export interface ServiceExposure {
   readonly service: Service | undefined;
-  /** Asked for only when the Service has node ports. */
+  /** Only read when the Service has node ports. */
   readonly nodes: readonly KubeNode[];
-  /** The others as far as they are in the Service's namespace; Gateways wherever they are. */
+  /** Ingresses, Routes and TLSRoutes of the Service's namespace; Gateways of all namespaces. */
   readonly ingresses: readonly Ingress[];
   readonly routes: readonly Route[];
   readonly tlsRoutes: readonly TlsRoute[];
   readonly gateways: readonly Gateway[];
 }
 
-/** Where agents reach the principal. */
+/** Address and port at which agents reach the principal. */
 export interface PrincipalEndpoint {
   readonly address: string;
   readonly port: string;
 }
 
 /**
- * The ways to the principal from outside, the best first: the Service's load balancer, a TLSRoute, a Route, an Ingress,
- * the nodes. Only what can lead TLS connections through unopened counts, for agents show certificates; of an Ingress that
- * cannot be seen.
+ * The external endpoints of the principal, best first: the Service's load balancer, TLSRoutes, Routes, Ingresses, nodes.
+ * Agents authenticate by client certificates, so only endpoints that pass TLS through count. For an Ingress this cannot be
+ * checked.
  */
 export function endpointCandidates(exposure: ServiceExposure): PrincipalEndpoint[] {
   const { service } = exposure;
@@ -39,7 +39,7 @@ export function endpointCandidates(exposure: ServiceExposure): PrincipalEndpoint
   return found.filter(({ address }) => address !== '' && !address.startsWith('*'));
 }
 
-/** The Service's port for agents. */
+/** The Service's port for agents; 443 when none is recognised. */
 export function servingPort(service: Service): number {
   return (service.spec?.ports ?? []).find(isServing)?.port ?? 443;
 }
@@ -104,7 +104,7 @@ function ofIngresses(ingresses: readonly Ingress[], service: string): PrincipalE
   });
 }
 
-/** All nodes; those on which pods may run now come first. */
+/** All nodes, ready ones first. Empty unless the Service is a NodePort. */
 function ofNodes(nodes: readonly KubeNode[], service: Service): PrincipalEndpoint[] {
   if (service.spec?.type !== 'NodePort') {
     return [];
@@ -119,7 +119,7 @@ function ofNodes(nodes: readonly KubeNode[], service: Service): PrincipalEndpoin
     .map((node) => ({ address: internalAddress(node) ?? '', port: String(port) }));
 }
 
-/** In an order that stays: what comes first must not depend on who was seen first. */
+/** Sorted by namespace and name, so that the result does not depend on the order of arrival. */
 function byName<T extends { metadata: { namespace?: string; name: string } }>(objects: readonly T[]): T[] {
   const key = ({ metadata: { namespace = '', name } }: T) => `${namespace}/${name}`;
   return [...objects].sort((a, b) => (key(a) < key(b) ? -1 : 1));

@@ -18,7 +18,7 @@ const hub = useHub(startCluster);
 const crdOf = (group: string, version: string, kind: string, plural: string): CustomResourceDefinition => ({
   metadata: {
     name: `${plural}.${group}`,
-    // The API server wants it for the group of the Gateway API.
+    // The API server requires it for the group of the Gateway API.
     annotations: { 'api-approved.kubernetes.io': 'https://github.com/kubernetes-sigs/gateway-api/pull/1' },
   },
   spec: {
@@ -36,7 +36,7 @@ const crdOf = (group: string, version: string, kind: string, plural: string): Cu
   },
 });
 
-test('the address follows what leads to the principal, and the certificate names every way', async () => {
+test('the address follows the objects that expose the principal, and the certificate names every endpoint', async () => {
   const { ns, a, client } = hub;
   const name = 'argocd-agent-principal';
   const put = (spec: Service['spec']) =>
@@ -67,7 +67,7 @@ test('the address follows what leads to the principal, and the certificate names
   await client.create(ingresses, { metadata: { namespace: ns, name: 'agents' }, spec: { rules: [rule] } });
   await at('ingress.example.com:443');
 
-  // Kinds that the hub gets while the controller runs.
+  // The hub gets further kinds while the controller runs.
   await client.create(crds, crdOf('route.openshift.io', 'v1', 'Route', 'routes'));
   await client.create(crds, crdOf('gateway.networking.k8s.io', 'v1alpha2', 'TLSRoute', 'tlsroutes'));
   await client.create(crds, crdOf('gateway.networking.k8s.io', 'v1', 'Gateway', 'gateways'));
@@ -101,7 +101,7 @@ test('the address follows what leads to the principal, and the certificate names
     const names = await hosts();
     return ['lb', 'gateway', 'route', 'ingress'].every((one) => names.includes(`${one}.example.com`));
   });
-  // A restart finds the same at once, not first one and then another.
+  // After a restart the result is the same at once, without an intermediate one.
   await hub.idle();
   const settled = await hub.versions();
   await hub.restart();

@@ -26,11 +26,11 @@ const around = (found?: Service, nodes: KubeNode[] = [], others: Partial<Service
 const find = (written: { address: string; port: string }, found?: Service, nodes: KubeNode[] = []) =>
   discoverEndpoint(written, around(found, nodes), 'argocd');
 
-test('ocm defect M3: what the user wrote is used as it is', () => {
+test('ocm defect M3: the address that the user set is used as it is', () => {
   expect(find({ address: 'a', port: '1' })).toEqual({ address: 'a', port: '1' });
 });
 
-test('ocm defect M3: a load balancer: host name before IP address, the serving port, what the user wrote of the two', () => {
+test('ocm defect M3: a load balancer: host name before IP address, the serving port, completed by what the user set', () => {
   const ports = [
     { name: 'metrics', port: 8000 },
     { name: 'grpc', port: 8443 },
@@ -56,7 +56,7 @@ test('a node port: the first internal address', () => {
   expect(find(none, nodePort, [])).toEqual({ problem: expect.stringContaining('no node is known') });
 });
 
-test('what is missing is named', () => {
+test('the message names what is missing', () => {
   expect(find(none)).toEqual({
     problem: expect.stringContaining(
       'there is no Service argocd-agent-principal or openshift-gitops-agent-principal in namespace argocd',
@@ -73,7 +73,7 @@ test('an IPv6 address is shown in brackets', () => {
   expect(endpointText({ address: '2001:db8::1', port: '443' })).toBe('[2001:db8::1]:443');
 });
 
-test('ocm defect M4: certificates name every way to the principal and the resource proxy, each once', () => {
+test('ocm defect M4: certificates name every endpoint of the principal and the resource proxy, each once', () => {
   const nodePort = service({ type: 'NodePort', ports: [{ name: 'https', port: 443, nodePort: 30443 }] }, [
     { hostname: 'lb', ip: '9.9.9.9' },
   ]);
@@ -110,7 +110,7 @@ const best = (others: Partial<ServiceExposure>, found = inside, nodes: KubeNode[
   discoverEndpoint(none, around(found, nodes, others), 'argocd');
 const hostsOf = (others: Partial<ServiceExposure>) => principalHosts(around(inside, [], others), 'argocd', []);
 
-test('an Ingress that leads to the Service: its host, or where it is when it has none', () => {
+test('an Ingress for the Service: its host, or its load balancer address without a host', () => {
   const backend = { service: { name: 'argocd-agent-principal' } };
   const paths = (name: string) => ({ paths: [{ backend: { service: { name } } }] });
   const status = { loadBalancer: { ingress: [{ ip: '203.0.113.9' }] } };
@@ -131,7 +131,7 @@ test('an Ingress that leads to the Service: its host, or where it is when it has
   expect(hostsOf({ ingresses: [any, ingress] })).toEqual(expect.arrayContaining(['203.0.113.9', 'agents.example.com']));
 });
 
-test('a Route of OpenShift, if it passes TLS through', () => {
+test('a Route of OpenShift with TLS passthrough', () => {
   const route = (termination: string, status: Route['status'] = {}): Route => ({
     metadata: named('r'),
     spec: { host: 'wished.example.com', to: { kind: 'Service', name: 'argocd-agent-principal' }, tls: { termination } },
@@ -173,7 +173,7 @@ test('a TLSRoute of the Gateway API: its host names, the port of the listener', 
   expect(best({ tlsRoutes: [other] })).toEqual({ problem: expect.any(String) });
 });
 
-test('the load balancer goes before all others, the nodes come last; certificates name them all', () => {
+test('the load balancer comes first and the nodes last; certificates name all endpoints', () => {
   const routes: Route[] = [
     {
       metadata: named('r'),
@@ -191,7 +191,7 @@ test('the load balancer goes before all others, the nodes come last; certificate
   );
 });
 
-test('of the nodes one that is ready is chosen, always the same, in whatever order they come', () => {
+test('a ready node is chosen, always the same one, in whatever order nodes arrive', () => {
   const nodePort = service({ type: 'NodePort', ports: [{ name: 'https', port: 443, nodePort: 30443 }] });
   const named = (name: string, ready: string): KubeNode => ({
     metadata: { name },

@@ -5,16 +5,16 @@ import { endpointCandidates, type PrincipalEndpoint, type ServiceExposure, servi
 export const principalServices = ['argocd-agent-principal', 'openshift-gitops-agent-principal'] as const;
 
 /**
- * Finds the principal's endpoint: what the user wrote, and for what is left empty the best way that there is.
- * @returns the endpoint, or why there is none
+ * Finds the principal's endpoint: the address and port that the user set, completed by the best candidate.
+ * @returns the endpoint, or the problem as a message for the user
  */
 export function discoverEndpoint(
-  written: PrincipalEndpoint,
+  configured: PrincipalEndpoint,
   exposure: ServiceExposure,
   namespace: string,
 ): PrincipalEndpoint | { problem: string } {
-  if (written.address && written.port) {
-    return written;
+  if (configured.address && configured.port) {
+    return configured;
   }
   const { service } = exposure;
   if (service === undefined) {
@@ -24,20 +24,20 @@ export function discoverEndpoint(
   }
   const [best] = endpointCandidates(exposure);
   if (best) {
-    return { address: written.address || best.address, port: written.port || best.port };
+    return { address: configured.address || best.address, port: configured.port || best.port };
   }
-  const who = `service ${namespace}/${service.metadata.name}`;
+  const name = `service ${namespace}/${service.metadata.name}`;
   if (service.spec?.type === 'NodePort') {
-    const lack = exposure.nodes.length > 0 ? 'no node has an InternalIP, or it has no node port' : 'no node is known';
-    if (!written.address) {
-      return { problem: `Server discovery failed: ${who} is a NodePort and ${lack}` };
+    const reason = exposure.nodes.length > 0 ? 'no node has an InternalIP, or it has no node port' : 'no node is known';
+    if (!configured.address) {
+      return { problem: `Server discovery failed: ${name} is a NodePort and ${reason}` };
     }
   }
-  if (written.address) {
-    return { address: written.address, port: String(servingPort(service)) };
+  if (configured.address) {
+    return { address: configured.address, port: String(servingPort(service)) };
   }
   return {
-    problem: `Server discovery failed: no external endpoint found for ${who} (type ${service.spec?.type ?? 'ClusterIP'}); wait for its load balancer, lead a TLSRoute, Route or Ingress to it, or set spec.argoCDAgentAddon.principalServerAddress and principalServerPort`,
+    problem: `Server discovery failed: no external endpoint found for ${name} (type ${service.spec?.type ?? 'ClusterIP'}); wait for its load balancer, lead a TLSRoute, Route or Ingress to it, or set spec.argoCDAgentAddon.principalServerAddress and principalServerPort`,
   };
 }
 
@@ -46,7 +46,7 @@ export function endpointText({ address, port }: PrincipalEndpoint): string {
   return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-/** All names under which agents and clients on the hub may reach the principal: every way, not only the best. */
+/** All names in the principal's certificate: every candidate, the Service, loopback, and the given endpoints. */
 export function principalHosts(exposure: ServiceExposure, namespace: string, endpoints: readonly string[]): string[] {
   const hosts = [
     ...endpointCandidates(exposure).map(({ address }) => address),
@@ -57,7 +57,7 @@ export function principalHosts(exposure: ServiceExposure, namespace: string, end
   return [...new Set(hosts.filter((host) => host !== ''))];
 }
 
-/** All names under which Argo CD on the hub may reach the resource proxy. */
+/** All names in the resource proxy's certificate, as Argo CD on the hub may use them. */
 export function resourceProxyHosts(namespace: string, principalService: string): string[] {
   const names = ['argocd-agent-resource-proxy', principalService, `${principalService}-resource-proxy`];
   return [...names.flatMap((name) => serviceHosts(name, namespace)), ...loopback];

@@ -14,13 +14,13 @@ import {
 import type { ServiceExposure } from './candidates.ts';
 import { apiServices, gateways, ingresses, routes, slimNode, tlsRoutes } from './ingress-kinds.ts';
 
-/** How long the start waits for kinds that the hub has beyond Kubernetes' own. */
-const patienceMs = 10_000;
-const retryMs = 30_000;
+/** How long `synced` waits for kinds that only some hubs have, in milliseconds. */
+const optionalKindsTimeoutMs = 10_000;
+const maxRetryMs = 30_000;
 
 /**
- * What leads to the principal from outside, as caches that follow the hub's API server. Kinds that only some hubs have are
- * followed from when the hub has them; nodes from when a Service of the principal has node ports.
+ * Informers for the objects that expose the principal. Kinds that only some hubs have are followed once the hub has their
+ * CRD or API; nodes once a Service of the principal is a NodePort.
  */
 export class EndpointCaches {
   readonly #ingresses;
@@ -28,10 +28,10 @@ export class EndpointCaches {
   readonly #tlsRoutes;
   readonly #gateways;
   readonly #nodes: DeferredInformer<KubeNode>;
-  readonly #signs: readonly Informer<KubeObject>[];
+  readonly #apis: readonly Informer<KubeObject>[];
 
   constructor(client: KubeClient, principals: readonly Informer<Service>[], logger?: Logger) {
-    const options = { client, logger, backoff: { maxMs: retryMs } };
+    const options = { client, logger, backoff: { maxMs: maxRetryMs } };
     this.#ingresses = new Informer({ client, logger, type: ingresses });
     this.#routes = new DeferredInformer(options, routes);
     this.#tlsRoutes = new DeferredInformer(options, tlsRoutes('v1'));
@@ -44,14 +44,14 @@ export class EndpointCaches {
         type: crds,
         fieldSelector: `metadata.name=${name}`,
       });
-      const look = ({ spec }: CustomResourceDefinition) => {
+      const startVersion = ({ spec }: CustomResourceDefinition) => {
         const served = (spec?.versions ?? []).filter((version) => version.served).map((version) => version.name);
         const version = served.includes('v1') ? 'v1' : served.at(-1);
         if (version !== undefined) {
           found(version);
         }
       };
-      informer.subscribe({ added: look, updated: (_, now) => look(now) });
+      informer.subscribe({ added: startVersion, updated: (_, now) => startVersion(now) });
       return informer;
     };
     const routeApi = new Informer({
@@ -61,22 +61,22 @@ export class EndpointCaches {
       fieldSelector: `metadata.name=${routes.version}.${routes.group}`,
     });
     routeApi.subscribe({ added: () => this.#routes.start() });
-    this.#signs = [
+    this.#apis = [
       routeApi,
       crd('tlsroutes.gateway.networking.k8s.io', (version) => this.#tlsRoutes.start(tlsRoutes(version))),
       crd('gateways.gateway.networking.k8s.io', (version) => this.#gateways.start(gateways(version))),
     ] as Informer<KubeObject>[];
-    const ofService = ({ spec }: Service) => {
+    const startNodes = ({ spec }: Service) => {
       if (spec?.type === 'NodePort') {
         this.#nodes.start();
       }
     };
     for (const informer of principals) {
-      informer.subscribe({ added: ofService, updated: (_, now) => ofService(now) });
+      informer.subscribe({ added: startNodes, updated: (_, now) => startNodes(now) });
     }
   }
 
-  /** What may lead to a Service. */
+  /** The objects that may expose a Service. */
   exposureOf(service: Service | undefined, namespace: string): ServiceExposure {
     return {
       service,
@@ -88,42 +88,42 @@ export class EndpointCaches {
     };
   }
 
-  /** Hears of changes: of what concerns a namespace, or, when it is left out, any. */
+  /** Calls `changed` for each change, with the namespace that it concerns; without one it concerns all namespaces. */
   subscribe(changed: (namespace?: string) => void): void {
-    const hear = ({ metadata }: KubeObject) => changed(metadata.namespace);
+    const onChange = ({ metadata }: KubeObject) => changed(metadata.namespace);
     const ingresses = this.#ingresses as unknown as Informer<KubeObject>;
-    ingresses.subscribe({ added: hear, updated: (_, now) => hear(now), deleted: hear });
-    for (const late of [this.#routes, this.#tlsRoutes]) {
-      late.subscribe(hear);
+    ingresses.subscribe({ added: onChange, updated: (_, now) => onChange(now), deleted: onChange });
+    for (const informer of [this.#routes, this.#tlsRoutes]) {
+      informer.subscribe(onChange);
     }
-    // A Gateway serves routes of other namespaces.
-    for (const late of [this.#gateways, this.#nodes]) {
-      late.subscribe(() => changed());
+    // A Gateway may serve routes of other namespaces.
+    for (const informer of [this.#gateways, this.#nodes]) {
+      informer.subscribe(() => changed());
     }
   }
 
-  /** Follows the server until aborted. */
+  /** Runs all informers until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const always = [this.#ingresses as unknown as Informer<KubeObject>, ...this.#signs];
-    const late = [this.#routes, this.#tlsRoutes, this.#gateways, this.#nodes];
-    await Promise.all([...always, ...late].map((one) => one.run(signal)));
+    const always = [this.#ingresses as unknown as Informer<KubeObject>, ...this.#apis];
+    const deferred = [this.#routes, this.#tlsRoutes, this.#gateways, this.#nodes];
+    await Promise.all([...always, ...deferred].map((one) => one.run(signal)));
   }
 
   /** Kinds of every hub whose cache is not complete yet. */
   missing(): string[] {
-    return [this.#ingresses, ...this.#signs].filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
+    return [this.#ingresses, ...this.#apis].filter(({ hasSynced }) => !hasSynced).map(({ type }) => type.kind);
   }
 
-  /** Resolves when everything that the hub has is cached; what it does not let be read is not waited for long. */
+  /** Resolves when all caches are complete. Kinds that the controller may not read are waited for at most 10 s. */
   async synced(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#ingresses, ...this.#signs].map((informer) => informer.synced(signal)));
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
-    const late = [this.#routes, this.#tlsRoutes, this.#gateways, this.#nodes];
-    await Promise.all(late.map((one) => one.synced(limit).catch(() => signal.throwIfAborted())));
+    await Promise.all([this.#ingresses, ...this.#apis].map((informer) => informer.synced(signal)));
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(optionalKindsTimeoutMs)]);
+    const deferred = [this.#routes, this.#tlsRoutes, this.#gateways, this.#nodes];
+    await Promise.all(deferred.map((one) => one.synced(limit).catch(() => signal.throwIfAborted())));
   }
 }
 
-/** An informer that is started once there is something to follow. */
+/** An informer that starts when {@link DeferredInformer.start} is called. */
 class DeferredInformer<T extends KubeObject> {
   readonly #options: Omit<InformerOptions<T>, 'type'>;
   readonly #started = Promise.withResolvers<Informer<T>>();
@@ -186,7 +186,7 @@ class DeferredInformer<T extends KubeObject> {
   }
 }
 
-/** What is of interest of an object: not its version. */
+/** The parts of an object that matter here, as text: not its metadata. */
 function contentOf(object: KubeObject): string {
   const { spec, status } = object as KubeObject & { spec?: unknown; status?: unknown };
   return JSON.stringify([spec, status]);

@@ -1,6 +1,6 @@
 import { type KubeNode, type KubeObject, resourceType } from '../../lib/kube/index.ts';
 
-/** networking.k8s.io/v1 Ingress, as far as it is read here. */
+/** networking.k8s.io/v1 Ingress, with the fields that are read here. */
 export interface Ingress extends KubeObject {
   spec?: {
     defaultBackend?: IngressBackend;
@@ -13,13 +13,13 @@ interface IngressBackend {
   service?: { name?: string };
 }
 
-/** route.openshift.io/v1 Route, as far as it is read here. */
+/** route.openshift.io/v1 Route, with the fields that are read here. */
 export interface Route extends KubeObject {
   spec?: { host?: string; to?: { kind?: string; name?: string }; tls?: { termination?: string } };
   status?: { ingress?: { host?: string }[] };
 }
 
-/** gateway.networking.k8s.io TLSRoute, as far as it is read here. */
+/** gateway.networking.k8s.io TLSRoute, with the fields that are read here. */
 export interface TlsRoute extends KubeObject {
   spec?: {
     hostnames?: string[];
@@ -28,7 +28,7 @@ export interface TlsRoute extends KubeObject {
   };
 }
 
-/** gateway.networking.k8s.io Gateway, as far as it is read here. */
+/** gateway.networking.k8s.io Gateway, with the fields that are read here. */
 export interface Gateway extends KubeObject {
   spec?: { listeners?: { name: string; hostname?: string; port: number; protocol?: string }[] };
   status?: { addresses?: { value: string }[] };
@@ -52,13 +52,13 @@ export const routes = resourceType<Route>({
   plural: 'routes',
   namespaced: true,
 });
-/** gateway.networking.k8s.io TLSRoute, in one of the versions that there are. */
+/** gateway.networking.k8s.io TLSRoute of the given version, for example `v1`. */
 export const tlsRoutes = (version: string) =>
   resourceType<TlsRoute>({ ...gateway, version, kind: 'TLSRoute', plural: 'tlsroutes' });
-/** gateway.networking.k8s.io Gateway. */
+/** gateway.networking.k8s.io Gateway of the given version. */
 export const gateways = (version: string) =>
   resourceType<Gateway>({ ...gateway, version, kind: 'Gateway', plural: 'gateways' });
-/** apiregistration.k8s.io/v1 APIService: there is one for every group and version that the API server serves. */
+/** apiregistration.k8s.io/v1 APIService. The API server has one for every group and version that it serves. */
 export const apiServices = resourceType({
   group: 'apiregistration.k8s.io',
   version: 'v1',
@@ -67,7 +67,7 @@ export const apiServices = resourceType({
   namespaced: false,
 });
 
-/** A node without what changes every few minutes. */
+/** Drops the fields of a node that change every few minutes. */
 export function slimNode({ apiVersion, kind, metadata, spec, status }: KubeNode): KubeNode {
   const { name, uid, resourceVersion } = metadata;
   const conditions = (status?.conditions ?? []) as { type: string; status: string }[];

@@ -1,9 +1,9 @@
 import type { Condition, Lease } from '../../lib/kube/index.ts';
 
-/** A condition of a ManagedClusterAddOn, before it has its times. */
+/** A condition of a ManagedClusterAddOn without its times. */
 export type AddOnCondition = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** The condition AgentConnected, from the Lease in which the principal records the agent's connection. */
+/** The condition AgentConnected, computed from the Lease in which the principal records the agent's connection. */
 export function agentConnected(lease: Lease | undefined): AddOnCondition {
   const type = 'AgentConnected';
   const connected = lease?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];

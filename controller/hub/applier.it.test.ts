@@ -60,14 +60,14 @@ async function live(name: string): Promise<ManifestWork> {
   return found;
 }
 
-/** Ensures with what a cache would have, and tells which requests that took. */
+/** Calls `ensure` with a cached object and returns the requests that it made. */
 async function ensure(applier: Applier, desired: ManifestWork, cached?: ManifestWork): Promise<string[]> {
   writes = [];
   await applier.ensure(manifestWorks, desired, cached, options);
   return writes;
 }
 
-test('one request makes it; what it looks like is known without reading it', async () => {
+test('one request creates an object, without a read before', async () => {
   const applier = new Applier(client);
   const desired = work('made', { deleteOption: { propagationPolicy: 'Orphan' } });
   writes = [];
@@ -75,12 +75,12 @@ test('one request makes it; what it looks like is known without reading it', asy
   expect({ changed, writes }).toEqual({ changed: true, writes: ['create'] });
   const found = await live('made');
   expect(object).toMatchObject({ metadata: found.metadata, spec: found.spec });
-  // The cache has not heard of it: it is looked for, not made again.
+  // The cache does not show it yet: it is read, not created again.
   expect(await ensure(applier, desired)).toEqual(['get']);
   expect(await ensure(applier, desired, found)).toEqual([]);
 });
 
-test('what is no longer desired goes, what others added stays', async () => {
+test('fields no longer desired are removed, fields of others stay', async () => {
   const applier = new Applier(client);
   const first = work(
     'changed',
@@ -96,7 +96,7 @@ test('what is no longer desired goes, what others added stays', async () => {
   const manifests = [configMap('b', { other: 'two' })];
   const deleteOption = { propagationPolicy: 'Orphan' } as const;
   const second = work('changed', { workload: { manifests }, deleteOption }, { annotations: { kept: 'b' } });
-  // Another controller, which has not written it.
+  // Another controller, which has not written the object.
   expect(await ensure(new Applier(client), second, seen)).toEqual(['mergePatch']);
   const found = await live('changed');
   expect(found.spec).toEqual({ workload: { manifests }, deleteOption });
@@ -105,7 +105,7 @@ test('what is no longer desired goes, what others added stays', async () => {
   expect(await ensure(new Applier(client), second, found)).toEqual([]);
 });
 
-test('one that was made by server-side apply is changed like one made otherwise', async () => {
+test('an object made by server-side apply is changed in the same way', async () => {
   const first = work('applied', { manifestConfigs: [{ resourceIdentifier }] }, { annotations: { when: 'then' } });
   const { createAndMergePatch: _, ...shared } = options;
   await new Applier(client).ensure(manifestWorks, first, undefined, shared);
@@ -116,7 +116,7 @@ test('one that was made by server-side apply is changed like one made otherwise'
   expect(found.metadata.annotations ?? {}).toEqual({});
 });
 
-test('one that the cache does not have is not overwritten unseen, and brought into line', async () => {
+test('an object missing in the cache is read before it is changed', async () => {
   await ensure(new Applier(client), work('there', {}));
   const desired = work('there', {});
   expect(await ensure(new Applier(client), desired)).toEqual(['create', 'get']);
@@ -125,7 +125,7 @@ test('one that the cache does not have is not overwritten unseen, and brought in
   expect((await live('there')).spec.workload).toEqual(other.spec.workload);
 });
 
-test('one that went meanwhile is made again', async () => {
+test('an object deleted in the meantime is created again', async () => {
   const applier = new Applier(client);
   await ensure(applier, work('gone', {}));
   const seen = await live('gone');
@@ -135,7 +135,7 @@ test('one that went meanwhile is made again', async () => {
   expect((await live('gone')).spec.workload).toEqual(desired.spec.workload);
 });
 
-test("somebody else's is left alone and named", async () => {
+test('an object of somebody else stays as it is, and the error names it', async () => {
   const theirs = work('theirs', {}, { labels: {} });
   await cluster.client.create(manifestWorks, theirs);
   const desired = work('theirs', { workload: { manifests: [configMap('b', {})] } });
@@ -146,20 +146,20 @@ test("somebody else's is left alone and named", async () => {
   expect((await live('theirs')).spec.workload).toEqual(theirs.spec.workload);
 });
 
-test('what the server does not keep is not written again and again', async () => {
+test('a field that the server drops is not written again and again', async () => {
   const unknown = { manifestConfigs: [{ resourceIdentifier, fromTheFuture: true }] };
   const desired = work('old', unknown as Partial<ManifestWork['spec']>);
   const applier = new Applier(client);
   await ensure(applier, desired);
   const before = await live('old');
-  // Once: only the server can tell that nothing comes of it.
+  // One write: only the server knows that it drops the field.
   await ensure(applier, desired, before);
   const found = await live('old');
   expect(found.metadata.resourceVersion).toBe(before.metadata.resourceVersion);
   expect(await ensure(applier, desired, found)).toEqual([]);
 });
 
-test('a Secret is looked at once before it is made', async () => {
+test('a Secret is read once before it is created', async () => {
   const applier = new Applier(client);
   const key = { namespace: 'default', name: 'secret' };
   writes = [];

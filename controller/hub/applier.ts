@@ -12,7 +12,7 @@ import {
 import { fieldManager, managedBy } from './names.ts';
 import { overlay } from './overlay.ts';
 
-/** An object of a name that the controller needs belongs to someone else. */
+/** An object with a name that the controller needs belongs to somebody else. */
 export class ForeignObjectError extends Error {
   override readonly name = 'ForeignObjectError';
   readonly code = 'FOREIGN_OBJECT';
@@ -24,21 +24,21 @@ export class ForeignObjectError extends Error {
   }
 }
 
-/** Whether the controller made an object. */
+/** Whether this controller made an object, by its label `app.kubernetes.io/managed-by`. */
 export function isOurs(object: KubeObject): boolean {
   return object.metadata.labels?.[wellKnown.managedByLabel] === managedBy;
 }
 
-/** How an object is brought into the desired state. */
+/** Options of {@link Applier.ensure}. */
 export interface EnsureOptions {
-  /** Paths (`spec.workload`) of fields that must be equal; elsewhere others may add something. */
+  /** Paths of fields that must equal the desired ones, for example `spec.workload`. Elsewhere others may add fields. */
   readonly exact?: readonly string[];
-  /** The write is a conflict when the object is no longer the one that was looked at. */
+  /** The write fails with a conflict when the object has changed since it was read. */
   readonly guarded?: boolean;
   /**
-   * For large objects whose desired fields nobody else writes: they are created plainly and changed by a merge patch, which
-   * costs an API server two thirds of a server-side apply. Nothing records which fields were ours, so this lists the paths
-   * (as lists of keys) of everything that is removed when it is no longer desired. Not together with `guarded`.
+   * For large objects whose desired fields nobody else writes. They are created by a plain create and changed by a merge
+   * patch, which costs an API server two thirds of a server-side apply. No managed fields are recorded, so this lists the
+   * paths (as lists of keys) of all fields that are removed when they are no longer desired. Not together with `guarded`.
    */
   readonly createAndMergePatch?: readonly (readonly string[])[];
   readonly signal?: AbortSignal | undefined;
@@ -47,11 +47,10 @@ export interface EnsureOptions {
 type Client = Pick<KubeClient, 'apply' | 'create' | 'mergePatch' | 'get' | 'delete'>;
 
 /**
- * Writes objects only when they differ from what is there.
+ * Writes objects only when they differ from the desired state.
  *
- * Reads its own writes: an object just written counts as present before the cache has seen it. What the API server made
- * of a written object (defaults, fields that its schema does not know) is remembered, so that such a difference does not
- * lead to the same write for ever.
+ * It reads its own writes: an object just written is known before the cache shows it. It also remembers writeOptions the API
+ * server changes a desired state (defaults, pruned fields), so that such a difference does not repeat the same write.
  */
 export class Applier {
   readonly #client: Client;
@@ -60,7 +59,7 @@ export class Applier {
   readonly #settled = new Map<string, { desired: string; live: string }>();
   #writes = 0;
 
-  /** `owns` tells whether an object that exists may be written. */
+  /** @param owns whether an existing object may be written; default: {@link isOurs} */
   constructor(client: Client, owns: (object: KubeObject) => boolean = isOurs) {
     this.#client = client;
     this.#owns = owns;
@@ -71,7 +70,7 @@ export class Applier {
     return this.#writes;
   }
 
-  /** The newest known state of an object: the cache's, or what was written after it; asks the server when neither has it. */
+  /** The newest known state of an object: the cached one or the one written later. Without either, asks the API server. */
   async current<T extends KubeObject>(
     type: ResourceType<T>,
     key: { namespace?: string; name: string },
@@ -98,9 +97,9 @@ export class Applier {
   }
 
   /**
-   * Brings an object into the desired state, by server-side apply unless `createAndMergePatch` is given. Labels, annotations and
-   * fields that others added are left alone.
-   * @throws ForeignObjectError when an object of that name is not ours
+   * Brings an object into the desired state, by server-side apply unless `createAndMergePatch` is given. Labels,
+   * annotations and fields that others added stay.
+   * @throws ForeignObjectError when an object with that name belongs to somebody else
    */
   async ensure<T extends KubeObject>(
     type: ResourceType<T>,
@@ -108,14 +107,14 @@ export class Applier {
     cached: T | undefined,
     options: EnsureOptions = {},
   ): Promise<{ object: T; changed: boolean }> {
-    // A creation finds out by itself that there is one.
+    // The create request itself fails when the object exists.
     const isNew =
       options.createAndMergePatch !== undefined && cached === undefined && !this.#written.has(idOf(type, desired));
     const live = isNew ? undefined : await this.current(type, desired.metadata, cached, options.signal);
     return this.change(type, desired, live, options);
   }
 
-  /** As `ensure`, for an object that `current` has just been asked for: `live` is its answer. */
+  /** As {@link Applier.ensure}, for an object just read: `live` is the result of {@link Applier.current}. */
   async change<T extends KubeObject>(
     type: ResourceType<T>,
     desired: T,
@@ -157,12 +156,12 @@ export class Applier {
   ): Promise<{ object: T; changed: boolean }> {
     const { signal, createAndMergePatch } = options;
     const id = idOf(type, desired);
-    // What it looks like is known; of the answer only the server's bookkeeping is news.
-    const how = { fieldManager, signal, metadataOnly: true, repeatable: true } as const;
+    // The content is known. Only the server's metadata is read from the response.
+    const writeOptions = { fieldManager, signal, metadataOnly: true, repeatable: true } as const;
     this.#writes += 1;
     if (live === undefined) {
       try {
-        const { metadata } = await this.#client.create(type, desired, how);
+        const { metadata } = await this.#client.create(type, desired, writeOptions);
         return this.#remember(id, desired, metadata);
       } catch (error) {
         if (!isAlreadyExists(error)) {
@@ -170,20 +169,20 @@ export class Applier {
         }
         const found = await this.#client.get(type, desired.metadata, signal);
         if (found === undefined) {
-          throw error; // gone again by now
+          throw error; // it was deleted in between
         }
         return this.change(type, desired, found, options);
       }
     }
     try {
-      const wanted = overlay(live, desired, createAndMergePatch);
-      const patch = mergePatchBetween(live, wanted) ?? {};
-      const { metadata } = await this.#client.mergePatch(type, desired.metadata, patch, how);
-      // The server has made of it what there was already.
+      const merged = overlay(live, desired, createAndMergePatch);
+      const patch = mergePatchBetween(live, merged) ?? {};
+      const { metadata } = await this.#client.mergePatch(type, desired.metadata, patch, writeOptions);
+      // The server's result equals the existing object.
       if (metadata.resourceVersion === live.metadata.resourceVersion) {
         this.#settle(id, desired, live, options);
       }
-      return this.#remember(id, wanted, metadata);
+      return this.#remember(id, merged, metadata);
     } catch (error) {
       if (!isNotFound(error)) {
         throw error;
@@ -199,7 +198,7 @@ export class Applier {
     return { object: written, changed: true };
   }
 
-  /** Notes what the server makes of a desired state when that is not the same. */
+  /** Remembers the server's result of a desired state when the two differ. */
   #settle(id: string, desired: KubeObject, live: KubeObject, { exact = [] }: EnsureOptions): void {
     if (covers(live, desired, exact)) {
       this.#settled.delete(id);
@@ -208,7 +207,7 @@ export class Applier {
     }
   }
 
-  /** Deletes an object if it is ours and not on its way out already. */
+  /** Deletes an object, unless it is being deleted already. */
   async remove<T extends KubeObject>(type: ResourceType<T>, object: T, signal?: AbortSignal): Promise<void> {
     const id = idOf(type, object);
     this.#written.delete(id);
@@ -226,14 +225,14 @@ function idOf(type: ResourceType, { metadata }: KubeObject): string {
 }
 
 /**
- * Whether everything desired is there already. Lists and the fields of `exact` must be equal; elsewhere more may be there,
- * such as defaults that the server fills in.
+ * Whether an object contains the desired state. Lists and the fields of `exact` must be equal. Elsewhere the object may
+ * have more fields, such as the server's defaults.
  */
 function covers(live: unknown, desired: unknown, exact: readonly string[], path = ''): boolean {
   if (exact.includes(path)) {
     return isDeepStrictEqual(live, desired);
   }
-  // A set: others hold the object too.
+  // Finalizers are a set: others may have added theirs.
   if (path === 'metadata.finalizers') {
     return (desired as string[]).every((one) => (live as string[] | undefined)?.includes(one) ?? false);
   }
@@ -249,7 +248,7 @@ function covers(live: unknown, desired: unknown, exact: readonly string[], path 
     }
     return Object.entries(desired).every(([key, value]) => {
       const inner = path === '' ? key : `${path}.${key}`;
-      // Objects from lists lack these two in some places; the type says them.
+      // Objects in lists may lack these two. The resource type implies them.
       if (inner === 'apiVersion' || inner === 'kind') {
         return true;
       }
@@ -259,7 +258,7 @@ function covers(live: unknown, desired: unknown, exact: readonly string[], path 
   return live === desired;
 }
 
-/** What of an object the controller may be interested in: not status, not the server's bookkeeping. */
+/** The parts of an object that the controller compares: without status and the server's metadata. */
 function contentOf(object: KubeObject): object {
   const { metadata, status: _, ...rest } = object as KubeObject & { status?: unknown };
   const { labels, annotations } = metadata;

@@ -1,6 +1,6 @@
 import { type KubeObject, resourceType } from '../../lib/kube/index.ts';
 
-/** A copy of a hub's Application on a managed cluster, as far as it is read here. */
+/** An Application on a managed cluster, with the fields that are read here. */
 export interface ManagedApplication extends KubeObject {
   status?: { resources?: { kind?: string; namespace?: string; name?: string }[] };
 }
@@ -18,7 +18,7 @@ export const argoProjects = resourceType({ ...argoproj, kind: 'AppProject', plur
 /** argoproj.io/v1alpha1 ApplicationSet. */
 export const argoApplicationSets = resourceType({ ...argoproj, kind: 'ApplicationSet', plural: 'applicationsets' });
 
-/** Whether an object is an ArgoCD, from which argocd-operator makes an Argo CD. */
+/** Whether an object is an ArgoCD, from which argocd-operator deploys Argo CD. */
 export function isArgoCd({ apiVersion, kind }: Pick<KubeObject, 'apiVersion' | 'kind'>): boolean {
   return apiVersion === 'argoproj.io/v1beta1' && kind === 'ArgoCD';
 }

@@ -33,7 +33,7 @@ import {
 /** Name of the CRD of Applications. */
 export const applicationsCrd = 'applications.argoproj.io';
 
-/** CRDs that managed clusters may get. */
+/** Names of the CRDs that managed clusters may get. */
 export const deliveredCrds: readonly string[] = operatorKinds;
 
 const ours = `${wellKnown.managedByLabel}=${managedBy}`;
@@ -41,7 +41,7 @@ const named = (name: string) => `metadata.name=${name}`;
 const byOwner = { owner: (object: KubeObject) => [object.metadata.annotations?.[keys.owner] ?? ''] };
 const byCluster = { cluster: (object: KubeObject) => [object.metadata.labels?.[keys.clusterName] ?? ''] };
 
-/** Everything that the controller reads, as caches that follow the hub's API server. */
+/** The informers of the advanced model: all objects on the hub that the controller reads. */
 export class Caches {
   readonly gitOpsClusters;
   readonly placements;
@@ -54,9 +54,9 @@ export class Caches {
   readonly ownSecrets;
   readonly bundles;
   readonly connections;
-  /** Requests for certificates that our signer is to sign. */
+  /** CertificateSigningRequests for our signer. */
   readonly requests;
-  /** The hub's Applications, by the clusters that they may be for. Not waited for: the hub may not have the kind. */
+  /** The hub's Applications, indexed by cluster (see {@link clustersOf}). `synced` excludes them: the CRD may be missing. */
   readonly applications: Informer<HubApplication>;
   readonly #sharedSecrets: Readonly<Record<string, Informer<Secret>>>;
   readonly #principals: readonly Informer<Service>[];
@@ -95,7 +95,7 @@ export class Caches {
       },
     });
     this.requests = follow({ type: certificateSigningRequests, fieldSelector: `spec.signerName=${signerName}` });
-    // Secrets of these names may be the users' own, without our label.
+    // Secrets with these names may belong to users and lack our label.
     const { authority, authorityTrust, principalTls, resourceProxyTls, jwt } = hubNames;
     const shared = [authority, authorityTrust, principalTls, resourceProxyTls, jwt];
     this.#sharedSecrets = Object.fromEntries(
@@ -120,38 +120,38 @@ export class Caches {
     });
   }
 
-  /** A Secret of one of the shared names. */
+  /** One of the Secrets in `hubNames` that all GitOpsClusters of a namespace share. */
   sharedSecret(namespace: string, name: string): Secret | undefined {
     return this.#sharedSecrets[name]?.get({ namespace, name });
   }
 
-  /** The principal's Service in a namespace, and what leads to it. */
+  /** The principal's Service in a namespace, and the objects that expose it. */
   serviceExposure(namespace: string): ServiceExposure {
     return this.#endpoints.exposureOf(this.#principals.flatMap((informer) => informer.list(namespace))[0], namespace);
   }
 
-  /** A CRD of the hub in its deliverable form. */
+  /** A CRD of the hub, stripped for delivery (see {@link deliverableCrd}). */
   crd(name: string) {
     return this.#crds.map((informer) => informer.get({ name })).find(Boolean);
   }
 
-  /** The image that the hub runs in a Deployment: `argocd-server`, `argocd-redis`, or one of the principal's names. */
+  /** Image of a Deployment on the hub: `argocd-server`, `argocd-redis` or the principal. */
   hubImage(namespace: string, name: string): string | undefined {
     const [deployment] = this.#argoCd.flatMap((informer) => informer.get({ namespace, name }) ?? []);
     return deployment?.spec?.template?.spec?.containers[0]?.image;
   }
 
-  /** The image of the principal in a namespace: its Deployment has the name of its Service. */
+  /** Image of the principal in a namespace. Its Deployment has the name of its Service. */
   principalImage(namespace: string): string | undefined {
     return principalServices.map((name) => this.hubImage(namespace, name)).find(Boolean);
   }
 
-  /** Hears of every object of the kinds that concern a whole namespace of the hub: Secrets, Services, images. */
+  /** Calls `changed` for each change of a Secret, Service, ConfigMap or Deployment that concerns a whole namespace. */
   onNamespaceChange(changed: (namespace: string) => void): void {
     const informers = [...Object.values(this.#sharedSecrets), ...this.#principals, ...this.#argoCd, this.bundles];
     for (const informer of informers as unknown as Informer<KubeObject>[]) {
-      const hear = ({ metadata }: KubeObject) => changed(metadata.namespace ?? '');
-      informer.subscribe({ added: hear, updated: (_, now) => hear(now), deleted: hear });
+      const onChange = ({ metadata }: KubeObject) => changed(metadata.namespace ?? '');
+      informer.subscribe({ added: onChange, updated: (_, now) => onChange(now), deleted: onChange });
     }
     this.#endpoints.subscribe((namespace) => {
       const all = this.gitOpsClusters.list().map(({ metadata }) => metadata.namespace ?? '');
@@ -161,7 +161,7 @@ export class Caches {
     });
   }
 
-  /** Hears when a delivered CRD changes. */
+  /** Calls `changed` when a CRD to deliver changes. */
   onCrdChange(changed: () => void): void {
     for (const informer of this.#crds) {
       informer.subscribe({
@@ -176,7 +176,7 @@ export class Caches {
     }
   }
 
-  /** Follows the server until aborted. */
+  /** Runs all informers until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([
       ...this.#all.map((informer) => informer.run(signal)),
@@ -185,7 +185,7 @@ export class Caches {
     ]);
   }
 
-  /** The hub may get Argo CD later than this controller. */
+  /** Waits for the CRD of Applications: Argo CD may be installed on the hub after this controller started. */
   async #runApplications(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const stops = this.#crds.map((informer) =>

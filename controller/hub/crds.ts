@@ -1,18 +1,18 @@
 import { wellKnown } from '../../lib/base/index.ts';
 import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
 
-/** Argo CD's kinds that a managed cluster needs, as CRD names. */
+/** Names of the Argo CD CRDs that every managed cluster needs. */
 const argoCdKinds = ['applications.argoproj.io', 'appprojects.argoproj.io'] as const;
 
-/** What an autonomous agent's users write besides. */
+/** Names of the CRDs that the users of an autonomous agent need besides. */
 const autonomousKinds = ['applicationsets.argoproj.io'] as const;
 
-/** Argo CD's kinds that an agent works with, as CRD names. */
+/** Names of the Argo CD CRDs that an agent works with. */
 export function kindsOf(mode: 'managed' | 'autonomous'): string[] {
   return [...argoCdKinds, ...(mode === 'autonomous' ? autonomousKinds : [])];
 }
 
-/** What argocd-operator v0.18 works on and looks at: it does not start where one of them is missing. */
+/** CRDs that argocd-operator v0.18 watches. It does not start when one of them is missing. */
 export const operatorKinds = [
   ...argoCdKinds,
   ...autonomousKinds,
@@ -24,8 +24,8 @@ export const operatorKinds = [
 ] as const;
 
 /**
- * A CRD of the hub as it is delivered: without the texts for humans, which make two thirds of it, without conversion (the
- * hub's webhook is out of reach) and without what the hub's API server wrote.
+ * A CRD of the hub for delivery: without descriptions, which make two thirds of it, without conversion (managed clusters
+ * cannot reach the hub's webhook) and without the metadata of the hub's API server.
  */
 export function deliverableCrd(crd: CustomResourceDefinition): CustomResourceDefinition {
   const {
@@ -49,7 +49,7 @@ export function deliverableCrd(crd: CustomResourceDefinition): CustomResourceDef
   };
 }
 
-/** A schema without its descriptions. A property called `description` stays: it is a schema, not a text. */
+/** A schema without descriptions. A property with the name `description` stays: it is a schema, not a text. */
 function withoutDescriptions(value: unknown): unknown {
   if (Array.isArray(value)) {
     return value.map(withoutDescriptions);

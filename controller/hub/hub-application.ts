@@ -1,11 +1,11 @@
 import type { KubeObject } from '../../lib/kube/index.ts';
 
-/** An Application of the hub, as far as leaving a cluster is concerned with it. */
+/** An Application of the hub, with the fields that detaching a cluster reads. */
 export interface HubApplication extends KubeObject {
   spec?: { destination?: { name?: string } };
 }
 
-/** Keeps of an Application only what is looked at here: a hub may have very many. */
+/** Keeps only the fields of {@link HubApplication}: a hub may have very many Applications. */
 export function slimApplication({ metadata, spec }: HubApplication): HubApplication {
   const { namespace, name, uid, resourceVersion, deletionTimestamp, ownerReferences } = metadata;
   const cluster = spec?.destination?.name;
@@ -23,8 +23,8 @@ export function slimApplication({ metadata, spec }: HubApplication): HubApplicat
 }
 
 /**
- * Clusters whose agent may have an Application: the one that its destination names, with destination-based mapping, and
- * the one that its namespace is named like, without.
+ * Names of the clusters whose agent may own an Application: its destination's name (destination-based mapping) and its
+ * namespace.
  */
 export function clustersOf({ metadata, spec }: HubApplication): string[] {
   return [...new Set([spec?.destination?.name, metadata.namespace])].filter((name) => name !== undefined);

@@ -3,8 +3,8 @@ import { isForbidden, type KubeClient, namespaces } from '../../lib/kube/index.t
 import type { ManagedCluster } from './ocm-kinds.ts';
 
 /**
- * What tells the hub apart from every other cluster: the UID of its namespace kube-system, which a managed cluster reports too.
- * Undefined without the right to read it: the hub is recognised as a managed cluster by name and label only then.
+ * The identity of the hub: the UID of its namespace kube-system, which managed clusters report as claim `id.k8s.io`.
+ * Undefined without the right to read it. Then only name and label show that a managed cluster is the hub.
  */
 export async function identifyHub(
   client: Pick<KubeClient, 'get'>,
@@ -23,7 +23,7 @@ export async function identifyHub(
 }
 
 /**
- * Why a managed cluster must not get an Argo CD from this controller: it is the hub. Undefined when it is another cluster.
+ * Why a managed cluster gets no Argo CD from this controller: it is the hub. Undefined for every other cluster.
  * @param hubId the UID of the hub's namespace kube-system
  */
 export function reasonItIsHub(cluster: ManagedCluster, hubId: string | undefined): string | undefined {

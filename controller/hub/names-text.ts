@@ -1,4 +1,4 @@
-/** Up to three names in the original's form, more are counted. */
+/** Names in argocd-pull-integration's form: up to three in brackets; of more, the first three and the total number. */
 export function namesText(names: readonly string[]): string {
   if (names.length <= 3) {
     return `[${names.join(' ')}]`;

@@ -1,98 +1,98 @@
 import { createHash } from 'node:crypto';
 
-/** Name of the add-on everywhere in OCM. The principal's authentication expression contains it: it cannot change. */
+/** Name of the add-on in OCM. It cannot change: the principal's authentication expression contains it. */
 export const addOnName = 'argocd-agent-addon';
 
-/** Value of `app.kubernetes.io/managed-by` on everything the controller makes on the hub. */
+/** Value of `app.kubernetes.io/managed-by` on all objects that the controller makes on the hub. */
 export const managedBy = 'argocd-pull-integration';
 
-/** Signer of the certificates that clusters ask for: the original's. */
+/** Signer of the client certificates that managed clusters request, as in argocd-pull-integration. */
 export const signerName = `open-cluster-management.io/${addOnName}`;
 
 /** Field manager of the controller's writes. */
 export const fieldManager = 'gitops-controller';
 
-/** Labels and annotations. */
+/** Labels and annotations of the add-on and of OCM. Those that other programs share are in `wellKnown`. */
 export const keys = {
   component: 'app.kubernetes.io/component',
-  /** Marks ManifestWorks of this add-on, as upstream. */
+  /** Label on ManifestWorks of this add-on, as in argocd-pull-integration. */
   gitOpsCluster: 'apps.open-cluster-management.io/gitopscluster',
   ownerName: 'gitopscluster.apps.open-cluster-management.io/name',
   ownerNamespace: 'gitopscluster.apps.open-cluster-management.io/namespace',
-  /** Annotation: the GitOpsCluster as `namespace/name`, in full. */
+  /** Annotation: the GitOpsCluster as `namespace/name`. Labels may hold a shortened name. */
   owner: 'apps.open-cluster-management.io/gitopscluster-owner',
   clusterName: 'apps.open-cluster-management.io/cluster-name',
-  /** Which of the works it is: crds, argocd or agent. */
+  /** Label on ManifestWorks: `crds`, `argocd`, `agent`, `pre-delete` or `former`. */
   part: 'apps.open-cluster-management.io/argocd-addon-part',
   addOnName: 'open-cluster-management.io/addon-name',
   placement: 'cluster.open-cluster-management.io/placement',
   decisionGroupIndex: 'cluster.open-cluster-management.io/decision-group-index',
   decisionGroupName: 'cluster.open-cluster-management.io/decision-group-name',
-  /** On a GitOpsCluster or ManagedClusterAddOn: `true` no longer waits for clusters that do not answer when they leave. */
+  /** On a GitOpsCluster or ManagedClusterAddOn: `true` detaches clusters without waiting for those that do not respond. */
   forceDetach: 'apps.open-cluster-management.io/force-detach',
   /**
-   * On a GitOpsCluster: `true` takes our finalizers off it and off its clusters' add-ons; when it is deleted, its clusters
-   * keep what they have. The add-ons carry it too.
+   * On a GitOpsCluster: `true` removes our finalizers from it and from its clusters' add-ons. When it is deleted, its
+   * clusters keep their objects. The add-ons get the annotation too.
    */
   retain: 'apps.open-cluster-management.io/retain-clusters',
-  /** On a ManagedClusterAddOn: the cluster is being left. */
+  /** On a ManagedClusterAddOn: the cluster is being detached. */
   detaching: 'apps.open-cluster-management.io/detaching',
-  /** On a ManagedClusterAddOn that is being left: until when (RFC 3339) the agent stays to carry out deletions. */
+  /** On a ManagedClusterAddOn that is detached: until when (RFC 3339) the agent stays to carry out deletions. */
   drainUntil: 'apps.open-cluster-management.io/drain-until',
-  /** On a ManagedClusterAddOn: what is known of the certificate issued last at the cluster's request, as JSON. */
+  /** On a ManagedClusterAddOn: the certificate issued last at the cluster's request, as JSON. */
   issued: 'apps.open-cluster-management.io/issued-certificate',
-  /** On a CertificateSigningRequest, by OCM's registration agent: the cluster that it is for. */
+  /** On a CertificateSigningRequest of OCM's registration agent: name of the cluster. */
   requestCluster: 'open-cluster-management.io/cluster-name',
-  /** On Secret argocd-agent-ca or argocd-agent-jwt: any text; a new one asks for another authority or key. */
+  /** On Secret argocd-agent-ca or argocd-agent-jwt: any text. A new text requests a new authority or key. */
   rotate: 'apps.open-cluster-management.io/rotate',
-  /** On the same Secrets: the request that was carried out. */
+  /** On the same Secrets: the last request that was carried out. */
   rotated: 'apps.open-cluster-management.io/rotated',
-  /** On Secret argocd-agent-ca-trust: fingerprint of the authority that issues. */
+  /** On Secret argocd-agent-ca-trust: fingerprint of the issuing authority. */
   authority: 'apps.open-cluster-management.io/authority',
-  /** On a Secret: since when (RFC 3339) what is in it is used. */
+  /** On a Secret: since when (RFC 3339) its content is in use. */
   since: 'apps.open-cluster-management.io/since',
-  /** On a ManagedClusterAddOn that is being left: the namespaces that the works brought, separated by commas. */
+  /** On a ManagedClusterAddOn that is detached: the namespaces in its works, separated by commas. */
   namespaces: 'apps.open-cluster-management.io/delivered-namespaces',
-  /** On a ManagedClusterAddOn: namespaces that the works no longer bring, to be cleaned up; separated by commas. */
+  /** On a ManagedClusterAddOn: namespaces that are no longer in its works and are to be cleaned up, separated by commas. */
   formerNamespaces: 'apps.open-cluster-management.io/former-namespaces',
 } as const;
 
-/** Holds a GitOpsCluster until its clusters are cleaned up, and the add-on of a cluster until that one is. */
+/** Finalizer on a GitOpsCluster until its clusters are cleaned up, and on an add-on until its cluster is cleaned up. */
 export const finalizer = 'apps.open-cluster-management.io/gitopscluster-cleanup';
 
-/** Names of the hub objects that go with a GitOpsCluster, in its namespace. */
+/** Names of the objects that the GitOpsClusters of a namespace share on the hub. */
 export const hubNames = {
   authority: 'argocd-agent-ca',
   authorityBundle: 'argocd-agent-ca-bundle',
-  /** Every authority to trust, former ones included as long as something of them is in use. The principal reads it. */
+  /** All trusted authorities; former ones until their certificates are no longer in use. The principal reads it. */
   authorityTrust: 'argocd-agent-ca-trust',
   principalTls: 'argocd-agent-principal-tls',
   resourceProxyTls: 'argocd-agent-resource-proxy-tls',
   jwt: 'argocd-agent-jwt',
 } as const;
 
-/** The Argo CD cluster Secret of a managed cluster. */
+/** Name of the Argo CD cluster Secret of a managed cluster. */
 export const agentSecretName = (cluster: string) => `cluster-${cluster}`;
 
-/** The client certificate with which Argo CD reaches a managed cluster through the resource proxy. */
+/** Name of the Secret with the client certificate by which Argo CD reaches a cluster through the resource proxy. */
 export const clusterClientName = (cluster: string) => `argocd-cluster-client-${cluster}`;
 
-/** What was generated for a managed cluster and is delivered to it: the agent's client certificate, Redis' password. */
+/** Name of the hub's Secret with the generated values of a cluster: the agent's client certificate, Redis' password. */
 export const deliveredSecretName = (cluster: string) => `${addOnName}-${cluster}`;
 
-/** The work that cleans a cluster up, named as OCM names those of its add-ons; `keys.part` of it. */
+/** The work with the clean-up Job of a detached cluster, named as OCM names add-on hooks; `part` is its `keys.part`. */
 export const cleanUpWork = { name: `addon-${addOnName}-pre-delete`, part: 'pre-delete' } as const;
 
-/** The work that cleans up namespaces of a cluster that stays, and that the add-on has moved away from. */
+/** The work with the clean-up Job for namespaces that the add-on of an enrolled cluster no longer uses. */
 export const formerWork = { name: `${addOnName}-former`, part: 'former' } as const;
 
-/** Name of a ManifestWork: the first of a part has no number. */
+/** Name of a ManifestWork. The first work of a part has no number. */
 export const partWorkName = (part: string, index: number) => `${addOnName}-${part}${index === 0 ? '' : `-${index}`}`;
 
-/** The principal's record of an agent's connection. */
+/** Name of the Lease in which the principal records an agent's connection. */
 export const connectionLeaseName = (agent: string) => `argocd-agent-${agent}`.slice(0, 253);
 
-/** A value that fits a label: the text itself, or its start and a hash when it is longer than 63 characters. */
+/** A text as a label value: unchanged up to 63 characters, else its start and a hash. */
 export function labelValue(text: string): string {
   if (text.length <= 63) {
     return text;
@@ -100,7 +100,7 @@ export function labelValue(text: string): string {
   return `${text.slice(0, 54)}-${createHash('sha256').update(text).digest('hex').slice(0, 8)}`;
 }
 
-/** Subject of an agent's client certificate, as OCM's registration would request it. */
+/** Subject of an agent's client certificate, as OCM's registration agent requests it. */
 export function agentSubject(cluster: string): { commonName: string; organizations: string[] } {
   const prefix = `system:open-cluster-management:cluster:${cluster}:addon:${addOnName}`;
   return {

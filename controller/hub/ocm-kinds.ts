@@ -1,24 +1,24 @@
 import { type Condition, type KubeObject, resourceType } from '../../lib/kube/index.ts';
 
-/** A GitOpsCluster as it comes: the specification is parsed by `parseGitOpsCluster`. */
+/** A GitOpsCluster as the API server returns it. `parseGitOpsCluster` reads the specification. */
 export interface GitOpsCluster extends KubeObject {
   spec?: unknown;
   status?: {
     conditions?: Condition[];
     observedGeneration?: number;
-    /** A number was written here before; whoever reads it must not count on anything. */
+    /** Earlier versions wrote a number here, so the value may have any shape. */
     clusters?: FleetStatus | number | null;
   };
 }
 
-/** How the clusters of a GitOpsCluster fare. */
+/** Counts and failures of the clusters of a GitOpsCluster. */
 export interface FleetStatus {
   selected: number;
   enrolled: number;
   available: number;
   connected: number;
   failing: number;
-  /** Ten at most. */
+  /** At most ten. */
   failingClusters?: { name: string; step: string; reason: string; message: string; since: string }[];
 }
 
@@ -31,7 +31,7 @@ export interface Toleration {
   tolerationSeconds?: number;
 }
 
-/** A Placement of OCM, as far as it is read here. */
+/** A Placement of OCM, with the fields that are read here. */
 export interface Placement extends KubeObject {
   spec?: { tolerations?: Toleration[] };
   status?: { numberOfSelectedClusters?: number; conditions?: Condition[] };
@@ -62,7 +62,7 @@ export interface ManagedClusterAddOn extends KubeObject {
     conditions?: Condition[];
     namespace?: string;
     healthCheck?: { mode?: string };
-    /** Certificates that OCM's registration agent of the cluster shall ask for. */
+    /** Client certificates that the cluster's registration agent requests. */
     registrations?: { signerName: string; subject?: { user?: string; groups?: string[] } }[];
     addOnMeta?: { displayName?: string; description?: string };
     configReferences?: {
@@ -101,7 +101,7 @@ export interface AddOnDeploymentConfig extends KubeObject {
   };
 }
 
-/** How the work agent treats one manifest of a work. */
+/** How the work agent applies one manifest of a work. */
 export interface ManifestConfig {
   resourceIdentifier: { group?: string; resource: string; namespace?: string; name: string };
   feedbackScrapeType?: 'Poll' | 'Watch';
@@ -112,7 +112,7 @@ export interface ManifestConfig {
   };
 }
 
-/** Names an object that stays when its work goes. */
+/** An object that stays when its work is deleted. */
 export interface OrphaningRule {
   group?: string;
   resource: string;
@@ -120,7 +120,7 @@ export interface OrphaningRule {
   name: string;
 }
 
-/** Objects to be on one managed cluster. */
+/** A ManifestWork: the objects to apply on one managed cluster. */
 export interface ManifestWork extends KubeObject {
   spec: {
     workload: { manifests: KubeObject[] };

@@ -46,12 +46,12 @@ test.each([
   expect(overlay(live, desired, whole)).toEqual(result);
 });
 
-test('what is not there is not taken out', () => {
+test('a path that does not exist is not removed', () => {
   expect(overlay({}, { spec: { list: [1] } }, whole)).toEqual({ spec: { list: [1] } });
   expect(overlay({ spec: {} }, {}, whole)).toEqual({ spec: {} });
 });
 
-test('the object itself stays as it was', () => {
+test('the input object is not changed', () => {
   const before = structuredClone(live);
   overlay(live, { spec: { list: [3], theirs: { a: 2 } }, annotations: { kept: 'b' } }, whole);
   expect(live).toEqual(before);

@@ -1,8 +1,8 @@
 import { applyMergePatch } from '../../lib/base/index.ts';
 
 /**
- * What an object is to become: the desired state over what is there. What the desired state does not mention is left alone,
- * except at the places that are `whole`: what is there becomes exactly what is desired, or goes.
+ * Overlays the desired state on an object. Fields that the desired state lacks stay, except at the paths in `whole`: there
+ * the result equals the desired state.
  * @param whole paths from the top, as lists of keys
  */
 export function overlay<T extends object>(live: T, desired: object, whole: readonly (readonly string[])[]): T {

@@ -1,21 +1,21 @@
 import type { Condition } from '../../lib/kube/index.ts';
 
-/** The status of one condition of a GitOpsCluster. Undefined leaves the condition as it is. */
+/** The status of one condition of a GitOpsCluster. Undefined keeps the condition as it is. */
 export type StepResult =
   | { readonly status: Condition['status']; readonly reason: StepReason; readonly message: string }
   | undefined;
 
-/** Reasons of argocd-pull-integration. */
+/** Condition reasons of argocd-pull-integration. */
 export type StepReason = 'Success' | 'Failed' | 'InProgress' | 'ServerNotDiscovered' | 'NoClusters';
 
-/** What one step of a reconcile returns: the status of its condition, and what later steps use. */
+/** The return value of one step of a reconcile: the status of its condition, and its findings for later steps. */
 export interface StepReport<T = undefined> {
   readonly result: StepResult;
-  /** What the step found for later steps; undefined when it could not find it. */
+  /** The findings for later steps; undefined when there are none. */
   readonly found?: T;
-  /** When the step must run again although nothing changed, in milliseconds since the epoch. */
+  /** When the step must run again without any change, in milliseconds since the epoch. */
   readonly renewAt?: number;
-  /** An error that occurred after `found` was known. It counts as if it had been thrown. */
+  /** An error that occurred after `found` was known. It is handled like a thrown error. */
   readonly error?: unknown;
 }
 
@@ -26,7 +26,7 @@ export const failed = (message: string, reason: StepReason = 'Failed'): StepResu
   message,
 });
 
-/** The result of a step that did its work. */
+/** The result of a step that succeeded. */
 export const succeeded = (message: string, reason: StepReason = 'Success'): StepResult => ({
   status: 'True',
   reason,

@@ -1,30 +1,30 @@
 import { z } from 'zod';
 import type { AddOnDeploymentConfig, ManagedCluster, Parsed, ResourceRequirements, Toleration } from '../hub/index.ts';
 
-/** An image prefix and what takes its place. */
+/** An image prefix and its replacement. */
 export interface Registry {
-  /** Empty: every image. */
+  /** The prefix to replace; empty: every image. */
   readonly source: string;
   readonly mirror: string;
 }
 
-/** Resources for the containers that match. */
+/** Resources for matching containers. */
 export interface ContainerResources {
-  /** As the user wrote it: kind, workload and container, each may be `*`. */
+  /** `<plural kind>:<workload>:<container>` as in OCM; each part may contain `*`. */
   readonly containerID: string;
   readonly resources: ResourceRequirements;
 }
 
-/** Settings for the workloads on a managed cluster, checked. */
+/** Validated settings for the workloads on a managed cluster. */
 export interface AddOnConfig {
-  /** The original's `ARGOCD_NAMESPACE`, else the install namespace; undefined when neither says anything. */
+  /** argocd-pull-integration's variable `ARGOCD_NAMESPACE`, else the install namespace. Undefined without either. */
   readonly agentNamespace: string | undefined;
-  /** The original's `ARGOCD_OPERATOR_NAMESPACE`. */
+  /** argocd-pull-integration's variable `ARGOCD_OPERATOR_NAMESPACE`. */
   readonly operatorNamespace: string | undefined;
-  /** Whether argocd-operator is delivered with the flavour `Operator`; false where the cluster has it already. */
+  /** Whether mode `Operator` delivers argocd-operator; false when the cluster has it already. */
   readonly installsOperator: boolean;
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Undefined: the workloads keep theirs. */
+  /** Undefined: the workloads keep their own tolerations. */
   readonly tolerations: readonly Toleration[] | undefined;
   readonly registries: readonly Registry[];
   readonly proxy: {
@@ -37,10 +37,10 @@ export interface AddOnConfig {
   readonly containers: readonly ContainerResources[];
 }
 
-/** The install namespace that the CRD of AddOnDeploymentConfigs fills in when the user says nothing. */
+/** The default install namespace in the CRD of AddOnDeploymentConfigs. */
 const defaultInstallNamespace = 'open-cluster-management-agent-addon';
 
-/** On a ManagedCluster: registries for all its add-ons, as JSON. */
+/** Annotation on a ManagedCluster: registries for all its add-ons, as JSON. */
 const registriesAnnotation = 'open-cluster-management.io/image-registries';
 
 const namespaceName = z
@@ -113,8 +113,8 @@ const schema = z.object({
 });
 
 /**
- * Reads the settings that apply to a cluster's workloads, by OCM's rules: registries of the AddOnDeploymentConfig replace
- * those of the ManagedCluster's annotation. Variables that are not the original's are other add-ons' business.
+ * Parses the settings for a cluster's workloads by OCM's rules: registries of the AddOnDeploymentConfig replace those of
+ * the ManagedCluster's annotation. Variables unknown to argocd-pull-integration belong to other add-ons and are ignored.
  */
 export function parseAddOnConfig(
   config: AddOnDeploymentConfig | undefined,
@@ -163,7 +163,7 @@ export function parseAddOnConfig(
   };
 }
 
-/** What applies when nobody says anything. */
+/** The settings without any configuration. */
 export const noConfig: AddOnConfig = parseAddOnConfig(undefined).value as AddOnConfig;
 
 function registriesOf(cluster: ManagedCluster | undefined): Parsed<readonly Registry[]> {

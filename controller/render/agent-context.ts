@@ -1,35 +1,35 @@
 import { createHash } from 'node:crypto';
 import type { KeyCertificate } from '../../lib/pki/index.ts';
 
-/** What decides about the agent of a managed cluster. */
+/** The settings of the agent on a managed cluster. */
 export interface AgentInput {
   /** Namespace of Argo CD and the agent on the managed cluster. */
   readonly namespace: string;
   readonly mode: 'managed' | 'autonomous';
   readonly serverAddress: string;
   readonly serverPort: string;
-  /** PEM certificates that the principal's certificate may come from. */
+  /** Certificates of the authorities that may have issued the principal's certificate, PEM. */
   readonly authorities: string;
-  /** Undefined when the cluster gets its certificate by itself. */
+  /** Undefined when the cluster requests its certificate itself. */
   readonly clientCertificate: KeyCertificate | undefined;
   readonly agentImage: string;
   readonly pullPolicy: string;
-  /** Which rights live access gets: `Full`, `None` or the name of a ClusterRole of the cluster. */
+  /** The agent's rights for live access: `Full`, `None` or the name of a ClusterRole on the cluster. */
   readonly liveAccess: string;
-  /** Of managed agents: Applications keep their namespaces, which are made. False: all go to that of Argo CD. */
+  /** Managed agents: true keeps the namespaces of Applications and creates them; false puts all into Argo CD's namespace. */
   readonly destinationBasedMapping: boolean;
 }
 
-/** Secret with the agent's client certificate: the name that the original's operator gives it. */
+/** Secret with the agent's client certificate, named as argocd-pull-integration's operator mode names it. */
 export const clientSecretName = 'argocd-agent-open-cluster-management.io-argocd-agent-addon-client-cert';
 
-/** The Secret into which OCM's registration agent puts the certificate that it asked for: add-on, signer. */
+/** Secret into which OCM's registration agent writes the certificate that it requested. */
 export const requestedSecretName = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
 
-/** The ClusterRole that is delivered for live access to everything that Applications may hold. */
+/** Name of the delivered ClusterRole with full rights for live access. */
 const fullLiveAccess = 'argocd-agent-live-access';
 
-/** What the templates of the agent are filled with. */
+/** The values that the agent's templates are rendered with. */
 export function agentContextOf(input: AgentInput) {
   const params = {
     namespace: input.namespace,
@@ -53,5 +53,5 @@ export function agentContextOf(input: AgentInput) {
   };
 }
 
-/** What the templates of the agent need. */
+/** The values that the agent's templates are rendered with. */
 export type AgentContext = ReturnType<typeof agentContextOf>;

@@ -3,27 +3,27 @@ import type { AddOnConfig } from './addon-config.ts';
 import { decorate } from './decorate.ts';
 import type { Templates } from './templates.ts';
 
-/** What the clean-up of a managed cluster is made from. */
+/** The input of the clean-up Job of a managed cluster. */
 export interface CleanUpInput {
   /** Namespace of Argo CD and the agent on the managed cluster. */
   readonly namespace: string;
   /** Other namespaces that the add-on has used. */
   readonly otherNamespaces?: readonly string[];
-  /** Given when only these namespaces are left, not the cluster: the namespace of the principal on the hub. */
+  /** The principal's namespace on the hub. Set only when the cluster stays enrolled and these namespaces are cleaned up. */
   readonly principalNamespace?: string;
-  /** Our image: the Job is a mode of this program. */
+  /** The agent's image. The Job runs a command of it. */
   readonly image: string;
   readonly pullPolicy: string;
   readonly config: AddOnConfig;
 }
 
-/** How the Job that a work brings fares, as the cluster reports it. */
+/** State of the clean-up Job, as the cluster reports it. */
 export type CleanUpState = 'running' | 'complete' | 'failed';
 
 /**
- * Renders the work that cleans a managed cluster up once agent and Argo CD are gone (OCM's pre-delete hook), or the
- * namespaces that they have moved away from. The two have nothing in common on the cluster, so either may come while the
- * other is there.
+ * Renders the work with the clean-up Job: for a detached cluster once agent and Argo CD are removed (OCM's pre-delete hook),
+ * or for namespaces that they no longer use. The two Jobs share no objects on the cluster, so both may exist at the same
+ * time.
  */
 export function renderCleanUp(templates: Templates, input: CleanUpInput): ManifestWork['spec'] {
   const { namespace, otherNamespaces = [], principalNamespace, image, pullPolicy, config } = input;
@@ -44,7 +44,7 @@ export function renderCleanUp(templates: Templates, input: CleanUpInput): Manife
     manifestConfigs: [
       {
         resourceIdentifier: { group: 'batch', resource: 'jobs', namespace: name, name },
-        // The server completes a Job's specification, and then takes no other.
+        // A Job's specification is immutable, and the server completes it: an update would be refused.
         updateStrategy: { type: 'CreateOnly' },
         feedbackScrapeType: 'Watch',
         feedbackRules: [
@@ -59,7 +59,7 @@ export function renderCleanUp(templates: Templates, input: CleanUpInput): Manife
   };
 }
 
-/** Reads the Job's state from its work. */
+/** Reads the Job's state from the status feedback of its work. */
 export function cleanUpState(work: ManifestWork): CleanUpState {
   const manifests = work.status?.resourceStatus?.manifests ?? [];
   const values = manifests.find(({ resourceMeta }) => resourceMeta.kind === 'Job')?.statusFeedback?.values ?? [];

@@ -12,7 +12,7 @@ const plurals: Readonly<Record<string, string>> = {
   Job: 'jobs',
 };
 
-/** The certificates of a proxy, as OCM's add-on manager delivers them. */
+/** ConfigMap and volume for the certificates of a proxy, named as OCM's add-on manager names them. */
 const proxyCa = {
   configMap: 'argocd-agent-addon-proxy-ca',
   key: 'ca-bundle.crt',
@@ -21,8 +21,8 @@ const proxyCa = {
 } as const;
 
 /**
- * What is never reached through a proxy: the pod itself, Services, the API server (Kubernetes fills in its address), and
- * the Services that Argo CD addresses by their short names.
+ * Hosts that are never reached through a proxy: the pod itself, Services, the API server (Kubernetes fills in its
+ * address), and the Services that Argo CD addresses by short names.
  */
 const direct = [
   'localhost',
@@ -34,13 +34,13 @@ const direct = [
   'argocd-repo-server',
 ];
 
-/** Workloads as they were decorated last. Most clusters have the same settings: hundreds of copies would take time and room. */
+/** The last decorated workloads. Most clusters have the same settings: hundreds of copies would cost time and memory. */
 const known = new WeakMap<KubeObject, { readonly settings: string; readonly workload: Workload }>();
 
 /**
- * Applies an AddOnDeploymentConfig to rendered objects as OCM's add-on manager does it to a template's: node placement,
- * image registries, proxy settings and resources of containers. Objects that are no workloads come back as they are. What
- * comes back is shared between calls: do not change it.
+ * Applies an AddOnDeploymentConfig to rendered objects as OCM's add-on manager applies it to a template: node placement,
+ * image registries, proxy settings and resources of containers. Objects that are not workloads stay as they are. The
+ * result is shared between calls: do not change it.
  */
 export function decorate(objects: readonly KubeObject[], config: AddOnConfig): KubeObject[] {
   const settings = JSON.stringify(config);
@@ -94,8 +94,8 @@ function decorateWorkload(object: KubeObject, plural: string, config: AddOnConfi
 }
 
 /**
- * An image from the mirror of its registry. Of several that match the last one counts, as everywhere in OCM; an empty
- * source matches every image and replaces everything but its last part.
+ * An image with its registry replaced. Of several matching registries the last one counts, as in OCM. An empty source
+ * matches every image and replaces everything except the last path segment.
  */
 export function mirrored(image: string, registries: readonly Registry[]): string {
   const without = (text: string) => text.replace(/\/$/, '');
@@ -112,7 +112,7 @@ export function mirrored(image: string, registries: readonly Registry[]): string
   return `${without(found.mirror)}${image.slice(without(found.source).length)}`;
 }
 
-/** The container IDs of a configuration that no container of these objects has: most likely a mistake. */
+/** The container IDs of a configuration that match no container of these objects, most likely by mistake. */
 export function unmatchedContainers(objects: readonly KubeObject[], config: AddOnConfig): string[] {
   const containers = objects.flatMap((object) => {
     const plural = plurals[object.kind ?? ''];
@@ -147,7 +147,7 @@ function proxyEnvironment({ proxy }: AddOnConfig): { name: string; value: string
   );
 }
 
-/** OCM's variable says where the certificates are; the two others make Go and Node.js trust them besides the system's. */
+/** Mounts the certificates and sets OCM's variable; the other two variables make Node.js and Go trust them. */
 function mountProxyCa(pod: PodSpec, containers: readonly Container[]): void {
   const { configMap, key, volume, folder } = proxyCa;
   pod.volumes = [...((pod.volumes as object[]) ?? []), { name: volume, configMap: { name: configMap } }];
@@ -183,7 +183,7 @@ function glob(pattern: string, text: string): boolean {
   return new RegExp(`^${parts.join('.*')}$`).test(text);
 }
 
-/** Of several that match, the last one counts. */
+/** Of several matches the last one counts. */
 function resourcesOf(
   config: AddOnConfig,
   plural: string,

@@ -1,8 +1,9 @@
 import type { ManifestConfig, ManifestWork, OrphaningRule } from '../hub/index.ts';
 
 /**
- * The namespace is not the works' to delete: it may have been there before. The clean-up Job decides.
- * @param crds others that stay, by name
+ * The delete option that keeps the namespace, which may have existed before, and CRDs. The clean-up Job decides about the
+ * namespace.
+ * @param crds names of CRDs to keep
  */
 export function orphan(
   namespace: string,
@@ -15,12 +16,12 @@ export function orphan(
   return { propagationPolicy: 'SelectivelyOrphan', selectivelyOrphans: { orphaningRules } };
 }
 
-/** A namespace that exists is left as it is: above all it does not get the label by which it would be taken for ours. */
+/** Creates a namespace and never updates it. An existing one does not get the label that marks the add-on's namespaces. */
 export function keepNamespace(name: string): ManifestConfig {
   return { resourceIdentifier: { group: '', resource: 'namespaces', name }, updateStrategy: { type: 'CreateOnly' } };
 }
 
-/** What others add to a ConfigMap or Secret stays. */
+/** Applies a ConfigMap or Secret by server-side apply, so that keys of others stay. */
 export function keepOthersKeys(namespace: string, resource: 'configmaps' | 'secrets', name: string): ManifestConfig {
   return {
     resourceIdentifier: { group: '', resource, namespace, name },
@@ -29,8 +30,8 @@ export function keepOthersKeys(namespace: string, resource: 'configmaps' | 'secr
 }
 
 /**
- * Values of a workload that come back beside the well-known ones. From one look at one object, they tell whether its
- * pods are those that this work asks for: the numbers of ready pods alone may be of those before.
+ * Status feedback of a workload besides the well-known values. Read from the same object at the same time, the values show
+ * whether its pods are those that the work asks for. Numbers of ready pods alone may count former pods.
  */
 export const workloadPaths = [
   { name: 'Image', path: '.spec.template.spec.containers[0].image' },
@@ -39,7 +40,7 @@ export const workloadPaths = [
   { name: 'UpdatedReplicas', path: '.status.updatedReplicas' },
 ];
 
-/** Asks for the status of a Deployment. */
+/** Requests the status feedback of a Deployment. */
 export function deploymentFeedback(namespace: string, name: string): ManifestConfig {
   return {
     resourceIdentifier: { group: 'apps', resource: 'deployments', namespace, name },
@@ -48,7 +49,7 @@ export function deploymentFeedback(namespace: string, name: string): ManifestCon
   };
 }
 
-/** Asks for the status of a StatefulSet, which OCM has no well-known values of. */
+/** Requests the status feedback of a StatefulSet, for which OCM has no well-known values. */
 export function statefulSetFeedback(namespace: string, name: string): ManifestConfig {
   return {
     resourceIdentifier: { group: 'apps', resource: 'statefulsets', namespace, name },
@@ -66,7 +67,7 @@ export function statefulSetFeedback(namespace: string, name: string): ManifestCo
   };
 }
 
-/** Asks for the phase of an ArgoCD, which argocd-operator writes. */
+/** Requests the phase of an ArgoCD, which argocd-operator writes. */
 export function argoCdFeedback(namespace: string, name: string): ManifestConfig {
   return {
     resourceIdentifier: { group: 'argoproj.io', resource: 'argocds', namespace, name },

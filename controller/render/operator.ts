@@ -7,23 +7,23 @@ import { argoCdFeedback, deploymentFeedback, keepNamespace, orphan } from './man
 import { type RenderedWork, withLabel, worksOf } from './pack.ts';
 import type { Templates } from './templates.ts';
 
-/** An Argo CD that argocd-operator makes from an ArgoCD resource. */
+/** An Argo CD that argocd-operator deploys from an ArgoCD resource. */
 export interface OperatorInput {
   readonly namespace: string;
-  /** Undefined when the cluster has argocd-operator already. */
+  /** Image of the operator; undefined when the cluster has argocd-operator already. */
   readonly image: string | undefined;
-  /** The operator's CRDs in their deliverable form; none when the cluster has them. */
+  /** The operator's CRDs, stripped for delivery; empty when the cluster has them. */
   readonly crds: readonly CustomResourceDefinition[];
-  /** Image of the agent in the generated ArgoCD; undefined leaves it to the operator. */
+  /** The agent's image in the generated ArgoCD. Undefined: the operator chooses it. */
   readonly agentImage: string | undefined;
-  /** The user's objects instead of the generated ArgoCD. */
+  /** The user's objects that replace the generated ArgoCD. */
   readonly payload: readonly KubeObject[] | undefined;
 }
 
 /**
- * Renders the works of a cluster whose Argo CD argocd-operator makes. The ArgoCD resource goes with the agent: it is the
- * first to be removed, while the operator is there to take apart what it made of it, and while the work agent still has
- * the right to see it go.
+ * Renders the works of a cluster whose Argo CD argocd-operator deploys. The ArgoCD resource is part of the agent's work,
+ * which is removed first: the operator must still run to remove its Argo CD, and the work agent must still have the right
+ * to observe the removal.
  */
 export function renderOperator(
   templates: Templates,
@@ -63,7 +63,7 @@ function operatorConfigs(namespace: string): ManifestConfig[] {
   return [keepNamespace(namespace), deploymentFeedback(namespace, 'argocd-operator-controller-manager')];
 }
 
-/** The ArgoCD resource of the original, field by field. */
+/** The ArgoCD resource that argocd-pull-integration generates, field by field. */
 function generatedArgoCd({ agentImage }: OperatorInput, context: AgentContext): KubeObject {
   const object = {
     apiVersion: 'argoproj.io/v1beta1',
@@ -104,7 +104,7 @@ type Fields = Record<string, unknown>;
 const fields = (value: unknown): Fields | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
 
-/** What an ArgoCD says of its agent. */
+/** The agent's settings in an ArgoCD. */
 const agentOf = (argoCd: KubeObject): Fields | undefined =>
   fields(fields(fields((argoCd as { spec?: unknown }).spec)?.argoCDAgent)?.agent);
 
@@ -112,8 +112,8 @@ const agentOf = (argoCd: KubeObject): Fields | undefined =>
 const accountOfAgent = ({ metadata: { name, namespace } }: KubeObject) => ({ name: `${name}-agent-agent`, namespace });
 
 /**
- * A user's object: an ArgoCD gets the principal's address and port where it has none, in `spec.argoCDAgent.agent.client`
- * or, without an agent there, as parameters in `spec.extraConfig`. Everything else stays as it is, as with the original.
+ * Completes an ArgoCD of the user with the principal's address and port: in `spec.argoCDAgent.agent.client`, or, without
+ * an agent there, as parameters in `spec.extraConfig`. Values that are set stay, as in argocd-pull-integration.
  */
 function withEndpoint(object: KubeObject, { serverAddress, serverPort }: AgentContext): KubeObject {
   if (!isArgoCd(object)) {

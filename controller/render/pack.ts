@@ -2,22 +2,22 @@ import { wellKnown } from '../../lib/base/index.ts';
 import type { KubeObject } from '../../lib/kube/index.ts';
 import type { ManifestConfig, ManifestWork } from '../hub/index.ts';
 
-/** OCM's admission refuses a work whose manifests are longer than this together, in bytes of JSON. */
+/** The greatest total size of the manifests in a ManifestWork, in bytes of JSON. OCM's admission refuses more. */
 export const workLimit = 500 * 1024;
 
-/** Which of the works: they are delivered in this order and removed in the reverse one. */
+/** The parts of the add-on. Each has its own works. They are delivered in this order and removed in reverse order. */
 export const workParts = ['crds', 'argocd', 'agent'] as const;
 export type WorkPart = (typeof workParts)[number];
 
-/** One ManifestWork's content. */
+/** A rendered ManifestWork. */
 export interface RenderedWork {
   readonly part: WorkPart;
-  /** Position among the works of its part. */
+  /** Position among the works of its part, from 0. */
   readonly index: number;
   readonly spec: ManifestWork['spec'];
 }
 
-/** A manifest that no work can carry. */
+/** A manifest is larger than {@link workLimit}. */
 export class OversizedManifestError extends Error {
   override readonly name = 'OversizedManifestError';
   readonly code = 'OVERSIZED_MANIFEST';
@@ -29,15 +29,16 @@ export class OversizedManifestError extends Error {
   }
 }
 
-/** Describes a manifest for a message. */
+/** A manifest as `Kind namespace/name`, for messages. */
 export function describe(manifest: KubeObject): string {
   const { namespace, name } = manifest.metadata;
   return `${manifest.kind} ${namespace ? `${namespace}/` : ''}${name}`;
 }
 
 /**
- * Packs manifests into as few works as the limit allows, in their order.
- * @throws OversizedManifestError
+ * Packs manifests into as few works as the limit allows and keeps their order.
+ * @param limit bytes of JSON per work
+ * @throws OversizedManifestError when one manifest exceeds the limit
  */
 export function pack(manifests: readonly KubeObject[], limit = workLimit): KubeObject[][] {
   const packed: KubeObject[][] = [];
@@ -60,8 +61,8 @@ export function pack(manifests: readonly KubeObject[], limit = workLimit): KubeO
 }
 
 /**
- * The works of one part: each gets those options that concern its manifests.
- * @throws OversizedManifestError
+ * The works of one part. Each gets those `configs` that match its manifests.
+ * @throws OversizedManifestError when one manifest exceeds {@link workLimit}
  */
 export function worksOf(
   part: WorkPart,
@@ -88,7 +89,7 @@ export function worksOf(
   });
 }
 
-/** A copy with the label by which the clean-up and users know the add-on's objects, the original's. */
+/** A copy with argocd-pull-integration's label, by which the clean-up and users recognise the add-on's objects. */
 export function withLabel(object: KubeObject): KubeObject {
   const labels = { ...object.metadata.labels, [wellKnown.managedByLabel]: 'argocd-agent-addon' };
   return { ...object, metadata: { ...object.metadata, labels } };

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import type { RenderedWork } from './pack.ts';
 
 /**
- * What was last rendered for each cluster. A cluster is looked at whenever its work agent reports something, and rendering
- * is most of that work: it is done again only when something that goes into it has changed.
+ * The last rendered works of each cluster. A cluster is reconciled whenever its work agent reports something, and rendering
+ * is most of that work. So works are rendered only when their input has changed.
  */
 export class Renderings {
   readonly #known = new Map<string, { readonly digest: string; readonly works: readonly RenderedWork[] }>();
 
   /**
-   * The works of a cluster: those of before when the input is the same, else freshly rendered. They are shared: do not
-   * change them.
-   * @param input everything that the works depend on, as JSON knows it
+   * The works of a cluster: the last ones when the input is the same, else newly rendered ones. They are shared between
+   * calls: do not change them.
+   * @param input everything that the works depend on; it is compared as JSON
    */
   of(cluster: string, input: unknown, render: () => readonly RenderedWork[]): readonly RenderedWork[] {
     const digest = createHash('sha256').update(JSON.stringify(input)).digest('base64');
@@ -24,7 +24,7 @@ export class Renderings {
     return works;
   }
 
-  /** Forgets a cluster that is being left. */
+  /** Forgets a cluster that is being detached. */
   forget(cluster: string): void {
     this.#known.delete(cluster);
   }

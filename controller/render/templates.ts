@@ -4,7 +4,7 @@ import handlebars from 'handlebars';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../lib/kube/index.ts';
 
-/** The manifests for managed clusters: the nearest folder of that name above the code, in the source tree and in the image. */
+/** The nearest folder `templates` above the given one. It exists in the source tree and in the image. */
 function templatesAbove(folder: string): string {
   const found = join(folder, 'templates');
   const parent = dirname(folder);
@@ -13,22 +13,22 @@ function templatesAbove(folder: string): string {
 
 const flavours = ['argocd', 'operator', 'agent', 'work-agent', 'cleanup'] as const;
 
-/** A folder of templates, read and compiled once. */
+/** A folder of templates. */
 export type Flavour = (typeof flavours)[number];
 
 type Template = (context: object) => string;
 
-/** Parsed objects that are kept; what was not used for longest goes first: what every cluster has stays. */
+/** Number of parsed objects that are kept. The least recently used ones are dropped: objects of all clusters stay. */
 const cacheSize = 128;
 
-/** Renders a folder of templates to objects, in the order of the file names. */
+/** Renders folders of templates to objects, in the order of the file names. Templates are read and compiled once. */
 export class Templates {
   readonly #flavours = new Map<Flavour, { file: string; template: Template }[]>();
   readonly #texts = new Map<string, string>();
   readonly #parsed = new Map<string, readonly KubeObject[]>();
   readonly #engine = handlebars.create();
 
-  /** @param path the templates folder; default: the one that comes with the program */
+  /** @param path the templates folder; default: the program's own */
   constructor(path = templatesAbove(import.meta.dirname)) {
     this.#engine.registerHelper('q', (value: unknown) => JSON.stringify(String(value)));
     this.#engine.registerHelper('base64', (value: unknown) => Buffer.from(String(value)).toString('base64'));
@@ -55,7 +55,10 @@ export class Templates {
     }
   }
 
-  /** A file that is no template, as text. */
+  /**
+   * The text of a file that is not a template.
+   * @throws TypeError when there is no such file
+   */
   text(file: string): string {
     const text = this.#texts.get(file);
     if (text === undefined) {
@@ -65,9 +68,9 @@ export class Templates {
   }
 
   /**
-   * Renders a folder. The objects are shared between calls: do not change them. Every value must be there (a missing one
-   * throws), so that a template never yields a half-filled manifest.
+   * Renders a folder. The objects are shared between calls: do not change them.
    * @param only the files to render; default: all
+   * @throws Error when the context lacks a value, so that no incomplete manifest is rendered
    */
   render(flavour: Flavour, context: object, only?: readonly string[]): KubeObject[] {
     return (this.#flavours.get(flavour) ?? [])
@@ -79,7 +82,7 @@ export class Templates {
       );
   }
 
-  /** Most objects come out the same for every cluster; reading YAML is the costly part. */
+  /** Parses YAML with a cache: parsing is expensive, and most objects are the same for every cluster. */
   #parse(file: string, text: string): readonly KubeObject[] {
     const known = this.#parsed.get(text);
     if (known) {

@@ -9,28 +9,28 @@ import { type OperatorInput, renderOperator } from './operator.ts';
 import { type RenderedWork, withLabel, worksOf } from './pack.ts';
 import type { Templates } from './templates.ts';
 
-/** Everything that decides what a managed cluster gets. */
+/** The complete input for the works of a managed cluster. */
 export interface RenderInput extends AgentInput {
-  /** The Argo CD to deliver; undefined when the cluster has one of its own, or an operator that makes it. */
+  /** The Argo CD to deliver. Undefined when the cluster has its own, or an operator deploys it. */
   readonly argoCD: ArgoCdInput | undefined;
-  /** Given, argocd-operator makes Argo CD and the agent from an ArgoCD resource. */
+  /** If set, argocd-operator deploys Argo CD and the agent from an ArgoCD resource. */
   readonly operator?: OperatorInput | undefined;
   readonly config: AddOnConfig;
 }
 
-/** Argo CD as the works bring it. */
+/** The Argo CD that the works deliver. */
 export interface ArgoCdInput {
   readonly image: string;
   readonly redisImage: string;
   readonly redisPassword: string;
   readonly serverSecretKey: string;
-  /** In their deliverable form. */
+  /** Stripped for delivery. */
   readonly crds: readonly CustomResourceDefinition[];
 }
 
 /**
- * Renders all works of one managed cluster. The same input gives the same works.
- * @throws OversizedManifestError
+ * Renders all works of one managed cluster. The same input yields the same works.
+ * @throws OversizedManifestError when one manifest is larger than a work may be
  */
 export function renderWorks(templates: Templates, input: RenderInput): RenderedWork[] {
   const { argoCD, namespace, config, operator } = input;
@@ -40,7 +40,7 @@ export function renderWorks(templates: Templates, input: RenderInput): RenderedW
   }
   const works: RenderedWork[] = [];
   if (argoCD) {
-    // What users declared with these kinds would go with them, so they stay behind.
+    // Deleting a CRD deletes all its objects, also those of users. So the CRDs stay.
     works.push(...worksOf('crds', argoCD.crds.map(withLabel), [], { propagationPolicy: 'Orphan' }));
     const objects = templates.render('argocd', {
       namespace,
@@ -60,20 +60,20 @@ export function renderWorks(templates: Templates, input: RenderInput): RenderedW
   works.push(
     ...worksOf(
       'agent',
-      [...needed.map(crdToLookAt), ...decorate(agent, config).map(withLabel)],
-      [...agentConfigs(namespace), ...needed.map(onlyLook)],
+      [...needed.map(crdName), ...decorate(agent, config).map(withLabel)],
+      [...agentConfigs(namespace), ...needed.map(readOnly)],
       orphan(namespace, needed),
     ),
   );
   return works;
 }
 
-/** A CRD that the cluster's own Argo CD brought: the work agent reports whether it is there, and leaves it alone. */
-function crdToLookAt(name: string): KubeObject {
+/** A CRD that the cluster's own Argo CD brought. The work agent only reports whether it exists. */
+function crdName(name: string): KubeObject {
   return { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata: { name } };
 }
 
-function onlyLook(name: string): ManifestConfig {
+function readOnly(name: string): ManifestConfig {
   const group = 'apiextensions.k8s.io';
   return {
     resourceIdentifier: { group, resource: 'customresourcedefinitions', name },
@@ -85,7 +85,7 @@ function argoCdConfigs(namespace: string): ManifestConfig[] {
   const configMaps = ['cm', 'cmd-params-cm', 'rbac-cm', 'ssh-known-hosts-cm', 'tls-certs-cm'];
   return [
     keepNamespace(namespace),
-    // It has to be there for the repo server; what is in it comes from the hub by way of the agent.
+    // The repo server needs the ConfigMap. The agent fills it from the hub.
     {
       resourceIdentifier: { group: '', resource: 'configmaps', namespace, name: wellKnown.gpgKeysConfigMap },
       updateStrategy: { type: 'CreateOnly' },
@@ -106,7 +106,7 @@ function agentConfigs(namespace: string): ManifestConfig[] {
   ];
 }
 
-/** All objects of some works. */
+/** All manifests of some works. */
 export function allManifests(works: readonly RenderedWork[]): KubeObject[] {
   return works.flatMap(({ spec }) => spec.workload.manifests);
 }

@@ -5,7 +5,7 @@ import type { Release } from './release.ts';
 import type { RolloutStrategy } from './rollout-strategy.ts';
 import type { AddOnSettings } from './spec.ts';
 
-/** What the clusters of a GitOpsCluster are made from. Complete once its foundation steps have succeeded. */
+/** The input of all clusters of a GitOpsCluster. Complete once its foundation steps have succeeded. */
 export interface Foundation {
   /** `namespace/name`. */
   readonly key: string;
@@ -15,12 +15,12 @@ export interface Foundation {
   readonly authority: KeyCertificate;
   readonly authorities: string;
   readonly addOn: AddOnSettings;
-  /** What the clusters are to run. */
+  /** The desired release of the clusters. */
   readonly release: Release;
-  /** How they follow when that changes. */
+  /** How the clusters follow a new release. */
   readonly rolloutStrategy: RolloutStrategy;
-  /** Whether clusters keep what they have when the GitOpsCluster is deleted. */
+  /** Whether clusters keep their objects when the GitOpsCluster is deleted. */
   readonly retains: boolean;
-  /** Undefined until the server is discovered: nothing can be delivered before. */
+  /** Undefined until the principal's address is discovered. Nothing can be delivered before. */
   readonly endpoint: PrincipalEndpoint | undefined;
 }

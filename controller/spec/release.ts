@@ -4,7 +4,7 @@ import { type Caches, kindsOf, operatorKinds } from '../hub/index.ts';
 import { type DeliverySettings, defaultImages } from './delivery-settings.ts';
 import type { AddOnSettings } from './spec.ts';
 
-/** What runs on a cluster: images before they are looked up in mirrors, and a hash of Argo CD's CRDs. */
+/** What runs on a cluster: images before registries replace them, and a hash of the Argo CD CRDs. */
 export interface Version {
   readonly agent: string;
   readonly argoCD?: string | undefined;
@@ -13,16 +13,16 @@ export interface Version {
   readonly crds?: string | undefined;
 }
 
-/** A version with the CRDs that belong to it, by name. */
+/** A version and its CRDs, by name. */
 export interface Release {
   readonly version: Version;
   readonly crds: ReadonlyMap<string, CustomResourceDefinition>;
 }
 
-/** What of the hub decides about versions. */
+/** The hub's state that determines versions. */
 export type HubState = Pick<Caches, 'crd' | 'hubImage' | 'principalImage'>;
 
-/** What the clusters of a GitOpsCluster are to run: what the settings say, else what the hub runs. */
+/** The desired release of a GitOpsCluster's clusters: the configured images, else those that the hub runs. */
 export function releaseOf(
   { caches, delivery }: { caches: HubState; delivery: DeliverySettings },
   namespace: string,
@@ -54,25 +54,25 @@ export function releaseOf(
 
 const hashes = new WeakMap<CustomResourceDefinition, string>();
 
-/** CRDs are long, and asked for often. */
+/** SHA-256 of a CRD's specification, cached: CRDs are long, and the hash is needed for every cluster. */
 function hashOf(crd: CustomResourceDefinition): string {
   const known = hashes.get(crd) ?? createHash('sha256').update(JSON.stringify(crd.spec)).digest('hex');
   hashes.set(crd, known);
   return known;
 }
 
-/** A version as text: equal for equal versions. */
+/** A version as text. Equal versions have equal texts. */
 export function versionText(version: Version): string {
   return JSON.stringify(Object.fromEntries(Object.entries(version).sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-/** Whether two versions are of the same parts, so that one can take the place of the other. */
+/** Whether two versions have the same components, so that one is an update of the other. */
 export function isComparable(a: Version, b: Version): boolean {
   const parts = (version: Version) => Object.keys(version).sort().join();
   return parts(a) === parts(b);
 }
 
-/** A version for people. */
+/** A version as text for people. */
 export function describeVersion({ argoCD, operator, agent }: Version): string {
   const first = argoCD ? `Argo CD ${argoCD}, ` : operator ? `argocd-operator ${operator}, ` : '';
   return `${first}agent ${agent}`;

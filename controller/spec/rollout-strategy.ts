@@ -1,26 +1,26 @@
 import { z } from 'zod';
 
-/** A number of clusters, or a share of them. */
+/** A number of clusters, or a percentage of them. */
 export type Amount = { readonly count: number } | { readonly percent: number };
 
-/** Names a decision group of a Placement. */
+/** Selects a decision group of a Placement. */
 export interface DecisionGroupRef {
   readonly groupName?: string | undefined;
   readonly groupIndex?: number | undefined;
 }
 
-/** How clusters follow a new version: the fields of OCM's `rolloutStrategy`, with their meaning. */
+/** How clusters follow a new version: OCM's `rolloutStrategy`, with the same meaning. */
 export interface RolloutStrategy {
   readonly type: 'All' | 'Progressive' | 'ProgressivePerGroup';
-  /** Clusters that are updated at the same time. */
+  /** The greatest number of clusters that are updated at the same time. */
   readonly maxConcurrency: Amount;
-  /** As many clusters may fail; one more stops the rollout. */
+  /** The greatest number of clusters that may fail. One more stops the rollout. */
   readonly maxFailures: Amount;
-  /** How long a cluster must have had the new version, in milliseconds, before it makes room for the next. */
+  /** How long a cluster must run the new version, in milliseconds, before the next cluster is updated. */
   readonly minSuccessMs: number;
-  /** A cluster that is not well after this time, in milliseconds, has failed; infinite to wait for ever. */
+  /** A cluster that is not healthy after this time, in milliseconds, has failed. Infinity: no deadline. */
   readonly progressDeadlineMs: number;
-  /** Updated first, one after the other; none of their clusters may fail. */
+  /** Decision groups that are updated first, one after the other. None of their clusters may fail. */
   readonly mandatoryDecisionGroups: readonly DecisionGroupRef[];
 }
 
@@ -58,7 +58,7 @@ const settings = z
   })
   .prefault({});
 
-/** Reads a strategy as OCM writes it. Nothing in it: a tenth of the clusters at a time, and the first failure stops it. */
+/** Parses OCM's `rolloutStrategy`. Empty: a tenth of the clusters at a time; the first failure stops the rollout. */
 export const rolloutStrategySchema = z
   .object({
     type: z
@@ -76,7 +76,7 @@ export const rolloutStrategySchema = z
     return { type, ...rest, minSuccessMs: minSuccessTime, progressDeadlineMs: progressDeadline };
   });
 
-/** An amount of so many clusters, rounded up. */
+/** The number of clusters that an amount means, out of `total`; percentages are rounded up. */
 export function amountOf(amount: Amount, total: number): number {
   return 'count' in amount ? amount.count : Math.ceil((amount.percent * total) / 100);
 }

@@ -9,7 +9,7 @@ const goc = (addOn: object | undefined, placementRef: object | undefined = { kin
     spec: { ...(placementRef ? { placementRef } : {}), ...(addOn ? { argoCDAgentAddon: addOn } : {}) },
   }) as GitOpsCluster;
 
-test('defaults are those of the original', () => {
+test('defaults are those of argocd-pull-integration', () => {
   expect(parseGitOpsCluster(goc({}))).toEqual({
     placement: { value: 'p' },
     server: { value: { address: '', port: '' } },
@@ -33,7 +33,7 @@ test('defaults are those of the original', () => {
   expect(parseGitOpsCluster(goc(undefined)).addOn.value?.mode).toBe('managed');
 });
 
-test('clusters follow a new version a tenth at a time, when nobody says anything', () => {
+test('clusters follow a new version a tenth at a time by default', () => {
   expect(defaultRolloutStrategy).toEqual({
     type: 'Progressive',
     maxConcurrency: { percent: 10 },
@@ -90,7 +90,7 @@ test.each([
   );
 });
 
-test('addresses of every kind are taken', () => {
+test('host names and IP addresses of every form are accepted', () => {
   for (const principalServerAddress of ['a.example.com', '10.0.0.1', '2001:db8::1', 'localhost', 'A-b.c.']) {
     expect(parseGitOpsCluster(goc({ principalServerAddress })).server.value?.address).toBe(principalServerAddress);
   }
@@ -119,14 +119,14 @@ test.each([
   expect(addOn.value?.payload?.problem).toContain(message);
 });
 
-test('a payload is for argocd-operator only', () => {
+test('a payload requires argocd-operator', () => {
   const given = { manifests: [{ ...argoCd, spec: { any: 'thing' } }] };
   expect(parseGitOpsCluster(goc({ argoCDCRManifestWork: given })).addOn.value?.payload?.value).toEqual(given.manifests);
   const both = parseGitOpsCluster(goc({ argoCDCRManifestWork: given, argoCD: 'Install' }));
   expect(both.addOn.value?.payload?.problem).toBe(`${path} is for argoCD: Operator, not Install; remove one of them`);
 });
 
-test('the image of the agent is left to argocd-operator on request', () => {
+test('an annotation leaves the image of the agent to argocd-operator', () => {
   const annotated = goc({});
   annotated.metadata.annotations = { 'apps.open-cluster-management.io/disable-agent-image-sync': 'true' };
   expect(parseGitOpsCluster(annotated).addOn.value?.syncsAgentImage).toBe(false);

@@ -4,35 +4,35 @@ import type { KubeObject } from '../../lib/kube/index.ts';
 import { type GitOpsCluster, isArgoCd, type Parsed } from '../hub/index.ts';
 import { type RolloutStrategy, rolloutStrategySchema } from './rollout-strategy.ts';
 
-/** What the agents run with. */
+/** Settings of the agents, `spec.argoCDAgentAddon` of a GitOpsCluster. */
 export interface AddOnSettings {
   readonly mode: 'managed' | 'autonomous';
   readonly agentNamespace: string | undefined;
   readonly operatorNamespace: string | undefined;
   readonly argoCD: 'Install' | 'Existing' | 'Operator';
   readonly clientCertificate: 'Generated' | 'CSR';
-  /** Which rights the agent has for live access: `Full`, `None` or the name of a ClusterRole of the cluster. */
+  /** The agent's rights for live access: `Full`, `None` or the name of a ClusterRole on the cluster. */
   readonly liveAccess: string;
-  /** Whether managed agents keep the namespaces of Applications; the principal must be told the same. */
+  /** Whether Applications keep their namespaces on managed agents. The principal needs the same setting. */
   readonly destinationBasedMapping: boolean;
-  /** Whether a generated ArgoCD resource asks for the image that the hub's principal has, or leaves it to the operator. */
+  /** Whether a generated ArgoCD resource names the image of the hub's principal; false: the operator chooses the image. */
   readonly syncsAgentImage: boolean;
-  /** How clusters follow a new version; undefined: as the controller's settings say. */
+  /** How clusters follow a new version. Undefined: the controller's setting. */
   readonly rolloutStrategy: RolloutStrategy | undefined;
-  /** The user's objects instead of a generated ArgoCD resource. */
+  /** The user's objects that replace the generated ArgoCD resource. */
   readonly payload: Parsed<readonly KubeObject[]> | undefined;
 }
 
-/** The specification of a GitOpsCluster. A bad part leaves the others usable. */
+/** The specification of a GitOpsCluster. An invalid part does not affect the other parts. */
 export interface FleetSpec {
   /** Name of the Placement. */
   readonly placement: Parsed<string>;
-  /** What the user wrote of the principal's address; empty parts are discovered. */
+  /** The principal's address as the user set it. Empty parts are discovered. */
   readonly server: Parsed<{ readonly address: string; readonly port: string }>;
   readonly addOn: Parsed<AddOnSettings>;
 }
 
-/** Annotation of a GitOpsCluster: `true` leaves the agent's image to argocd-operator (the original's). */
+/** Annotation on a GitOpsCluster: `true` leaves the agent's image to argocd-operator, as in argocd-pull-integration. */
 const disableImageSync = 'apps.open-cluster-management.io/disable-agent-image-sync';
 
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -67,7 +67,7 @@ const server = z.object({
     .default(''),
 });
 
-/** `Full` and `None` in other letters would be ClusterRoles that nobody means. */
+/** `Full` and `None` with other capitals are refused: they would name ClusterRoles by mistake. */
 const liveAccess = text
   .refine(
     (value) =>
@@ -112,7 +112,7 @@ const payload = z.object(
   { error: 'must have a list of manifests' },
 );
 
-/** Reads the objects that a user delivers instead of the generated ArgoCD: one of them at least must be an ArgoCD. */
+/** Reads the user's objects that replace the generated ArgoCD. At least one of them must be an ArgoCD. */
 function parsePayload(input: unknown, who: string): Parsed<readonly KubeObject[]> {
   const path = 'spec.argoCDAgentAddon.argoCDCRManifestWork';
   const result = payload.safeParse(input);
@@ -133,7 +133,7 @@ function parsePayload(input: unknown, who: string): Parsed<readonly KubeObject[]
   return { value: manifests };
 }
 
-/** Reads a GitOpsCluster's specification; the CRD of the original lets much through that cannot work. */
+/** Parses a GitOpsCluster's specification. The CRD of argocd-pull-integration accepts values that cannot work. */
 export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
   const who = `GitOpsCluster ${object.metadata.namespace}/${object.metadata.name}`;
   const spec = (object.spec ?? {}) as { placementRef?: unknown; argoCDAgentAddon?: unknown };
@@ -166,7 +166,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       mode: value.mode,
       agentNamespace: value.agentNamespace || undefined,
       operatorNamespace: value.operatorNamespace || undefined,
-      // A resource for argocd-operator makes sense only with argocd-operator.
+      // A payload implies argocd-operator.
       argoCD: value.argoCD ?? (value.argoCDCRManifestWork === undefined ? 'Install' : 'Operator'),
       clientCertificate: value.clientCertificate,
       liveAccess: value.liveAccess,
