@@ -38,7 +38,7 @@ export function testMutants(mutants: readonly Mutant[]): void {
     async ({ invariant, seed, also, ...edit }) => {
       const lib = join(folder, invariant.replaceAll(/\W+/g, '-'));
       await mkdir(lib);
-      for (const part of ['sync', 'argocd']) {
+      for (const part of ['base', 'sync', 'argocd']) {
         await cp(join(import.meta.dirname, '../..', part), join(lib, part), { recursive: true });
       }
       for (const { file, from, to } of also === undefined ? [edit] : [edit, also]) {
