@@ -14,6 +14,7 @@ import {
 } from '../../sync/index.ts';
 import type { ConnectedPrincipal, HubKind, Listed, SourceSync } from '../peer/kind-sync.ts';
 import type { Message, PeerConnection, RequestUpdate } from '../peer/messages.ts';
+import { SourceLink } from '../peer/source-link.ts';
 import { forTransfer, replicaDigest } from './copy.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 
@@ -155,40 +156,27 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
       tuning: this.#options.tuning,
       source: { read },
     });
-    let connection: PeerConnection | undefined;
-    let isOpen = false;
-    const send = () => {
-      const to = connection;
-      if (isOpen && to !== undefined) {
-        outbox.connected({
-          send: (delivery) => {
-            if (delivery.type === 'delete') {
-              this.#withdrawn(delivery.key, delivery.uid, peer);
-            }
-            return to.send(this.#messageFor(delivery));
-          },
-        });
-      }
-    };
+    const link = new SourceLink([outbox], (connection) =>
+      outbox.connected({
+        send: (delivery) => {
+          if (delivery.type === 'delete') {
+            this.#withdrawn(delivery.key, delivery.uid, peer);
+          }
+          return connection.send(this.#messageFor(delivery));
+        },
+      }),
+    );
     const part: SourceSync = {
       kind: kind.kind,
       connected: (to: PeerConnection, info: ConnectedPrincipal) => {
-        connection = to;
-        outbox.disconnected();
         if (info.agent !== '' && info.agent !== agent) {
           agent = info.agent;
           peer.snapshots = new WeakMap();
         }
-        send();
+        link.connected(to);
       },
-      disconnected: () => {
-        connection = undefined;
-        outbox.disconnected();
-      },
-      open: () => {
-        isOpen = true;
-        send();
-      },
+      disconnected: () => link.disconnected(),
+      open: () => link.open(),
       writable: () => outbox.writable(),
       acknowledged: ({ resourceId, eventId }) => outbox.acknowledged(resourceId, eventId),
       receive: () => false,

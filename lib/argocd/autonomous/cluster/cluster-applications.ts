@@ -17,6 +17,7 @@ import { specChecksum } from '../../checksums.ts';
 import { annotations } from '../../names.ts';
 import type { AgentKind, ConnectedPrincipal, Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
+import { SourceLink } from '../../peer/source-link.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
@@ -76,8 +77,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   /** Applications whose deletion the principal was told a moment ago. */
   readonly #justDeleted = new Set<string>();
   #inbox: Inbox<Intent> | undefined;
-  #connection: PeerConnection | undefined;
-  #isOpen = false;
+  readonly #link: SourceLink;
   #isClosed = false;
   /** What the principal calls this agent. */
   #name = '';
@@ -99,6 +99,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       runtime: options.runtime,
       tuning: options.tuning,
     });
+    this.#link = new SourceLink([this.#outbox], (connection) => this.#send(connection));
     this.#writer = new ApplicationWriter({
       store: options.applications,
       view: this.#view,
@@ -141,25 +142,17 @@ export class ClusterApplications implements AgentKind<SourceSync> {
   }
 
   connected(connection: PeerConnection, { agent }: ConnectedPrincipal): void {
-    this.#connection = connection;
     this.#name = agent;
     this.#inbox?.reconnected();
-    this.#outbox.disconnected();
-    if (this.#isOpen) {
-      this.#send(connection);
-    }
+    this.#link.connected(connection);
   }
 
   disconnected(): void {
-    this.#connection = undefined;
-    this.#outbox.disconnected();
+    this.#link.disconnected();
   }
 
   open(): void {
-    this.#isOpen = true;
-    if (this.#connection !== undefined) {
-      this.#send(this.#connection);
-    }
+    this.#link.open();
   }
 
   writable(): void {
@@ -364,7 +357,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
       return;
     }
     if (this.#deferred.get(ref.name)?.eventId !== message.eventId) {
-      this.#connection?.acknowledge(message);
+      this.#link.connection?.acknowledge(message);
       // What is told after this is the answer, also when nothing came of it.
       this.#outbox.repeat(this.#key(ref.name));
     }

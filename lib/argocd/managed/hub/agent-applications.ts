@@ -15,6 +15,7 @@ import { specChecksum } from '../../checksums.ts';
 import { annotations } from '../../names.ts';
 import type { Listed, ObjectMessage, SourceSync } from '../../peer/kind-sync.ts';
 import type { ApplicationMessage, ErrorMessage, Message, PeerConnection, RequestUpdate } from '../../peer/messages.ts';
+import { SourceLink } from '../../peer/source-link.ts';
 import type { SyncStats } from '../../peer/stats.ts';
 import { placeOf } from '../../place.ts';
 import type { AgentReport, DeliveredRequests } from './agent-report.ts';
@@ -66,8 +67,7 @@ export class AgentApplications implements SourceSync {
   #again = 0;
   readonly #deliveredNow = ({ key }: AgentReport) => this.#options.delivered(key);
   readonly #stop = new AbortController();
-  #connection: PeerConnection | undefined;
-  #isOpen = false;
+  readonly #link: SourceLink;
   /** The log has, since this agent connected, the warning that it holds too many Applications that it should not have. */
   #warnedOfStrays = false;
 
@@ -77,12 +77,13 @@ export class AgentApplications implements SourceSync {
     const source = { read: options.read };
     this.#outbox = new Outbox<Application>({ runtime, tuning, source });
     this.#terminations = new Outbox<Application>({ runtime, tuning, source, sendsDeletes: false });
+    this.#link = new SourceLink([this.#outbox, this.#terminations], (connection) => this.#send(connection));
     this.#inbox = new Inbox<AgentReport>(
       {
         apply: options.apply,
         acknowledge: ({ message, again }) => {
           if (again === undefined) {
-            this.#connection?.acknowledge(message);
+            this.#link.connection?.acknowledge(message);
           }
         },
         laneOf: ({ key }) => keyString(key),
@@ -101,28 +102,20 @@ export class AgentApplications implements SourceSync {
   }
 
   connected(connection: PeerConnection): void {
-    this.#connection = connection;
     this.#warnedOfStrays = false;
     this.#options.presenceChanged(true);
     this.#inbox.reconnected();
     this.#early.clear();
-    this.#dropInFlight();
-    if (this.#isOpen) {
-      this.#send(connection);
-    }
+    this.#link.connected(connection);
   }
 
   disconnected(): void {
-    this.#connection = undefined;
     this.#options.presenceChanged(false);
-    this.#dropInFlight();
+    this.#link.disconnected();
   }
 
   open(): void {
-    this.#isOpen = true;
-    if (this.#connection !== undefined) {
-      this.#send(this.#connection);
-    }
+    this.#link.open();
   }
 
   writable(): void {
@@ -280,11 +273,6 @@ export class AgentApplications implements SourceSync {
           : // The state goes its own way.
             this.#terminations.acknowledged(delivery.resourceId, delivery.eventId),
     });
-  }
-
-  #dropInFlight(): void {
-    this.#outbox.disconnected();
-    this.#terminations.disconnected();
   }
 
   #outboxFor(intent: IntentType): Outbox<Application> {
