@@ -5,13 +5,13 @@ import { eventBytes, mutated } from '../e2e/hostile/index.ts';
 import {
   type ArgoObject,
   application,
-  argoApplications,
-  argoAppProjects,
   freePort,
   giveAgentCredentials,
   namespace,
   type PrincipalHub,
   Program,
+  pairApplications,
+  pairAppProjects,
   put,
   startHub,
 } from '../e2e/pair/index.ts';
@@ -80,8 +80,8 @@ beforeAll(async () => {
   await giveAgentCredentials(client, stand.authority, 'victim');
   await Promise.all([allowed, 'private'].map((name) => client.create(namespaces, { metadata: { name } })));
   await Promise.all([
-    client.create(argoApplications, application({ name: 'guarded', namespace: 'private' })),
-    client.create(argoAppProjects, { metadata: { name: 'guarded', namespace: 'private' }, spec: {} }),
+    client.create(pairApplications, application({ name: 'guarded', namespace: 'private' })),
+    client.create(pairAppProjects, { metadata: { name: 'guarded', namespace: 'private' }, spec: {} }),
     client.create(secrets, { metadata: { name: 'guarded', namespace: 'private' }, data: { password: 'eA==' } }),
     put(client, 'argocd-secret', { 'admin.password': 'x' }),
     client.create(configMaps, {
@@ -172,7 +172,7 @@ async function obeys(): Promise<void> {
     'the agent does what is right',
     () => {
       send();
-      return stand.hub.client.get(argoApplications, { name, namespace });
+      return stand.hub.client.get(pairApplications, { name, namespace });
     },
     { details },
   );
@@ -189,10 +189,10 @@ async function others(): Promise<Map<string, string>> {
   return new Map(
     (
       await Promise.all([
-        ...[argoApplications, argoAppProjects, secrets, configMaps].map((type) => versions(type, 'private')),
+        ...[pairApplications, pairAppProjects, secrets, configMaps].map((type) => versions(type, 'private')),
         ...[secrets, configMaps].map((type) => versions(type, namespace, (object) => !isMarked(object))),
-        ...[argoApplications, argoAppProjects, secrets, configMaps].map((type) => versions(type, 'default')),
-        ...[argoApplications, secrets, configMaps].map((type) => versions(type, 'kube-system')),
+        ...[pairApplications, pairAppProjects, secrets, configMaps].map((type) => versions(type, 'default')),
+        ...[pairApplications, secrets, configMaps].map((type) => versions(type, 'kube-system')),
       ])
     )
       .flat()
@@ -215,7 +215,7 @@ const types = [
 
 test('a principal reaches nothing outside the namespaces that the agent allows, and no object of another purpose', async () => {
   const { client } = stand.hub;
-  const victims: ArgoObject[] = [...(await client.list(argoApplications, { namespace: 'private' }))];
+  const victims: ArgoObject[] = [...(await client.list(pairApplications, { namespace: 'private' }))];
   const events: WireEvent[] = [];
   const about = (target: ObjectTarget, type: string, object: object) =>
     objectEvent(target, type, object as ArgoObject, origin, { resourceId: randomUUID(), eventId: randomUUID() });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, test } from 'vitest';
-import { application, argoApplications, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
+import { application, namespace, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { namespaces } from '../lib/kube/index.ts';
 
@@ -22,12 +22,12 @@ afterAll(async () => {
 });
 
 const hubKey = (name: string) => ({ name, namespace: pair.name });
-const onHub = (name: string) => pair.hub.client.get(argoApplications, hubKey(name));
-const onManaged = (name: string) => pair.managed.client.get(argoApplications, { name, namespace });
+const onHub = (name: string) => pair.hub.client.get(pairApplications, hubKey(name));
+const onManaged = (name: string) => pair.managed.client.get(pairApplications, { name, namespace });
 const editHub = (name: string, patch: object) =>
-  pair.hub.client.mergePatch(argoApplications, hubKey(name), { ...patch });
+  pair.hub.client.mergePatch(pairApplications, hubKey(name), { ...patch });
 const editManaged = (name: string, patch: object) =>
-  pair.managed.client.mergePatch(argoApplications, { name, namespace }, { ...patch });
+  pair.managed.client.mergePatch(pairApplications, { name, namespace }, { ...patch });
 
 async function conditions(name: string): Promise<string> {
   const all = ((await onHub(name))?.status?.conditions ?? []) as { type: string; message: string }[];
@@ -36,7 +36,7 @@ async function conditions(name: string): Promise<string> {
 
 async function deployed(name: string, finalizers: string[] = []): Promise<void> {
   const wanted = application({ name, namespace: pair.name });
-  await pair.hub.client.create(argoApplications, { ...wanted, metadata: { ...wanted.metadata, finalizers } });
+  await pair.hub.client.create(pairApplications, { ...wanted, metadata: { ...wanted.metadata, finalizers } });
   await until(`${name} is on the managed cluster`, () => onManaged(name), logs());
 }
 
@@ -77,7 +77,7 @@ test('a deletion that waits for an agent that is away says so, and is released',
   await deployed('released', [resources]);
   await pair.agent.stop('SIGKILL');
   for (const name of ['kept', 'released']) {
-    await pair.hub.client.delete(argoApplications, hubKey(name));
+    await pair.hub.client.delete(pairApplications, hubKey(name));
   }
   for (const name of ['kept', 'released']) {
     await until(
@@ -99,7 +99,7 @@ test('a deletion that waits for an agent that is away says so, and is released',
 
 test('a deletion that nobody gets on with is brought to the notice of Argo CD', async () => {
   await deployed('stuck', [resources]);
-  await pair.hub.client.delete(argoApplications, hubKey('stuck'));
+  await pair.hub.client.delete(pairApplications, hubKey('stuck'));
   await until(
     'the copy is touched',
     async () => (await onManaged('stuck'))?.metadata.annotations?.['argocd-agent.argoproj-labs.io/nudged-at'],

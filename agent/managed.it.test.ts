@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type ArgoObject,
   application,
-  argoApplications,
-  argoAppProjects,
   namespace,
   type Pair,
+  pairApplications,
+  pairAppProjects,
   startPair,
 } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
@@ -24,11 +24,11 @@ afterAll(async () => {
   await pair?.stop();
 });
 
-const onHub = (name: string) => pair.hub.client.get(argoApplications, { name, namespace: pair.name });
-const onManaged = (name: string) => pair.managed.client.get(argoApplications, { name, namespace });
+const onHub = (name: string) => pair.hub.client.get(pairApplications, { name, namespace: pair.name });
+const onManaged = (name: string) => pair.managed.client.get(pairApplications, { name, namespace });
 
 async function deployed(name: string, fields: Parameters<typeof application>[0]['spec'] = {}): Promise<ArgoObject> {
-  await pair.hub.client.create(argoApplications, application({ name, namespace: pair.name, spec: fields }));
+  await pair.hub.client.create(pairApplications, application({ name, namespace: pair.name, spec: fields }));
   return until(`${name} is on the managed cluster`, () => onManaged(name), logs());
 }
 
@@ -43,7 +43,7 @@ describe('an Application of the hub', () => {
     });
 
     const edited = { source: { repoURL: 'https://example.com/other.git', path: 'x', targetRevision: 'v2' } };
-    await pair.hub.client.mergePatch(argoApplications, { name: 'life', namespace: pair.name }, { spec: edited });
+    await pair.hub.client.mergePatch(pairApplications, { name: 'life', namespace: pair.name }, { spec: edited });
     await until(
       'the edit is on the managed cluster',
       async () => ((await onManaged('life'))?.spec.source as { path?: string })?.path === 'x',
@@ -51,24 +51,24 @@ describe('an Application of the hub', () => {
     );
 
     const status = { sync: { status: 'Synced', revision: 'abc' }, health: { status: 'Healthy' } };
-    await pair.managed.client.mergePatch(argoApplications, { name: 'life', namespace }, { status });
+    await pair.managed.client.mergePatch(pairApplications, { name: 'life', namespace }, { status });
     await until('the status is on the hub', async () => (await onHub('life'))?.status?.sync !== undefined, logs());
     expect((await onHub('life'))?.status).toMatchObject(status);
 
-    await pair.hub.client.delete(argoApplications, { name: 'life', namespace: pair.name });
+    await pair.hub.client.delete(pairApplications, { name: 'life', namespace: pair.name });
     await until('it is gone', async () => (await onManaged('life')) === undefined, logs());
   });
 
   test('an edit of its copy is reverted, and a deleted copy comes back', async () => {
     const { spec } = await deployed('guarded');
     await pair.managed.client.mergePatch(
-      argoApplications,
+      pairApplications,
       { name: 'guarded', namespace },
       { spec: { project: 'mine' } },
     );
     await until('the edit is reverted', async () => (await onManaged('guarded'))?.spec.project === 'default', logs());
     const before = await onManaged('guarded');
-    await pair.managed.client.delete(argoApplications, { name: 'guarded', namespace });
+    await pair.managed.client.delete(pairApplications, { name: 'guarded', namespace });
     const back = await until(
       'the copy is back',
       async () => {
@@ -83,10 +83,10 @@ describe('an Application of the hub', () => {
 
   test('what was on the managed cluster before is adopted', async () => {
     await pair.managed.client.create(
-      argoApplications,
+      pairApplications,
       application({ name: 'older', namespace, spec: { project: 'old' } }),
     );
-    await pair.hub.client.create(argoApplications, application({ name: 'older', namespace: pair.name }));
+    await pair.hub.client.create(pairApplications, application({ name: 'older', namespace: pair.name }));
     const hub = await onHub('older');
     await until(
       'it is adopted',
@@ -138,7 +138,7 @@ describe('an Application of the hub', () => {
     });
     await until('the policy holds', async () => {
       const probe = application({ name: 'probe', namespace, spec: { project: 'forbidden' } });
-      const refused = await pair.managed.client.create(argoApplications, probe, { dryRun: true }).then(
+      const refused = await pair.managed.client.create(pairApplications, probe, { dryRun: true }).then(
         () => undefined,
         (error: unknown) => (isNotFound(error) ? undefined : true),
       );
@@ -146,7 +146,7 @@ describe('an Application of the hub', () => {
     });
 
     const wanted = application({ name: 'refused', namespace: pair.name, spec: { project: 'forbidden' } });
-    await pair.hub.client.create(argoApplications, wanted);
+    await pair.hub.client.create(pairApplications, wanted);
     const shown = await until(
       'the refusal shows',
       async () => {
@@ -160,10 +160,10 @@ describe('an Application of the hub', () => {
     expect((await onHub('refused'))?.status).toMatchObject({ health: { status: 'Degraded' } });
 
     const key = { name: 'refused', namespace: pair.name };
-    await pair.hub.client.mergePatch(argoApplications, key, { spec: { project: 'default' } });
+    await pair.hub.client.mergePatch(pairApplications, key, { spec: { project: 'default' } });
     await until('it is created', () => onManaged('refused'), logs());
     await pair.managed.client.mergePatch(
-      argoApplications,
+      pairApplications,
       { name: 'refused', namespace },
       { status: { health: { status: 'Healthy' } } },
     );
@@ -179,7 +179,7 @@ describe('an Application of the hub', () => {
 });
 
 test('AppProjects that name the agent reach it, rewritten for the cluster itself', async () => {
-  await pair.hub.client.create(argoAppProjects, {
+  await pair.hub.client.create(pairAppProjects, {
     metadata: { name: 'team', namespace },
     spec: {
       sourceNamespaces: [pair.name],
@@ -192,17 +192,17 @@ test('AppProjects that name the agent reach it, rewritten for the cluster itself
   });
   const local = await until(
     'the project is there',
-    () => pair.managed.client.get(argoAppProjects, { name: 'team', namespace }),
+    () => pair.managed.client.get(pairAppProjects, { name: 'team', namespace }),
     logs(),
   );
   expect(local.spec).toMatchObject({
     sourceRepos: ['*'],
     destinations: [{ name: 'in-cluster', server: 'https://kubernetes.default.svc', namespace: 'team-*' }],
   });
-  await pair.hub.client.delete(argoAppProjects, { name: 'team', namespace });
+  await pair.hub.client.delete(pairAppProjects, { name: 'team', namespace });
   await until(
     'the project is gone',
-    async () => (await pair.managed.client.get(argoAppProjects, { name: 'team', namespace })) === undefined,
+    async () => (await pair.managed.client.get(pairAppProjects, { name: 'team', namespace })) === undefined,
     logs(),
   );
 });
@@ -213,12 +213,12 @@ describe('after a kill', () => {
     await deployed(`kept-${which}`);
     await deployed(`removed-${which}`);
     await program.stop('SIGKILL');
-    await pair.hub.client.create(argoApplications, application({ name: `late-${which}`, namespace: pair.name }));
-    await pair.hub.client.delete(argoApplications, { name: `removed-${which}`, namespace: pair.name });
+    await pair.hub.client.create(pairApplications, application({ name: `late-${which}`, namespace: pair.name }));
+    await pair.hub.client.delete(pairApplications, { name: `removed-${which}`, namespace: pair.name });
     const key = { name: `kept-${which}`, namespace: pair.name };
-    await pair.hub.client.mergePatch(argoApplications, key, { spec: { project: 'changed' } });
+    await pair.hub.client.mergePatch(pairApplications, key, { spec: { project: 'changed' } });
     const status = { health: { status: 'Progressing' } };
-    await pair.managed.client.mergePatch(argoApplications, { name: `kept-${which}`, namespace }, { status });
+    await pair.managed.client.mergePatch(pairApplications, { name: `kept-${which}`, namespace }, { status });
     const before = await onManaged(`kept-${which}`);
     program.start();
     await until(
@@ -248,7 +248,7 @@ describe('after a kill', () => {
     await pair[which].apiServer.restart();
     const key = { name: `outage-${which}`, namespace: pair.name };
     await until('the hub takes the edit', async () =>
-      pair.hub.client.mergePatch(argoApplications, key, { spec: { project: 'edited' } }),
+      pair.hub.client.mergePatch(pairApplications, key, { spec: { project: 'edited' } }),
     );
     await until(
       'the edit arrives',

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type AgentCluster, argoAppProjects, namespace, type Pair, startPair } from '../e2e/pair/index.ts';
+import { type AgentCluster, namespace, type Pair, pairAppProjects, startPair } from '../e2e/pair/index.ts';
 import { until } from '../lib/base/testing.ts';
 import { type ConfigMap, configMaps, type Secret, secrets } from '../lib/kube/index.ts';
 
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const localRepository = () => pair.managed.client.get(secrets, repository);
-const mirror = (name: string) => pair.hub.client.get(argoAppProjects, { name: `edge-${name}`, namespace });
+const mirror = (name: string) => pair.hub.client.get(pairAppProjects, { name: `edge-${name}`, namespace });
 
 async function createRepository(): Promise<Secret> {
   return pair.hub.client.create(secrets, {
@@ -41,7 +41,7 @@ async function createRepository(): Promise<Secret> {
 test('a repository follows its project to the managed cluster, is put back there and leaves with the project', async () => {
   await createRepository();
   expect(await localRepository()).toBeUndefined();
-  await pair.hub.client.create(argoAppProjects, {
+  await pair.hub.client.create(pairAppProjects, {
     metadata: { name: 'team', namespace },
     spec: { sourceNamespaces: ['cluster1'], sourceRepos: ['*'], destinations: [{ name: 'cluster1', namespace: '*' }] },
   });
@@ -63,7 +63,7 @@ test('a repository follows its project to the managed cluster, is put back there
   await until('the deletion is undone', localRepository, logs());
 
   await pair.hub.client.mergePatch(
-    argoAppProjects,
+    pairAppProjects,
     { name: 'team', namespace },
     { spec: { destinations: [{ name: 'another', namespace: '*' }] } },
   );
@@ -75,7 +75,7 @@ test('a repository follows its project to the managed cluster, is put back there
 
 test('a repository that was removed on the hub while the agent was away is removed when it is back', async () => {
   await pair.hub.client.mergePatch(
-    argoAppProjects,
+    pairAppProjects,
     { name: 'team', namespace },
     { spec: { destinations: [{ name: 'cluster1', namespace: '*' }] } },
   );
@@ -102,9 +102,9 @@ test('GPG keys reach the managed cluster and no other ConfigMap does', async () 
 
 test('a project of an autonomous agent is mirrored, protected, and never the hub’s own', async () => {
   const own = { name: 'edge-taken', namespace };
-  await pair.hub.client.create(argoAppProjects, { metadata: own, spec: { description: 'of the hub' } });
+  await pair.hub.client.create(pairAppProjects, { metadata: own, spec: { description: 'of the hub' } });
   for (const name of ['tools', 'taken']) {
-    await edge.cluster.client.create(argoAppProjects, {
+    await edge.cluster.client.create(pairAppProjects, {
       metadata: { name, namespace, finalizers: ['resources-finalizer.argocd.argoproj.io'] },
       spec: {
         sourceRepos: ['*'],
@@ -121,12 +121,12 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
     roles: [{ name: 'r', policies: ['p, proj:edge-tools:r, applications, get, edge-tools/edge/*, allow'] }],
   });
   await pair.hub.client.mergePatch(
-    argoAppProjects,
+    pairAppProjects,
     { name: 'edge-tools', namespace },
     { spec: { sourceRepos: ['mine'] } },
   );
   await until('the edit is put back', async () => isDeepStrictEqual((await mirror('tools'))?.spec, first.spec), logs());
-  await pair.hub.client.delete(argoAppProjects, { name: 'edge-tools', namespace });
+  await pair.hub.client.delete(pairAppProjects, { name: 'edge-tools', namespace });
   await until(
     'the deletion is undone',
     async () => {
@@ -135,14 +135,14 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
     },
     logs(),
   );
-  expect((await pair.hub.client.get(argoAppProjects, own))?.spec).toEqual({ description: 'of the hub' });
+  expect((await pair.hub.client.get(pairAppProjects, own))?.spec).toEqual({ description: 'of the hub' });
   await pair.principal.says(/AppProject cannot be had here: the hub has a project of its own of that name/);
 
   // Also while the agent is away, from the start of the principal.
   await edge.agent.stop('SIGKILL');
   await pair.principal.stop('SIGKILL');
   await pair.hub.client.mergePatch(
-    argoAppProjects,
+    pairAppProjects,
     { name: 'edge-tools', namespace },
     { spec: { sourceRepos: ['mine'] } },
   );
@@ -152,7 +152,7 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   const found = (await mirror('tools'))?.spec;
   await pair.principal.says(/principal serves agents/, { after });
   await pair.hub.client.mergePatch(
-    argoAppProjects,
+    pairAppProjects,
     { name: 'edge-tools', namespace },
     { spec: { sourceRepos: ['other'] } },
   );
@@ -169,10 +169,10 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   );
 
   await edge.cluster.client.mergePatch(
-    argoAppProjects,
+    pairAppProjects,
     { name: 'tools', namespace },
     { metadata: { finalizers: null } },
   );
-  await edge.cluster.client.delete(argoAppProjects, { name: 'tools', namespace });
+  await edge.cluster.client.delete(pairAppProjects, { name: 'tools', namespace });
   await until('the mirror goes with it', async () => (await mirror('tools')) === undefined, logs());
 });

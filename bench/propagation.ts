@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { type ArgoObject, application, argoApplications, type Pair, startPair } from '../e2e/pair/index.ts';
+import { type ArgoObject, application, type Pair, pairApplications, startPair } from '../e2e/pair/index.ts';
 import { Informer, type KubeClient, namespaces } from '../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from './figures.ts';
 
@@ -88,7 +88,7 @@ async function way(
 ): Promise<Way> {
   const side = async (client: KubeClient, namespace: string) => {
     await client.apply(namespaces, { metadata: { name: namespace } }, { fieldManager: 'bench', force: true });
-    const informer = new Informer<ArgoObject>({ client, type: argoApplications, namespace });
+    const informer = new Informer<ArgoObject>({ client, type: pairApplications, namespace });
     void informer.run(signal);
     await informer.synced();
     return { client, namespace, informer };
@@ -121,7 +121,7 @@ async function sample(
 ): Promise<Map<string, number[]>> {
   for (const { hub, managed } of ways) {
     if (!hub.informer.get({ namespace: hub.namespace, name })) {
-      await hub.client.create(argoApplications, application({ name, namespace: hub.namespace }));
+      await hub.client.create(pairApplications, application({ name, namespace: hub.namespace }));
     }
     await seen(managed.informer, (a) => a.metadata.name === name);
   }
@@ -145,7 +145,7 @@ async function measureSpec({ hub, managed }: Way, name: string, round: number): 
   );
   const begin = performance.now();
   await hub.client.mergePatch(
-    argoApplications,
+    pairApplications,
     { namespace: hub.namespace, name },
     { spec: { source: { targetRevision: revision } } },
   );
@@ -157,7 +157,7 @@ async function measureStatus({ hub, managed }: Way, name: string, round: number)
   const arrived = seen(hub.informer, (a) => (a.status?.health as { message?: string } | undefined)?.message === text);
   const begin = performance.now();
   await managed.client.mergePatch(
-    argoApplications,
+    pairApplications,
     { namespace: managed.namespace, name },
     { status: { health: { status: 'Progressing', message: text } } },
   );
@@ -172,16 +172,16 @@ async function burst({ hub, managed }: Way, count: number, prefix: string): Prom
   const queue = [...names];
   const worker = async () => {
     for (let name = queue.pop(); name !== undefined; name = queue.pop()) {
-      await hub.client.create(argoApplications, application({ name, namespace: hub.namespace }));
+      await hub.client.create(pairApplications, application({ name, namespace: hub.namespace }));
     }
   };
   await Promise.all(Array.from({ length: 50 }, worker));
   const ms = (await complete) - begin;
   const gone = absent(managed.informer, new Set(names));
-  await Promise.all(names.map((name) => hub.client.delete(argoApplications, { namespace: hub.namespace, name })));
+  await Promise.all(names.map((name) => hub.client.delete(pairApplications, { namespace: hub.namespace, name })));
   // The floor does not delete; what it left is removed here. The product's copies go by themselves, too.
   await Promise.all(
-    names.map((name) => managed.client.delete(argoApplications, { namespace: managed.namespace, name })),
+    names.map((name) => managed.client.delete(pairApplications, { namespace: managed.namespace, name })),
   );
   await gone;
   return ms;

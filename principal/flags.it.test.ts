@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   application,
-  argoApplications,
-  argoAppProjects,
   freePort,
   namespace,
   type Pair,
+  pairApplications,
+  pairAppProjects,
   put,
   startPair,
 } from '../e2e/pair/index.ts';
@@ -62,26 +62,26 @@ test('agents connect over WebSocket to a principal whose certificate was made at
 
 test('only what the selector wants is handled', async () => {
   const { hub, managed } = pair;
-  await hub.client.create(argoApplications, application({ name: 'other', namespace: pair.name }));
-  await hub.client.create(argoApplications, labelled('ours'));
-  await until('it arrives', () => managed.client.get(argoApplications, { name: 'ours', namespace }), logs());
-  expect(await managed.client.get(argoApplications, { name: 'other', namespace })).toBeUndefined();
+  await hub.client.create(pairApplications, application({ name: 'other', namespace: pair.name }));
+  await hub.client.create(pairApplications, labelled('ours'));
+  await until('it arrives', () => managed.client.get(pairApplications, { name: 'ours', namespace }), logs());
+  expect(await managed.client.get(pairApplications, { name: 'other', namespace })).toBeUndefined();
 });
 
 test('reports about one Application are kept apart, and the last state arrives', async () => {
   const { hub, managed } = pair;
-  await hub.client.create(argoApplications, labelled('busy'));
-  await until('it arrives', () => managed.client.get(argoApplications, { name: 'busy', namespace }), logs());
+  await hub.client.create(pairApplications, labelled('busy'));
+  await until('it arrives', () => managed.client.get(pairApplications, { name: 'busy', namespace }), logs());
   const before = await processed();
   const began = performance.now();
   for (let n = 1; n <= 30; n++) {
     const status = { health: { status: 'Progressing', message: `step ${n}` } };
-    await managed.client.mergePatch(argoApplications, { name: 'busy', namespace }, { status });
+    await managed.client.mergePatch(pairApplications, { name: 'busy', namespace }, { status });
   }
   await until(
     'the last state is on the hub',
     async () => {
-      const there = await hub.client.get(argoApplications, { name: 'busy', namespace: pair.name });
+      const there = await hub.client.get(pairApplications, { name: 'busy', namespace: pair.name });
       return (there?.status?.health as { message?: string } | undefined)?.message === 'step 30';
     },
     logs(),
@@ -93,7 +93,7 @@ test('reports about one Application are kept apart, and the last state arrives',
 
 test('full detail shows whole objects, and no secrets', async () => {
   const { hub, managed } = pair;
-  await hub.client.create(argoAppProjects, {
+  await hub.client.create(pairAppProjects, {
     metadata: { name: 'shown', namespace, labels },
     spec: { sourceRepos: ['*'], sourceNamespaces: ['*'], destinations: [{ name: '*', namespace: '*', server: '*' }] },
   });

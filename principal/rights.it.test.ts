@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   application,
-  argoApplications,
-  argoAppProjects,
   namespace,
   type Pair,
   type Program,
+  pairApplications,
+  pairAppProjects,
   put,
   startPair,
 } from '../e2e/pair/index.ts';
@@ -84,7 +84,7 @@ afterAll(async () => {
 test("with the rights of argocd-agent's own manifests everything is kept in step; what is missing is said", async () => {
   const { hub, managed } = pair;
   await principal.says(/cannot be recorded in Leases.*leases\.coordination\.k8s\.io/);
-  await hub.client.create(argoAppProjects, {
+  await hub.client.create(pairAppProjects, {
     metadata: { name: 'store', namespace },
     spec: { sourceRepos: ['*'], sourceNamespaces: ['*'], destinations: [{ name: '*', namespace: '*', server: '*' }] },
   });
@@ -92,20 +92,20 @@ test("with the rights of argocd-agent's own manifests everything is kept in step
   await put(hub.client, 'repo-store', repository, { labels: { 'argocd.argoproj.io/secret-type': 'repository' } });
   await hub.client.create(configMaps, { metadata: { name: 'argocd-gpg-keys-cm', namespace }, data: { A: 'key' } });
   await hub.client.create(
-    argoApplications,
+    pairApplications,
     application({ name: 'till', namespace: pair.name, spec: { project: 'store' } }),
   );
   const arrives = <T extends KubeObject>(type: ResourceType<T>, name: string) =>
     until(`${type.kind} ${name}`, () => managed.client.get(type, { name, namespace }), logs());
-  await arrives(argoAppProjects, 'store');
+  await arrives(pairAppProjects, 'store');
   await arrives(secrets, 'repo-store');
   await arrives(configMaps, 'argocd-gpg-keys-cm');
-  await arrives(argoApplications, 'till');
+  await arrives(pairApplications, 'till');
   const status = { health: { status: 'Healthy' } };
-  await managed.client.mergePatch(argoApplications, { name: 'till', namespace }, { status });
+  await managed.client.mergePatch(pairApplications, { name: 'till', namespace }, { status });
   await until(
     'the status',
-    async () => (await hub.client.get(argoApplications, { name: 'till', namespace: pair.name }))?.status?.health,
+    async () => (await hub.client.get(pairApplications, { name: 'till', namespace: pair.name }))?.status?.health,
     logs(),
   );
   expect(principal.output).not.toMatch(/\[FATAL\]/);

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startNode } from '../../e2e/node/index.ts';
 import { type KubeletPod, kubeletPods } from '../../e2e/node/types.ts';
-import { application, argoApplications, freePort, namespace, type Pair, startPair } from '../../e2e/pair/index.ts';
+import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../../e2e/pair/index.ts';
 import { kubeconfigText } from '../../e2e/testbed/index.ts';
 import { until } from '../../lib/base/testing.ts';
 import { configMaps, KubeClient, type KubeObject, namespaces } from '../../lib/kube/index.ts';
@@ -57,8 +57,8 @@ export async function startSetting(options: { objects: number; logBytes: number 
       client.create(namespaces, { metadata: { name: shop } }),
     ]);
     const spec = { destination: { name: 'in-cluster', namespace: shop } };
-    await pair.hub.client.create(argoApplications, application({ name: 'web', namespace: pair.name, spec }));
-    await until('the Application is there', () => client.get(argoApplications, { name: 'web', namespace }));
+    await pair.hub.client.create(pairApplications, application({ name: 'web', namespace: pair.name, spec }));
+    await until('the Application is there', () => client.get(pairApplications, { name: 'web', namespace }));
     const names = Array.from({ length: options.objects }, (_, index) => `object-${String(index).padStart(5, '0')}`);
     await inParallel(names, 16, (name) => client.create(configMaps, configMap(name)));
     const node = await startNode({ cluster: pair.managed, dir });

@@ -2,11 +2,11 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { argoCdCrds, installCrds } from '../../e2e/hub/index.ts';
 import {
-  argoApplications,
   freePort,
   giveAgentCredentials,
   mapAgent,
   namespace,
+  pairApplications,
   startHub,
   startRedis,
 } from '../../e2e/pair/index.ts';
@@ -89,7 +89,7 @@ async function restOfPair(from: string, options: RestOptions): Promise<Rest[]> {
     await mapAgent(hub.hub.client, agentName);
     await giveAgentCredentials(managed.client, hub.authority, agentName);
     for (let index = 0; index < options.applications; index++) {
-      await hub.hub.client.create(argoApplications, realisticApplication(agentName, applicationName(index)));
+      await hub.hub.client.create(pairApplications, realisticApplication(agentName, applicationName(index)));
     }
     const start = async (role: string, cluster: Cluster, args: readonly string[], nodeOptions: string) => {
       const [health, metrics] = [await freePort(), await freePort()];
@@ -138,7 +138,7 @@ async function restOfPair(from: string, options: RestOptions): Promise<Rest[]> {
       ],
       inHalfAGibibyte,
     );
-    while ((await managed.client.list(argoApplications, { namespace })).length < options.applications) {
+    while ((await managed.client.list(pairApplications, { namespace })).length < options.applications) {
       await sleep(100);
     }
     await sleep(options.seconds * 1000);

@@ -2,10 +2,10 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { argoCdCrds, installCrds } from '../../e2e/hub/index.ts';
 import {
-  argoApplications,
-  argoAppProjects,
   mapAgent,
   namespace,
+  pairApplications,
+  pairAppProjects,
   put,
   putTls,
   startRedis,
@@ -82,7 +82,7 @@ export async function startScaleHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<H
       putTls(client, 'argocd-agent-ca', authority),
       putTls(client, 'argocd-agent-principal-tls', server),
       put(client, 'argocd-agent-jwt', { 'jwt.key': jwtKey }),
-      client.create(argoAppProjects, {
+      client.create(pairAppProjects, {
         metadata: { name: 'default', namespace },
         spec: {
           sourceRepos: ['*'],
@@ -114,7 +114,7 @@ export async function startScaleHub(tokenKeyBits: 2048 | 4096 = 2048): Promise<H
       const told = setInterval(() => progress(created), 15_000);
       try {
         await inParallel(all, width, async ({ agent, index }) => {
-          await client.create(argoApplications, realisticApplication(agent, applicationName(index)));
+          await client.create(pairApplications, realisticApplication(agent, applicationName(index)));
           created++;
         });
       } finally {

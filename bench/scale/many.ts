@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { argoApplications as applicationType } from '../../e2e/pair/index.ts';
+import { pairApplications as applicationType } from '../../e2e/pair/index.ts';
 import { agentNames } from '../load/options.ts';
 import { Generator } from './generator.ts';
 import { applicationName, type Hub, startScaleHub } from './hub.ts';

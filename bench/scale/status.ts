@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ArgoObject, argoApplications as applicationType } from '../../e2e/pair/index.ts';
+import { type ArgoObject, pairApplications as applicationType } from '../../e2e/pair/index.ts';
 import { Informer } from '../../lib/kube/index.ts';
 import { latencies, latencyHeading, percentile } from '../figures.ts';
 import { agentNames } from '../load/options.ts';

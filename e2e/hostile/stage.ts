@@ -4,12 +4,12 @@ import { configMaps, type KubeObject, namespaces, type ResourceType, secrets } f
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
 import {
   application,
-  argoApplications,
-  argoAppProjects,
   mapAgent,
   namespace,
   type PrincipalHub,
   type Program,
+  pairApplications,
+  pairAppProjects,
   startHub,
 } from '../pair/index.ts';
 import { type AttackCall, Attacker } from './attacker.ts';
@@ -74,14 +74,14 @@ export class Stage {
     await Promise.all(agents.map((name) => mapAgent(client, name)));
     const spec = { destination: { name: other } };
     await Promise.all([
-      client.create(argoApplications, application({ name: 'witness', namespace: other, spec })),
-      client.create(argoApplications, application({ name: 'guarded', namespace: other, spec })),
-      client.create(argoApplications, application({ name: 'guarded', namespace, spec })),
+      client.create(pairApplications, application({ name: 'witness', namespace: other, spec })),
+      client.create(pairApplications, application({ name: 'guarded', namespace: other, spec })),
+      client.create(pairApplications, application({ name: 'guarded', namespace, spec })),
       client.create(
-        argoApplications,
+        pairApplications,
         application({ name: 'own', namespace: evil, spec: { destination: { name: evil } } }),
       ),
-      client.create(argoAppProjects, {
+      client.create(pairAppProjects, {
         metadata: { name: 'guarded', namespace },
         spec: { sourceRepos: ['*'], sourceNamespaces: [other], destinations: [{ name: other, namespace: '*' }] },
       }),
@@ -184,8 +184,8 @@ export class Stage {
           [`${type.kind} ${metadata.namespace ?? ''}/${metadata.name}`, metadata.resourceVersion ?? ''] as const,
       );
     const all = await Promise.all([
-      versions(argoApplications),
-      versions(argoAppProjects),
+      versions(pairApplications),
+      versions(pairAppProjects),
       versions(secrets, namespace),
       versions(configMaps, namespace),
       versions(namespaces),

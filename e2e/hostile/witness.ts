@@ -14,7 +14,7 @@ import {
   targets,
   type WireEvent,
 } from '../../lib/wire/index.ts';
-import { type ArgoObject, argoApplications } from '../pair/index.ts';
+import { type ArgoObject, pairApplications } from '../pair/index.ts';
 
 /** A well-behaved agent beside an attacker: what it notices, other agents would notice. */
 export class Witness {
@@ -64,7 +64,7 @@ export class Witness {
     const began = performance.now();
     const mark = `round-${++this.#rounds}`;
     const path = `path-${this.#rounds}`;
-    await this.#client.mergePatch(argoApplications, this.#ref, { spec: { source: { path } } });
+    await this.#client.mergePatch(pairApplications, this.#ref, { spec: { source: { path } } });
     const heard = await until(
       `the witness hears of ${path}`,
       async () => this.#received.map(objectOf).findLast((object) => object?.spec.source?.path === path),
@@ -76,7 +76,7 @@ export class Witness {
     await until(
       `the hub shows ${mark}`,
       async () => {
-        const hub: ArgoObject | undefined = await this.#client.get(argoApplications, this.#ref);
+        const hub: ArgoObject | undefined = await this.#client.get(pairApplications, this.#ref);
         return (hub?.status?.health as { message?: string } | undefined)?.message === mark;
       },
       { details },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
-import { type ArgoObject, argoApplications, namespace } from '../pair/index.ts';
+import { type ArgoObject, namespace, pairApplications } from '../pair/index.ts';
 import { allAcknowledged, asMade, eventsAbout } from './checks.ts';
 import { type GoEvent, goPayload, typeOf } from './go-event.ts';
 import { agentName, type ManagedLab, startManagedLab } from './managed-lab.ts';
@@ -24,7 +24,7 @@ describe('destination-based mapping with a Go agent', () => {
   const client = () => lab.hub.hub.client;
   const copy = (name: string) => lab.agent.cluster.application.get(name);
   const acknowledged = () => allAcknowledged(lab.agent.stream, '', lab.until);
-  const create = (object: GoObject) => client().create(argoApplications, object as never as ArgoObject);
+  const create = (object: GoObject) => client().create(pairApplications, object as never as ArgoObject);
 
   test('an Application of any namespace goes to the agent that its destination names, and back: as recorded', async () => {
     const name = 'destmap-test-app';
@@ -35,9 +35,9 @@ describe('destination-based mapping with a Go agent', () => {
     expect(eventsAbout(lab.agent.stream, name).map(meaningOf)).toEqual([meaningOf(creation)]);
     const status = { health: { status: 'Healthy' } };
     lab.agent.change(name, (object) => Object.assign(object, { status }));
-    await lab.until(async () => expect((await client().get(argoApplications, where))?.status).toEqual(status));
+    await lab.until(async () => expect((await client().get(pairApplications, where))?.status).toEqual(status));
     await acknowledged();
-    await client().delete(argoApplications, where);
+    await client().delete(pairApplications, where);
     await lab.until(() => expect(copy(name)).toBeUndefined());
     const [gone] = eventsAbout(lab.agent.stream, name).filter((event) => typeOf(event) === 'delete');
     expect(deletionOf(gone as GoEvent)).toEqual(deletionOf(recorded('delete')));
@@ -52,14 +52,14 @@ describe('destination-based mapping with a Go agent', () => {
     await lab.until(() => expect(copy(name)?.metadata.namespace).toBe(lab.agent.namespace));
     lab.agent.change(name, (object) => Object.assign(object, { status: { health: { status: 'Progressing' } } }));
     await lab.until(async () =>
-      expect((await client().get(argoApplications, where))?.status).toEqual({ health: { status: 'Progressing' } }),
+      expect((await client().get(pairApplications, where))?.status).toEqual({ health: { status: 'Progressing' } }),
     );
     await acknowledged();
     lab.agent.restart();
     await lab.connect();
     await acknowledged();
     expect(eventsAbout(lab.agent.stream, name), 'nothing differs').toEqual([]);
-    await client().mergePatch(argoApplications, where, { spec: { destination: { name: 'another-agent' } } });
+    await client().mergePatch(pairApplications, where, { spec: { destination: { name: 'another-agent' } } });
     await lab.until(() => expect(copy(name)).toBeUndefined());
     await acknowledged();
   });

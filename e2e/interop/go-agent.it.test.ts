@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { configMaps, secrets } from '../../lib/kube/index.ts';
-import { argoApplications, argoAppProjects, namespace } from '../pair/index.ts';
+import { namespace, pairApplications, pairAppProjects } from '../pair/index.ts';
 import { messageBytes } from '../recordings/index.ts';
 import { allAcknowledged, asMade, eventsAbout } from './checks.ts';
 import { changed, extensionOf, type GoEvent, goPayload, targetOf, typeOf } from './go-event.ts';
@@ -40,7 +40,7 @@ describe('our principal and a managed Go agent', () => {
   const now = () => stream().received.length;
   const about = (name: string, from = 0) => eventsAbout(stream(), name, from);
   const copy = (name: string) => lab.agent.cluster.application.get(name);
-  const remove = (name: string) => lab.hub.hub.client.delete(argoApplications, { name, namespace: agentName });
+  const remove = (name: string) => lab.hub.hub.client.delete(pairApplications, { name, namespace: agentName });
   const acknowledged = () => allAcknowledged(stream(), '', lab.until);
   /** Argo CD on the cluster changes fields of the Application, or takes them away. */
   const argo = (name: string, fields: Partial<Record<keyof GoObject, unknown>>) =>
@@ -258,7 +258,7 @@ describe('our principal and a managed Go agent', () => {
     const never = { 'argocd.argoproj.io/adoption-policy': 'never' };
     lab.agent.createLocally({ metadata: { name, annotations: never }, spec: { project: 'mine' } });
     const made = asMade(goPayload<GoObject>(recorded('create')), name, agentName);
-    await lab.hub.hub.client.create(argoApplications, made as never);
+    await lab.hub.hub.client.create(pairApplications, made as never);
     await lab.until(async () => {
       const { status } = (await lab.onHub(name)) ?? {};
       expect(status).toMatchObject({ health: { status: 'Degraded' }, conditions: [{ type: 'AgentError' }] });
@@ -273,10 +273,10 @@ describe('our principal and a managed Go agent', () => {
 
   test('AppProjects, repositories and GPG keys: as recorded', async () => {
     const { client } = lab.hub.hub;
-    const kinds = { appproject: argoAppProjects, repository: secrets, gpgkey: configMaps };
+    const kinds = { appproject: pairAppProjects, repository: secrets, gpgkey: configMaps };
     const names = { appproject: 'sample', repository: 'test-repo-creds', gpgkey: 'argocd-gpg-keys-cm' };
     for (const target of ['appproject', 'repository', 'gpgkey'] as const) {
-      const type = kinds[target] as typeof argoAppProjects;
+      const type = kinds[target] as typeof pairAppProjects;
       const name = names[target];
       const ref = { name, namespace };
       const theirs = (change: string) =>
@@ -309,7 +309,7 @@ describe('our principal and a managed Go agent', () => {
     for (const target of ['gpgkey', 'repository', 'appproject'] as const) {
       const name = names[target];
       const from = now();
-      await client.delete(kinds[target] as typeof argoAppProjects, { name, namespace });
+      await client.delete(kinds[target] as typeof pairAppProjects, { name, namespace });
       await lab.until(() => expect(lab.agent.cluster[target].has(name)).toBe(false));
       const [gone] = about(name, from).filter((event) => typeOf(event) === 'delete' && targetOf(event) === target);
       expect(deletionOf(gone as GoEvent)).toEqual(

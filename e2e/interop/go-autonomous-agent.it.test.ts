@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { namespaces } from '../../lib/kube/index.ts';
-import { argoApplications, argoAppProjects, mapAgent, namespace, type PrincipalHub, startHub } from '../pair/index.ts';
+import { mapAgent, namespace, type PrincipalHub, pairApplications, pairAppProjects, startHub } from '../pair/index.ts';
 import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
@@ -56,10 +56,10 @@ describe('our principal and an autonomous Go agent', () => {
   const now = () => agent.stream.received.length;
   const about = (name: string, from = 0) => eventsAbout(agent.stream, name, from);
   const acknowledged = () => allAcknowledged(agent.stream, '', until);
-  const onHub = (name: string) => hub.hub.client.get(argoApplications, { name, namespace: agentName });
+  const onHub = (name: string) => hub.hub.client.get(pairApplications, { name, namespace: agentName });
   const edit = (name: string, patch: object) =>
-    hub.hub.client.mergePatch(argoApplications, { name, namespace: agentName }, patch);
-  const project = (name: string) => hub.hub.client.get(argoAppProjects, { name: `${agentName}-${name}`, namespace });
+    hub.hub.client.mergePatch(pairApplications, { name, namespace: agentName }, patch);
+  const project = (name: string) => hub.hub.client.get(pairAppProjects, { name: `${agentName}-${name}`, namespace });
   const typesOf = (events: readonly GoEvent[]) => events.map(typeOf);
 
   async function mirrored(name: string) {
@@ -176,7 +176,7 @@ describe('our principal and an autonomous Go agent', () => {
     const before = await onHub(name);
     await edit(name, { spec: { project: 'mine' } });
     await until(async () => expect((await onHub(name))?.spec).toEqual(before?.spec));
-    await hub.hub.client.delete(argoApplications, { name, namespace: agentName });
+    await hub.hub.client.delete(pairApplications, { name, namespace: agentName });
     await until(async () => {
       const again = await onHub(name);
       expect(again?.metadata.uid).not.toBe(before?.metadata.uid);

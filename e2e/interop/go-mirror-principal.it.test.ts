@@ -3,12 +3,12 @@ import { namespaces } from '../../lib/kube/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
 import {
   type ArgoObject,
-  argoApplications,
-  argoAppProjects,
   freePort,
   giveAgentCredentials,
   namespace,
   Program,
+  pairApplications,
+  pairAppProjects,
 } from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { allAcknowledged, asMade, eventsAbout, type Until, untilWith } from './checks.ts';
@@ -76,14 +76,14 @@ describe('our autonomous agent and a Go principal', () => {
   const about = (name: string, from = 0) => eventsAbout(principal.stream, name, from);
   const acknowledged = () => allAcknowledged(principal.stream, 'agent://agent-managed', until);
   const onCluster = (name: string): Promise<ArgoObject | undefined> =>
-    cluster.client.get(argoApplications, { name, namespace });
+    cluster.client.get(pairApplications, { name, namespace });
   const patch = (name: string, change: object) =>
-    cluster.client.mergePatch(argoApplications, { name, namespace }, change);
+    cluster.client.mergePatch(pairApplications, { name, namespace }, change);
   const mirror = (name: string) => principal.hub.application.get(name);
 
   async function made(name: string) {
     const object = asMade(theirs({ target: 'application', type: 'create' }), name, namespace);
-    const local = await cluster.client.create(argoApplications, object as never as ArgoObject);
+    const local = await cluster.client.create(pairApplications, object as never as ArgoObject);
     await until(() => expect(mirror(name)?.metadata.annotations?.[sourceUid]).toBe(local.metadata.uid));
     return local;
   }
@@ -129,7 +129,7 @@ describe('our autonomous agent and a Go principal', () => {
     expectLike(about(name, from).at(-1), { target: 'application', type: 'spec-update' }, changedLocal);
     await patch(name, { metadata: { finalizers: null } });
     const last = await onCluster(name);
-    await cluster.client.delete(argoApplications, { name, namespace });
+    await cluster.client.delete(pairApplications, { name, namespace });
     await until(() => expect(mirror(name)).toBeUndefined());
     const gone = about(name, from).filter((event) => typeOf(event) === 'delete');
     const theirDelete = changed(
@@ -144,19 +144,19 @@ describe('our autonomous agent and a Go principal', () => {
     const which = { target: 'appproject', type: 'create', where: isSample };
     const fromProject = now();
     const project = await cluster.client.create(
-      argoAppProjects,
+      pairAppProjects,
       asMade(theirs(which, 'appproject'), 'sample', namespace) as never as ArgoObject,
     );
     await until(() => expect(principal.hub.appproject.has(`${agentName}-sample`)).toBe(true));
     expectLike(about('sample', fromProject)[0], which, project, 'appproject');
     const described = await cluster.client.mergePatch(
-      argoAppProjects,
+      pairAppProjects,
       { name: 'sample', namespace },
       { spec: { description: 'x' } },
     );
     await until(() => expect(principal.hub.appproject.get(`${agentName}-sample`)?.spec?.description).toBe('x'));
     expectLike(about('sample', fromProject).at(-1), { ...which, type: 'spec-update' }, described, 'appproject');
-    await cluster.client.delete(argoAppProjects, { name: 'sample', namespace });
+    await cluster.client.delete(pairAppProjects, { name: 'sample', namespace });
     await until(() => expect(principal.hub.appproject.has(`${agentName}-sample`)).toBe(false));
     await acknowledged();
     expect(principal.stream.refused).toEqual([]);
@@ -218,7 +218,7 @@ describe('our autonomous agent and a Go principal', () => {
     }
     await acknowledged();
     expect(await onCluster(name)).toEqual(before);
-    expect(await cluster.client.get(argoAppProjects, { name: 'sample', namespace })).toBeUndefined();
+    expect(await cluster.client.get(pairAppProjects, { name: 'sample', namespace })).toBeUndefined();
   });
 
   test('the principal restarts with gaps: it has everything again afterwards', async () => {
@@ -261,7 +261,7 @@ describe('our autonomous agent and a Go principal', () => {
     await agent.stop('SIGKILL');
     await patch('edited', { spec: { info: [{ name: 'while', value: 'away' }] } });
     await patch('removed', { metadata: { finalizers: null } });
-    await cluster.client.delete(argoApplications, { name: 'removed', namespace });
+    await cluster.client.delete(pairApplications, { name: 'removed', namespace });
     agent.start();
     await until(() => expect(mirror('edited')?.spec?.info).toEqual([{ name: 'while', value: 'away' }]));
     await until(() => expect(mirror('removed')).toBeUndefined());

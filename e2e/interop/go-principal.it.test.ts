@@ -3,12 +3,12 @@ import { configMaps, namespaces, secrets } from '../../lib/kube/index.ts';
 import { argoCdCrds, installCrds } from '../hub/index.ts';
 import {
   type ArgoObject,
-  argoApplications,
-  argoAppProjects,
   freePort,
   giveAgentCredentials,
   namespace,
   Program,
+  pairApplications,
+  pairAppProjects,
 } from '../pair/index.ts';
 import { type Cluster, startCluster } from '../testbed/index.ts';
 import { allAcknowledged, asMade, type Until, untilWith } from './checks.ts';
@@ -68,9 +68,9 @@ describe('our managed agent and a Go principal', () => {
   });
 
   const local = (name: string): Promise<ArgoObject | undefined> =>
-    cluster.client.get(argoApplications, { name, namespace });
+    cluster.client.get(pairApplications, { name, namespace });
   const patch = (name: string, change: object) =>
-    cluster.client.mergePatch(argoApplications, { name, namespace }, change);
+    cluster.client.mergePatch(pairApplications, { name, namespace }, change);
   const onHub = (name: string) => principal.hub.application.get(name);
 
   const creation = () =>
@@ -221,7 +221,7 @@ describe('our managed agent and a Go principal', () => {
     const before = reports('guarded').length;
     await patch('guarded', { spec: { project: 'other' } });
     await until(async () => expect((await local('guarded'))?.spec.project).toBe(hub.spec?.project));
-    await cluster.client.delete(argoApplications, { name: 'guarded', namespace });
+    await cluster.client.delete(pairApplications, { name: 'guarded', namespace });
     await until(async () => expect((await local('guarded'))?.metadata.annotations?.[sourceUid]).toBe(hub.metadata.uid));
     await acknowledged();
     expect(reports('guarded').slice(before).map(typeOf)).not.toContain('delete');
@@ -329,8 +329,8 @@ describe('our managed agent and a Go principal', () => {
   }
 
   async function copyOf(target: (typeof copies)[number][0], name: string) {
-    const type = { appproject: argoAppProjects, repository: secrets, gpgkey: configMaps }[target];
-    const object = (await cluster.client.get(type as typeof argoAppProjects, { name, namespace })) as
+    const type = { appproject: pairAppProjects, repository: secrets, gpgkey: configMaps }[target];
+    const object = (await cluster.client.get(type as typeof pairAppProjects, { name, namespace })) as
       | GoObject
       | undefined;
     return object && { from: object.metadata.annotations?.[sourceUid], content: contentOf(object) };

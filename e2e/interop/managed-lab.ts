@@ -1,5 +1,5 @@
 import { namespaces } from '../../lib/kube/index.ts';
-import { type ArgoObject, argoApplications, mapAgent, type PrincipalHub, startHub } from '../pair/index.ts';
+import { type ArgoObject, mapAgent, type PrincipalHub, pairApplications, startHub } from '../pair/index.ts';
 import { asMade, type Until, untilWith } from './checks.ts';
 import { seededRandom } from './dice.ts';
 import { fastPace } from './event-writer.ts';
@@ -49,12 +49,12 @@ export async function startManagedLab(options: { destinationMapping?: boolean } 
     agent,
     until,
     connect,
-    onHub: (name) => client.get(argoApplications, ref(name)),
-    edit: (name, patch) => client.mergePatch(argoApplications, ref(name), patch),
+    onHub: (name) => client.get(pairApplications, ref(name)),
+    edit: (name, patch) => client.mergePatch(pairApplications, ref(name), patch),
     async deploy(name, metadata = {}) {
       const which = { dir: 'principal->agent', agent: agentName, target: 'application', type: 'create' } as const;
       const made = asMade(goPayload<GoObject>(recordedEvent('app-managed', which)), name, agentName);
-      const object = await client.create(argoApplications, {
+      const object = await client.create(pairApplications, {
         ...made,
         metadata: { ...made.metadata, ...metadata },
       } as ArgoObject);

@@ -1,7 +1,7 @@
 import { until } from '../../lib/base/testing.ts';
 import { type KubeClient, namespaces } from '../../lib/kube/index.ts';
 import { issueCertificate, type KeyCertificate } from '../../lib/pki/index.ts';
-import { application, argoApplications, freePort, namespace, type Pair, startPair } from '../pair/index.ts';
+import { application, freePort, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 import { ProxyClient } from './proxy-client.ts';
 
 /** A hub, an agent's cluster, and the principal's resource proxy. */
@@ -39,9 +39,9 @@ export async function deployWeb(
     cluster.create(namespaces, { metadata: { name: 'shop' } }),
   ]);
   const spec = { destination: { name: 'in-cluster', namespace: 'shop' } };
-  await hub.create(argoApplications, application({ name: 'web', namespace: agent, spec }));
+  await hub.create(pairApplications, application({ name: 'web', namespace: agent, spec }));
   const patient = { timeoutMs: 120_000 };
-  await until('the Application is there', () => cluster.get(argoApplications, { name: 'web', namespace }), patient);
+  await until('the Application is there', () => cluster.get(pairApplications, { name: 'web', namespace }), patient);
   if (proxy === undefined) {
     return;
   }

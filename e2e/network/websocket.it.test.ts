@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../../lib/base/testing.ts';
 import { namespaces } from '../../lib/kube/index.ts';
-import { application, argoApplications, namespace, type Pair, startPair } from '../pair/index.ts';
+import { application, namespace, type Pair, pairApplications, startPair } from '../pair/index.ts';
 
 // Principal and agents as processes: one agent over WebSocket, one over HTTP/2 on the same port.
 
@@ -26,11 +26,11 @@ test('an Application comes and goes over WebSocket, beside an agent over HTTP/2'
     ['over-http2', other.cluster],
   ] as const) {
     await hub.create(namespaces, { metadata: { name: agent } });
-    await hub.create(argoApplications, application({ name: 'guestbook', namespace: agent, spec: {} }));
-    const copy = () => cluster.client.get(argoApplications, { name: 'guestbook', namespace });
+    await hub.create(pairApplications, application({ name: 'guestbook', namespace: agent, spec: {} }));
+    const copy = () => cluster.client.get(pairApplications, { name: 'guestbook', namespace });
     const there = await until(`the Application is with ${agent}`, copy, logs());
     expect(there.metadata.annotations).toHaveProperty('argocd.argoproj.io/source-uid');
-    await hub.delete(argoApplications, { name: 'guestbook', namespace: agent });
+    await hub.delete(pairApplications, { name: 'guestbook', namespace: agent });
     const isGone = async () => (await copy()) === undefined;
     await until(`the Application is gone from ${agent}`, isGone, logs());
   }

@@ -22,9 +22,9 @@ export interface ArgoObject extends KubeObject {
 
 const argo = { group: 'argoproj.io', version: 'v1alpha1', namespaced: true };
 /** argoproj.io/v1alpha1 Application. */
-export const argoApplications = resourceType<ArgoObject>({ ...argo, kind: 'Application', plural: 'applications' });
+export const pairApplications = resourceType<ArgoObject>({ ...argo, kind: 'Application', plural: 'applications' });
 /** argoproj.io/v1alpha1 AppProject. */
-export const argoAppProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
+export const pairAppProjects = resourceType<ArgoObject>({ ...argo, kind: 'AppProject', plural: 'appprojects' });
 
 /** An agent with a cluster of its own. */
 export interface AgentCluster {

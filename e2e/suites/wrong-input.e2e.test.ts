@@ -7,11 +7,11 @@ import { AuthRequest, AuthResponse, RefreshTokenRequest } from '../../proto/gen/
 import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import {
   application,
-  argoApplications,
   giveAgentCredentials,
   mapAgent,
   namespace,
   type Pair,
+  pairApplications,
   startPair,
 } from '../pair/index.ts';
 
@@ -111,11 +111,11 @@ describe('a client certificate', () => {
         after: said,
       });
       await hub.client.create(namespaces, { metadata: { name: 'newcomer' } });
-      await hub.client.create(argoApplications, application({ name: 'waiting', namespace: 'newcomer' }));
+      await hub.client.create(pairApplications, application({ name: 'waiting', namespace: 'newcomer' }));
       const key = { name: 'waiting', namespace };
-      expect(await managed.client.get(argoApplications, key)).toBeUndefined();
+      expect(await managed.client.get(pairApplications, key)).toBeUndefined();
       await mapAgent(hub.client, 'newcomer');
-      await until('it arrives', () => managed.client.get(argoApplications, key));
+      await until('it arrives', () => managed.client.get(pairApplications, key));
     } catch (error) {
       throw new Error(`the newcomer: ${agent.output.slice(-3_000)}`, { cause: error });
     } finally {

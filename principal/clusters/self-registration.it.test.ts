@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ProxyClient } from '../../e2e/live/proxy-client.ts';
 import {
   application,
-  argoApplications,
   freePort,
   mapAgent,
   namespace,
   type Pair,
+  pairApplications,
   put,
   type Redis,
   startPair,
@@ -122,8 +122,8 @@ test('an agent without one is registered, gets its Applications, and its cluster
   await client.delete(secrets, { namespace, name });
   const made = await until('the cluster Secret', entry, logs());
   expect(made.server).toBe(`https://127.0.0.1:${proxyPort}?agentName=${pair.name}`);
-  await client.create(argoApplications, application({ name: 'web', namespace: pair.name }));
-  await until('it arrives', () => pair.managed.client.get(argoApplications, { name: 'web', namespace }), logs());
+  await client.create(pairApplications, application({ name: 'web', namespace: pair.name }));
+  await until('it arrives', () => pair.managed.client.get(pairApplications, { name: 'web', namespace }), logs());
 
   await untilShown('Successful');
 

@@ -11,7 +11,7 @@ import {
   rogue,
   Stage,
 } from '../../e2e/hostile/index.ts';
-import { application, argoApplications, argoAppProjects, namespace } from '../../e2e/pair/index.ts';
+import { application, namespace, pairApplications, pairAppProjects } from '../../e2e/pair/index.ts';
 import { Random } from '../../e2e/random/index.ts';
 import { effort, until } from '../../lib/base/testing.ts';
 import {
@@ -32,19 +32,19 @@ beforeAll(async () => {
   stage = await Stage.open();
   const { client } = stage.hub.hub;
   // Of the hub's own, under names that the attacker's could become.
-  await client.create(argoAppProjects, {
+  await client.create(pairAppProjects, {
     metadata: { name: `${rogue}-own`, namespace },
     spec: { sourceRepos: ['hub'] },
   });
-  await client.create(argoApplications, application({ name: 'own', namespace: neighbour }));
+  await client.create(pairApplications, application({ name: 'own', namespace: neighbour }));
   honest = await stage.agent({ name: neighbour, mode: 'autonomous' });
   await honest.sendAll([
     objectEvent(targets.appProject, eventTypes.create, project('team'), { source: agentSource }),
     objectEvent(targets.application, eventTypes.create, app('mirrored'), { source: agentSource }),
   ]);
   await until("the neighbour's are mirrored", async () => {
-    const mirror = await client.get(argoApplications, { namespace: neighbour, name: 'mirrored' });
-    return mirror && (await client.get(argoAppProjects, { namespace, name: `${neighbour}-team` }));
+    const mirror = await client.get(pairApplications, { namespace: neighbour, name: 'mirrored' });
+    return mirror && (await client.get(pairAppProjects, { namespace, name: `${neighbour}-team` }));
   });
   await stage.takeStock();
 });
@@ -84,7 +84,7 @@ const about = (target: typeof targets.application | typeof targets.appProject, o
 
 test('an autonomous agent writes only into its own namespace, whatever it says', async () => {
   const { client } = stage.hub.hub;
-  const victims = (await client.list(argoApplications)).filter(({ metadata }) => metadata.namespace !== rogue);
+  const victims = (await client.list(pairApplications)).filter(({ metadata }) => metadata.namespace !== rogue);
   const call = await stage.agent({ name: rogue, mode: 'autonomous' });
   const events = victims.flatMap(({ metadata }) =>
     [metadata.namespace ?? '', neighbour, namespace, ''].flatMap((home) =>
@@ -111,7 +111,7 @@ test('defect 31: its projects and those of the hub, or of a neighbour, are not c
   const names = ['next-team', 'own', 'guarded', `../${namespace}`];
   await call.sendAll(names.flatMap((name) => about(targets.appProject, project(name, { sourceRepos: ['evil'] }))));
   const { client } = stage.hub.hub;
-  const mirror = await client.get(argoAppProjects, { namespace, name: `${neighbour}-team` });
+  const mirror = await client.get(pairAppProjects, { namespace, name: `${neighbour}-team` });
   expect(mirror?.spec.sourceNamespaces).toEqual([neighbour]);
 });
 
@@ -130,11 +130,11 @@ test('what it says of destinations, projects and namespaces of its mirrors does 
     objectEvent(targets.appProject, eventTypes.create, grasping, { source: agentSource }),
   ]);
   const { client } = stage.hub.hub;
-  const mirror = await until('it is mirrored', () => client.get(argoApplications, { namespace: rogue, name: 'mine' }));
+  const mirror = await until('it is mirrored', () => client.get(pairApplications, { namespace: rogue, name: 'mine' }));
   expect(mirror.spec).toMatchObject({ project: `${rogue}-guarded`, destination: { name: rogue, namespace: 'x' } });
   expect(mirror.spec.destination).not.toHaveProperty('server');
   const projectMirror = await until('so is the project', () =>
-    client.get(argoAppProjects, { namespace, name: `${rogue}-mine` }),
+    client.get(pairAppProjects, { namespace, name: `${rogue}-mine` }),
   );
   expect(projectMirror.spec).toMatchObject({
     sourceNamespaces: [rogue],

@@ -2,7 +2,7 @@ import { createPublicKey, randomUUID } from 'node:crypto';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { evil, other, Stage } from '../../e2e/hostile/index.ts';
-import { application, argoApplications, namespace } from '../../e2e/pair/index.ts';
+import { application, namespace, pairApplications } from '../../e2e/pair/index.ts';
 import { generateJwtKey } from '../../lib/pki/index.ts';
 import {
   agentSource,
@@ -36,7 +36,7 @@ describe.each([
   ['destination-based', () => stage.byDestination.port],
 ] as const)('with %s mapping', (_, port) => {
   test('defect 1: what an agent says about what is not its own changes nothing, and it learns nothing', async () => {
-    const all = await stage.hub.hub.client.list(argoApplications);
+    const all = await stage.hub.hub.client.list(pairApplications);
     const victims = all.filter(({ metadata }) => metadata.namespace !== evil);
     expect(victims).toHaveLength(3);
     const call = await stage.agent({ port: port() });
@@ -310,14 +310,14 @@ test("an object that a user of the hub nests deep stays that user's trouble", as
   for (const depth of [500, 1_500, 2_500, 3_500, 5_000, 9_000]) {
     const spec = { source: { repoURL: 'https://x', path: 'x', helm: { valuesObject: JSON.parse(nested(depth)) } } };
     await client
-      .create(argoApplications, application({ name: `deep-${depth}`, namespace: evil, spec }))
+      .create(pairApplications, application({ name: `deep-${depth}`, namespace: evil, spec }))
       .catch(() => undefined); // the API server has a limit of its own
   }
   await call.settle();
   await stage.exchange();
-  for (const { metadata } of await client.list(argoApplications, { namespace: evil })) {
+  for (const { metadata } of await client.list(pairApplications, { namespace: evil })) {
     if (metadata.name !== 'own') {
-      await client.delete(argoApplications, { namespace: evil, name: metadata.name });
+      await client.delete(pairApplications, { namespace: evil, name: metadata.name });
     }
   }
 });

@@ -4,11 +4,11 @@ import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import {
   application,
-  argoApplications,
   giveAgentCredentials,
   mapAgent,
   namespace,
   type Pair,
+  pairApplications,
   put,
   putTls,
   startPair,
@@ -79,12 +79,12 @@ async function restartAgent(): Promise<void> {
 test('with destination-based mapping Applications keep their namespace, which is created', async () => {
   const { hub, managed } = pair;
   await hub.client.create(
-    argoApplications,
+    pairApplications,
     application({ name: 'here', namespace, spec: { destination: { name: pair.name } } }),
   );
-  await until('it arrives', () => managed.client.get(argoApplications, { name: 'here', namespace }), logs());
+  await until('it arrives', () => managed.client.get(pairApplications, { name: 'here', namespace }), logs());
   await hub.client.create(
-    argoApplications,
+    pairApplications,
     application({ name: 'else', namespace, spec: { destination: { name: 'in-cluster' } } }),
   );
   await hub.client.apply(
@@ -93,19 +93,19 @@ test('with destination-based mapping Applications keep their namespace, which is
     { fieldManager: 'test' },
   );
   await hub.client.create(
-    argoApplications,
+    pairApplications,
     application({ name: 'there', namespace: 'team', spec: { destination: { name: pair.name } } }),
   );
-  await until('it arrives', () => managed.client.get(argoApplications, { name: 'there', namespace: 'team' }), logs());
-  expect(await managed.client.get(argoApplications, { name: 'else', namespace })).toBeUndefined();
+  await until('it arrives', () => managed.client.get(pairApplications, { name: 'there', namespace: 'team' }), logs());
+  expect(await managed.client.get(pairApplications, { name: 'else', namespace })).toBeUndefined();
   await hub.client.mergePatch(
-    argoApplications,
+    pairApplications,
     { name: 'here', namespace },
     { spec: { destination: { name: 'another' } } },
   );
   await until(
     'it leaves with its destination',
-    async () => (await managed.client.get(argoApplications, { name: 'here', namespace })) === undefined,
+    async () => (await managed.client.get(pairApplications, { name: 'here', namespace })) === undefined,
     logs(),
   );
 });
@@ -115,11 +115,11 @@ test('an agent gets its Applications when its cluster Secret appears', async () 
   await hub.client.delete(secrets, { name: `cluster-${pair.name}`, namespace });
   await pair.principal.says(/no longer mapped/);
   await hub.client.create(
-    argoApplications,
+    pairApplications,
     application({ name: 'early', namespace, spec: { destination: { name: pair.name } } }),
   );
   await mapAgent(hub.client, pair.name);
-  await until('it arrives', () => managed.client.get(argoApplications, { name: 'early', namespace }), logs());
+  await until('it arrives', () => managed.client.get(pairApplications, { name: 'early', namespace }), logs());
 });
 
 test('the connection is recorded', async () => {

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type AgentCluster,
   application,
-  argoApplications,
-  argoAppProjects,
   type Collector,
   namespace,
   type Pair,
+  pairApplications,
+  pairAppProjects,
   put,
   type Redis,
   startCollector,
@@ -79,27 +79,27 @@ async function linkTo({ port }: Redis, password = ''): Promise<RedisLink> {
 }
 
 describe('an autonomous agent', () => {
-  const onHub = (name: string) => pair.hub.client.get(argoApplications, { name, namespace: 'edge' });
+  const onHub = (name: string) => pair.hub.client.get(pairApplications, { name, namespace: 'edge' });
 
   test("its Application and project appear on the hub, in a namespace made for them, and requests of the hub's reach it", async () => {
     const { client } = edge.cluster;
-    await client.create(argoAppProjects, { metadata: { name: 'shop', namespace }, spec: { sourceRepos: ['*'] } });
-    await client.create(argoApplications, application({ name: 'web', namespace, spec: { project: 'shop' } }));
+    await client.create(pairAppProjects, { metadata: { name: 'shop', namespace }, spec: { sourceRepos: ['*'] } });
+    await client.create(pairApplications, application({ name: 'web', namespace, spec: { project: 'shop' } }));
     const mirror = await until('it is on the hub', () => onHub('web'), logs());
     expect(mirror.spec).toMatchObject({ project: 'edge-shop', destination: { name: 'edge' } });
     expect((await pair.hub.client.get(namespaces, { name: 'edge' }))?.metadata.labels).toMatchObject({ team: 'edge' });
     await until(
       'the project is on the hub',
-      () => pair.hub.client.get(argoAppProjects, { name: 'edge-shop', namespace }),
+      () => pair.hub.client.get(pairAppProjects, { name: 'edge-shop', namespace }),
       logs(),
     );
-    await pair.hub.client.mergePatch(argoApplications, { name: 'web', namespace: 'edge' }, { operation: { sync: {} } });
+    await pair.hub.client.mergePatch(pairApplications, { name: 'web', namespace: 'edge' }, { operation: { sync: {} } });
     await until(
       'the operation reaches the cluster',
-      async () => (await client.get(argoApplications, { name: 'web', namespace }))?.operation,
+      async () => (await client.get(pairApplications, { name: 'web', namespace }))?.operation,
       logs(),
     );
-    await client.delete(argoApplications, { name: 'web', namespace });
+    await client.delete(pairApplications, { name: 'web', namespace });
     await until('it is gone', async () => (await onHub('web')) === undefined, logs());
   });
 
@@ -150,7 +150,7 @@ describe('an autonomous agent', () => {
 describe('a managed agent beside it', () => {
   test('gets Applications, repositories and GPG keys', async () => {
     const { hub, managed } = pair;
-    await hub.client.create(argoAppProjects, {
+    await hub.client.create(pairAppProjects, {
       metadata: { name: 'store', namespace },
       spec: {
         sourceRepos: ['*'],
@@ -169,10 +169,10 @@ describe('a managed agent beside it', () => {
       data: { ABCDEF: 'a key' },
     });
     await hub.client.create(
-      argoApplications,
+      pairApplications,
       application({ name: 'till', namespace: pair.name, spec: { project: 'store' } }),
     );
-    await until('the Application', () => managed.client.get(argoApplications, { name: 'till', namespace }), logs());
+    await until('the Application', () => managed.client.get(pairApplications, { name: 'till', namespace }), logs());
     const repository = await until(
       'the repository',
       () => managed.client.get(secrets, { name: 'repo-store', namespace }),
@@ -190,7 +190,7 @@ describe('a managed agent beside it', () => {
 
   test('shows in a trace what it does about what the hub sends', async () => {
     const { spans } = collector;
-    await pair.hub.client.create(argoApplications, application({ name: 'traced', namespace: pair.name }));
+    await pair.hub.client.create(pairApplications, application({ name: 'traced', namespace: pair.name }));
     const made = await until(
       'the hub traces it',
       async () =>
@@ -270,10 +270,10 @@ describe('a managed agent beside it', () => {
 
     await hubRedis.stop();
     await pair.principal.says(/Redis cannot be used/);
-    await pair.hub.client.create(argoApplications, application({ name: 'meanwhile', namespace: pair.name }));
+    await pair.hub.client.create(pairApplications, application({ name: 'meanwhile', namespace: pair.name }));
     await until(
       'Applications go on without Redis',
-      () => pair.managed.client.get(argoApplications, { name: 'meanwhile', namespace }),
+      () => pair.managed.client.get(pairApplications, { name: 'meanwhile', namespace }),
       logs(),
     );
     hubRedis = await startRedis({ port: hubRedis.port, args: ['--requirepass', 'secret'] });
