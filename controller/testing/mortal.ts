@@ -1,6 +1,6 @@
 import type { KubeClient, ResourceType } from '../../lib/kube/index.ts';
 
-const writing = ['create', 'replace', 'apply', 'mergePatch', 'jsonPatch', 'delete'] as const;
+const writing = ['create', 'replace', 'apply', 'mergePatch', 'delete'] as const;
 
 /** A client for a process that will not live long. */
 export interface MortalClient {

@@ -336,14 +336,12 @@ test('a work that cannot be below 500 KiB is a condition that names object and s
   const padding = Object.fromEntries(
     Array.from({ length: 4000 }, (_, i) => [`field${i}`, { type: 'string', pattern: 'x'.repeat(120) }]),
   );
-  const grow = (properties: object) =>
-    hub.client.jsonPatch(crds, { name }, [
-      {
-        op: 'add',
-        path: '/spec/versions/0/schema/openAPIV3Schema/properties/padding',
-        value: { type: 'object', properties },
-      },
-    ]);
+  const grow = async (properties: object) => {
+    const crd = structuredClone(await hub.client.get(crds, { name }));
+    const schema = crd?.spec?.versions[0]?.schema as { openAPIV3Schema: { properties: Record<string, object> } };
+    schema.openAPIV3Schema.properties.padding = { type: 'object', properties };
+    await hub.client.mergePatch(crds, { name }, { spec: { versions: crd?.spec?.versions } });
+  };
   await grow(padding);
   try {
     await hub.fixture.placement(ns, 'placement', [a]);

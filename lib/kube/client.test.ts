@@ -63,7 +63,7 @@ test('each method sends what the API asks for', async () => {
     { fieldManager: 'me', force: true },
   );
   await client.mergePatch(configMaps, key, { data: null }, { subresource: 'status' });
-  await client.jsonPatch(configMaps, key, [{ op: 'remove', path: '/data' }], { dryRun: true });
+  await client.mergePatch(configMaps, key, { data: {} }, { dryRun: true });
   await client.delete(configMaps, key, { uid: 'u', propagationPolicy: 'Foreground', gracePeriodSeconds: 0 });
   expect(server.requests.map(({ headers }) => headers.accept)).toEqual(Array(7).fill('application/json'));
   const base = '/api/v1/namespaces/ns/configmaps';
@@ -82,7 +82,7 @@ test('each method sends what the API asks for', async () => {
     'application/json',
     'application/apply-patch+yaml',
     'application/merge-patch+json',
-    'application/json-patch+json',
+    'application/merge-patch+json',
     'application/json',
   ]);
   expect(JSON.parse(server.requests[3]?.body ?? '')).toEqual({

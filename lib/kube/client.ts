@@ -7,7 +7,7 @@ import { contextFromEnvironment, contextFromFile, contextInCluster } from './kub
 import { collectionPath, objectPath, withQuery } from './paths.ts';
 import { Pacer, type RateLimit } from './rate.ts';
 import { type RepeatableRequest, type Send, sendWithRetries } from './retries.ts';
-import { apiVersionOf, type JsonPatchOperation, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
+import { apiVersionOf, type KubeObject, type ObjectKey, type ResourceType } from './types.ts';
 import { readWatch, type WatchEvent } from './watch.ts';
 import { WatchConnections } from './watch-connections.ts';
 import { openWebSocket } from './web-socket.ts';
@@ -327,20 +327,6 @@ export class KubeClient {
   ): Promise<KubeObject> {
     const path = objectPath(type, key, options.subresource);
     return this.#write({ method: 'PATCH', path, contentType: 'application/merge-patch+json', body: patch }, options);
-  }
-
-  /** JSON patch (RFC 6902). A failed `test` is Invalid. */
-  async jsonPatch<T extends KubeObject>(
-    type: ResourceType<T>,
-    key: ObjectKey,
-    operations: JsonPatchOperation[],
-    options: WriteOptions = {},
-  ): Promise<T> {
-    const path = objectPath(type, key, options.subresource);
-    return this.#write(
-      { method: 'PATCH', path, contentType: 'application/json-patch+json', body: operations },
-      options,
-    );
   }
 
   /** Deletes an object; it being gone already is success. Finalizers may keep it for a while after. */

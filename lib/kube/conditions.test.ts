@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { finalizerPatch, ownerReference, rfc3339, rfc3339Micro, setCondition } from './index.ts';
+import { finalizerPatch, rfc3339, rfc3339Micro, setCondition } from './index.ts';
 
 const first = new Date('2026-01-01T00:00:00.123Z');
 const later = new Date('2026-01-02T00:00:00Z');
@@ -20,19 +20,6 @@ test('setting what is there returns the same list, and other conditions keep the
   const list = setCondition(setCondition([], { ...ready, type: 'A' }, first), ready, first);
   expect(setCondition(list, ready, later)).toBe(list);
   expect(setCondition(list, { ...ready, type: 'A', reason: 'New' }, later).map((c) => c.type)).toEqual(['A', 'Ready']);
-});
-
-test('an owner must have been read from a server', () => {
-  const owner = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'o', uid: 'u' } };
-  expect(ownerReference(owner)).toEqual({
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    name: 'o',
-    uid: 'u',
-    controller: true,
-    blockOwnerDeletion: true,
-  });
-  expect(() => ownerReference({ metadata: { name: 'o' } })).toThrow('"o" cannot be an owner');
 });
 
 test('finalizer patches carry the version and are left out when there is nothing to do', () => {

@@ -1,4 +1,4 @@
-import type { Condition, KubeObject, ObjectMeta, OwnerReference } from './types.ts';
+import type { Condition, ObjectMeta } from './types.ts';
 
 /**
  * Returns the conditions with one of them set. `lastTransitionTime` moves only when the status changes; when nothing
@@ -49,19 +49,6 @@ export function rfc3339Micro(time: Date): string {
   return time.toISOString().replace(/Z$/, '000Z');
 }
 
-/**
- * A reference that makes `owner` the controlling owner: the garbage collector deletes the dependent after it. Both must
- * be in the same namespace, or the owner cluster-scoped. Throws when the owner was not read from a server.
- */
-export function ownerReference(owner: KubeObject, options: { controller?: boolean } = {}): OwnerReference {
-  const { apiVersion, kind, metadata } = owner;
-  if (!apiVersion || !kind || !metadata.uid) {
-    throw new TypeError(`"${metadata.name}" cannot be an owner: its apiVersion, kind or uid is missing`);
-  }
-  const controller = options.controller ?? true;
-  return { apiVersion, kind, name: metadata.name, uid: metadata.uid, controller, blockOwnerDeletion: controller };
-}
-
 /** Whether the object carries the finalizer. */
 export function hasFinalizer(object: { metadata: ObjectMeta }, finalizer: string): boolean {
   return object.metadata.finalizers?.includes(finalizer) ?? false;
@@ -87,9 +74,4 @@ export function finalizerPatch(
     return undefined;
   }
   return { metadata: { resourceVersion, finalizers: finalizers.filter((f) => f !== change.remove) } };
-}
-
-/** Whether a deletion was requested; the object stays while it has finalizers. */
-export function isBeingDeleted(object: { metadata: ObjectMeta }): boolean {
-  return object.metadata.deletionTimestamp !== undefined;
 }

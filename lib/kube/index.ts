@@ -13,9 +13,7 @@ export {
   finalizerPatch,
   findCondition,
   hasFinalizer,
-  isBeingDeleted,
   isConditionTrue,
-  ownerReference,
   rfc3339,
   rfc3339Micro,
   setCondition,
@@ -44,7 +42,6 @@ export { TextPool } from './text-pool.ts';
 export {
   apiVersionOf,
   type Condition,
-  type JsonPatchOperation,
   type KubeObject,
   keyOf,
   type ObjectKey,

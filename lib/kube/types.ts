@@ -80,12 +80,6 @@ export function parseKey(key: string): ObjectKey {
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** One operation of a JSON patch (RFC 6902). */
-export type JsonPatchOperation =
-  | { op: 'add' | 'replace' | 'test'; path: string; value: unknown }
-  | { op: 'remove'; path: string }
-  | { op: 'move' | 'copy'; from: string; path: string };
-
 /** A status condition, as in `metav1.Condition`. */
 export interface Condition {
   type: string;
