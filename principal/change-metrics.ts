@@ -1,3 +1,4 @@
+import { wellKnown } from '../lib/base/index.ts';
 import type { ConfigMap, Informer, KubeObject, Secret } from '../lib/kube/index.ts';
 import type { PrincipalCaches } from './caches.ts';
 import type { CountedKind, PrincipalMetrics } from './metrics.ts';
@@ -28,6 +29,6 @@ function count<T extends KubeObject>(
 }
 
 function isRepository({ metadata }: Secret): boolean {
-  const type = metadata.labels?.['argocd.argoproj.io/secret-type'];
+  const type = metadata.labels?.[wellKnown.secretTypeLabel];
   return type === 'repository' || type === 'repo-creds';
 }

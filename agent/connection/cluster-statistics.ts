@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, onAbort, sleep } from '../../lib/base/index.ts';
 import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../../lib/redis/index.ts';
 import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 
@@ -62,7 +61,7 @@ export class ClusterStatistics {
     };
     this.#link.onReady(due);
     this.#link.onChanged(due);
-    signal.addEventListener('abort', () => this.#wake());
+    onAbort(signal, () => this.#wake());
     while (!signal.aborted) {
       await this.#due(signal);
       if (signal.aborted) {
@@ -70,7 +69,7 @@ export class ClusterStatistics {
       }
       this.#isDue = false;
       await this.#read();
-      await delay(this.#intervalMs, undefined, { signal }).catch(() => undefined);
+      await sleep(this.#intervalMs, signal);
     }
   }
 

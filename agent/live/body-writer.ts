@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events';
+import { onAbort } from '../../lib/base/index.ts';
 import type { BufferSweep } from '../../lib/live/index.ts';
 import { type ClientLiveStream, LogStreamData } from '../../lib/wire/index.ts';
 import type { RequestContext } from './requests.ts';
@@ -41,11 +42,7 @@ export class BodyWriter {
     });
     writer.#stream = stream;
     stream.onDrain(() => writer.#events.emit('moved'));
-    const cancel = () => stream.cancel();
-    if (signal.aborted) {
-      cancel();
-    }
-    signal.addEventListener('abort', cancel, { once: true });
+    onAbort(signal, () => stream.cancel());
     // Tells the principal what the stream is about, before there is anything to send.
     stream.send(LogStreamData.fromPartial({ requestUuid: uuid }));
     return writer;

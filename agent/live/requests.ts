@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/base/index.ts';
+import { BoundedSet, type Logger } from '../../lib/base/index.ts';
 import type { LiveCalls, WireEvent } from '../../lib/wire/index.ts';
 
 /** What a request for live data is answered with, and how long its asker waits. */
@@ -35,7 +35,7 @@ export class LiveRequests {
   readonly #overloaded: (event: WireEvent, context: RequestContext) => void;
   readonly #ended: () => void;
   readonly #logger: Logger;
-  readonly #seen = new Set<string>();
+  readonly #seen = new BoundedSet<string>(mostRemembered);
   readonly #running = new Map<string, AbortController>();
   #connection: LiveConnection | undefined;
 
@@ -125,12 +125,6 @@ export class LiveRequests {
       return true;
     }
     this.#seen.add(eventId);
-    if (this.#seen.size > mostRemembered) {
-      for (const oldest of this.#seen) {
-        this.#seen.delete(oldest);
-        break;
-      }
-    }
     return false;
   }
 }

@@ -11,6 +11,11 @@ export function onAbort(signal: AbortSignal | undefined, run: () => void): () =>
   return () => signal?.removeEventListener('abort', run);
 }
 
+/** Resolves when the signal is aborted, at once if it already is. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => void onAbort(signal, resolve));
+}
+
 /** Resolves after the time, or as soon as the signal is aborted; never rejects. */
 export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) {
@@ -35,10 +40,10 @@ export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | un
   if (!signal) {
     return promise;
   }
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const { promise: abort, reject } = Promise.withResolvers<never>();
   const unlisten = onAbort(signal, () => reject(signal.reason));
   try {
-    return await Promise.race([aborted, promise]);
+    return await Promise.race([abort, promise]);
   } finally {
     unlisten();
   }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../base/index.ts';
 import { isAcknowledgement, targets, type WireEvent } from '../wire/index.ts';
 
 /** Events in progress that are remembered; older ones are not measured. */
@@ -23,13 +24,20 @@ export interface EventObserver {
   done(resourceType: string, seconds: number, outcome: EventOutcome): void;
 }
 
+interface Work {
+  readonly type: string;
+  /** By `performance.now()`. */
+  readonly since: number;
+  outcome: EventOutcome;
+}
+
 /**
  * Measures the events of one connection: how long each was on its way (extension `sentat`), and how
  * long it took until we acknowledged it.
  */
 export class EventTimer {
   readonly #observer: EventObserver;
-  readonly #working = new Map<string, { readonly type: string; readonly since: number; outcome: EventOutcome }>();
+  readonly #working = new BoundedMap<string, Work>(remembered);
 
   constructor(observer: EventObserver) {
     this.#observer = observer;
@@ -49,13 +57,6 @@ export class EventTimer {
       return;
     }
     this.#working.set(key, { type, since: performance.now(), outcome: 'success' });
-    if (this.#working.size <= remembered) {
-      return;
-    }
-    for (const oldest of this.#working.keys()) {
-      this.#working.delete(oldest);
-      break;
-    }
   }
 
   /** The event could not be processed. It is acknowledged all the same, so that it is not repeated. */

@@ -1,8 +1,9 @@
+import { BoundedMap } from '../base/index.ts';
 import { type AttributeValue, parseTraceparent, type Span, type Tracer, traceparentOf } from '../tracing/index.ts';
 import { eventTypes, isAcknowledgement, type WireEvent } from '../wire/index.ts';
 import { resourceTypeOf } from './event-timer.ts';
 
-/** Spans that are open at the same time; older ones end as they are. */
+/** Most open spans of each direction; the oldest is ended to make room. */
 const maxOpen = 10_000;
 
 /** The names of the kinds in argocd-agent's spans. */
@@ -25,8 +26,8 @@ const operations: Readonly<Record<string, string>> = {
 export class EventTracer {
   readonly #tracer: Tracer;
   readonly #attributes: Readonly<Record<string, AttributeValue>>;
-  readonly #sent = new Map<string, Span>();
-  readonly #received = new Map<string, Span>();
+  readonly #sent = openSpans();
+  readonly #received = openSpans();
 
   /** `attributes`: of every span of this connection. */
   constructor(tracer: Tracer, attributes: Readonly<Record<string, AttributeValue>>) {
@@ -44,7 +45,7 @@ export class EventTracer {
         kind === undefined ? `${event.target}.${event.type}` : `${kind}.${operations[event.type] ?? 'update'}`;
       const attributes = { ...this.#describe(event), ...(kind === undefined ? {} : { 'k8s.resource.kind': kind }) };
       span = this.#tracer.start(name, { kind: 'producer', attributes });
-      this.#keep(this.#sent, key, span);
+      this.#sent.set(key, span);
     }
     return { ...event, extensions: { ...event.extensions, traceparent: traceparentOf(span.context) } };
   }
@@ -64,7 +65,7 @@ export class EventTracer {
       parent: parseTraceparent(traceparent, tracestate),
       attributes: this.#describe(event),
     });
-    this.#keep(this.#received, key, span);
+    this.#received.set(key, span);
   }
 
   /** The event could not be processed. */
@@ -99,21 +100,14 @@ export class EventTracer {
     };
   }
 
-  #keep(spans: Map<string, Span>, key: string, span: Span): void {
-    spans.set(key, span);
-    if (spans.size <= maxOpen) {
-      return;
-    }
-    for (const oldest of spans.keys()) {
-      this.#end(spans, oldest, 'too many open spans');
-      break;
-    }
-  }
-
-  #end(spans: Map<string, Span>, key: string, error?: string): void {
+  #end(spans: BoundedMap<string, Span>, key: string, error?: string): void {
     spans.get(key)?.end(error);
     spans.delete(key);
   }
+}
+
+function openSpans(): BoundedMap<string, Span> {
+  return new BoundedMap(maxOpen, (_, span) => span.end('too many open spans'));
 }
 
 function keyOf({ resourceId, eventId }: WireEvent): string {

@@ -1,25 +1,27 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../base/index.ts';
-import { retryDelay } from '../sync/index.ts';
+import { Backoff, type Logger, sleep } from '../base/index.ts';
 
-/** Repeats what fails until it succeeds or is aborted, waiting 0.2 s to 10 s in between; each failure is logged. */
+/**
+ * Repeats the attempt until it succeeds. Each failure is logged; the delay after the first is 0.2 s to 0.3 s, the longest 15 s.
+ * @throws the attempt's error when it is final or the signal is aborted, the signal's reason when it is aborted during a delay
+ */
 export async function retryForever<T>(
   what: string,
   attempt: () => Promise<T>,
   options: { signal: AbortSignal; logger: Logger; isFinal?: (error: unknown) => boolean },
 ): Promise<T> {
   const { signal, logger } = options;
-  for (let failures = 1; ; failures++) {
+  const backoff = new Backoff({ initialMs: 300, maxMs: 15_000, jitter: 1 / 3 });
+  for (;;) {
     try {
       return await attempt();
     } catch (error) {
       if (signal.aborted || options.isFinal?.(error)) {
         throw error;
       }
-      const backoff = { baseMs: 200, factor: 2, capMs: 10_000, jitter: 0.5 };
-      const wait = retryDelay(backoff, failures, Math.random());
-      logger.warn({ error, retryInMs: Math.round(wait) }, `cannot ${what} yet`);
-      await delay(wait, undefined, { signal });
+      const waitMs = backoff.next();
+      logger.warn({ error, retryInMs: Math.round(waitMs) }, `cannot ${what} yet`);
+      await sleep(waitMs, signal);
+      signal.throwIfAborted();
     }
   }
 }

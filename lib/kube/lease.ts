@@ -1,4 +1,4 @@
-import { type Logger, sleep, withDeadline } from '../base/index.ts';
+import { type Logger, onAbort, sleep, withDeadline } from '../base/index.ts';
 import type { KubeClient } from './client.ts';
 import { rfc3339Micro } from './conditions.ts';
 import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
@@ -61,12 +61,7 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
   }
   const leading = new AbortController();
   const renewing = new AbortController();
-  const stop = () => leading.abort(signal.reason);
-  if (signal.aborted) {
-    stop();
-  } else {
-    signal.addEventListener('abort', stop, { once: true });
-  }
+  const unlisten = onAbort(signal, () => leading.abort(signal.reason));
   const renewal = candidate.keep(renewDeadlineMs, renewing.signal).catch((error) => {
     logger?.error({ err: error, lease: name }, 'leadership lost');
     leading.abort(error);
@@ -82,7 +77,7 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
       throw error;
     }
   } finally {
-    signal.removeEventListener('abort', stop);
+    unlisten();
     // Until here the lease was kept, even while the work was winding down: nobody else must begin before.
     renewing.abort();
     await renewal;

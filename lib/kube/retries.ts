@@ -1,4 +1,4 @@
-import { sleep } from '../base/index.ts';
+import { backoffDelay, sleep } from '../base/index.ts';
 import type { HttpRequest, HttpResponse } from './connection.ts';
 import { ApiError, ConnectionError, errorFromResponse } from './errors.ts';
 
@@ -57,7 +57,7 @@ async function accepted(send: Send, request: HttpRequest): Promise<HttpResponse>
 
 /** Milliseconds until another try of a failed request, or undefined when it must not be repeated here. */
 function retryDelay(error: unknown, attempt: number, isRepeatable: boolean): number | undefined {
-  const backoff = 50 * 2 ** attempt * (0.5 + Math.random());
+  const backoff = backoffDelay(attempt, { initialMs: 150, jitter: 2 / 3 });
   if (error instanceof ConnectionError) {
     // One more try: a kept-alive connection may have been closed under the request. A server that is down is for the
     // caller to wait for.

@@ -1,6 +1,6 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { abortable } from '../base/index.ts';
+import { abortable, onAbort } from '../base/index.ts';
 import type { HttpBody, HttpRequest, HttpResponse } from './connection.ts';
 import { connectionError } from './connection.ts';
 import type { Credentials, Identity } from './credentials.ts';
@@ -201,10 +201,9 @@ class WatchSession {
     this.#streams++;
     clearTimeout(this.#linger);
     this.#session.ref();
-    const abort = () => stream.close(constants.NGHTTP2_CANCEL);
-    request.signal?.addEventListener('abort', abort, { once: true });
+    const unlisten = onAbort(request.signal, () => stream.close(constants.NGHTTP2_CANCEL));
     stream.on('close', () => {
-      request.signal?.removeEventListener('abort', abort);
+      unlisten();
       this.#streams--;
       this.#closeWhenUnused();
     });

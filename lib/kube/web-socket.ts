@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
+import { onAbort } from '../base/index.ts';
 import { connectionError } from './connection.ts';
 import type { Credentials, Identity } from './credentials.ts';
 import { ApiError, ConnectionError, errorFromResponse } from './errors.ts';
@@ -70,10 +71,9 @@ function open(server: string, identity: Identity, request: WebSocketRequest): Pr
       minVersion: 'TLSv1.2',
       handshakeTimeout: timeoutMs,
     });
-    const aborted = () => webSocket.terminate();
-    signal?.addEventListener('abort', aborted);
+    const unlisten = onAbort(signal, () => webSocket.terminate());
     const done = (settle: () => void) => {
-      signal?.removeEventListener('abort', aborted);
+      unlisten();
       settle();
     };
     webSocket.once('open', () => {

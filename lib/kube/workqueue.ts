@@ -1,5 +1,4 @@
-import type { Logger } from '../base/index.ts';
-import { type BackoffOptions, backoffDelay } from '../base/index.ts';
+import { type BackoffOptions, backoffDelay, type Logger, onAbort } from '../base/index.ts';
 
 /** What a handler may ask for: another run of the same key after some time. */
 export interface Requeue {
@@ -157,11 +156,7 @@ export class WorkQueue {
         resolve();
       }
     };
-    if (signal.aborted) {
-      stop();
-    } else {
-      signal.addEventListener('abort', stop, { once: true });
-    }
+    onAbort(signal, stop);
     this.#work();
     await promise;
   }

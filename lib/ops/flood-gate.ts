@@ -1,3 +1,5 @@
+import { BoundedMap } from '../base/index.ts';
+
 /** Lines of one kind about one peer that may come at once, and how long each takes to be made up for. */
 const burst = 30;
 const refillMs = 2_000;
@@ -13,7 +15,7 @@ interface Allowance {
 /** Keeps a peer from filling the log: of lines of one kind about it, 30 may come at once and then one every 2 s. */
 export class FloodGate {
   readonly #now: () => number;
-  readonly #allowances = new Map<string, Allowance>();
+  readonly #allowances = new BoundedMap<string, Allowance>(mostKinds);
 
   /** @param now milliseconds of a clock that never goes back */
   constructor(now: () => number = () => performance.now()) {
@@ -25,7 +27,6 @@ export class FloodGate {
     const now = this.#now();
     let allowance = this.#allowances.get(kind);
     if (allowance === undefined) {
-      this.#forgetOldest();
       allowance = { left: burst, since: now, suppressed: 0 };
       this.#allowances.set(kind, allowance);
     }
@@ -40,15 +41,5 @@ export class FloodGate {
     const { suppressed } = allowance;
     allowance.suppressed = 0;
     return suppressed;
-  }
-
-  #forgetOldest(): void {
-    if (this.#allowances.size < mostKinds) {
-      return;
-    }
-    for (const kind of this.#allowances.keys()) {
-      this.#allowances.delete(kind);
-      return;
-    }
   }
 }

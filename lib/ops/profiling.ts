@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { Session } from 'node:inspector/promises';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapSnapshot } from 'node:v8';
+import { sleep } from '../base/index.ts';
 import { FatalError } from './errors.ts';
 import type { HttpEndpoint } from './http.ts';
 
@@ -133,7 +133,7 @@ async function during(request: IncomingMessage, response: ServerResponse): Promi
   const seconds = Number.isFinite(asked) && asked > 0 ? Math.min(asked, maxSeconds) : defaultSeconds;
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  await delay(seconds * 1_000, undefined, { signal: gone.signal }).catch(() => undefined);
+  await sleep(seconds * 1_000, gone.signal);
 }
 
 function headers(extension: string): Record<string, string> {

@@ -1,6 +1,6 @@
 import { readFileSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Logger } from '../base/index.ts';
+import { abortable, type Logger } from '../base/index.ts';
 import { FatalError } from './errors.ts';
 
 /** Text by name: the decoded fields of a Secret, or the contents of files. */
@@ -78,33 +78,24 @@ export class Reloadable<T> {
    * Resolves with the first good value.
    * @throws FatalError that names the origin and the advice when there is none within the time
    */
-  ready(options: { timeoutMs: number; advice: string; signal: AbortSignal }): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const finish = (settle: () => void) => {
-        clearTimeout(timer);
-        options.signal.removeEventListener('abort', aborted);
-        unsubscribe();
-        settle();
-      };
-      const check = () => {
-        const value = this.#value;
-        if (value !== undefined) {
-          finish(() => resolve(value.of));
-        }
-      };
-      const aborted = () => finish(() => reject(options.signal.reason));
-      const timer = setTimeout(
-        () => finish(() => reject(new FatalError(`${this.origin}: ${this.#problem}. ${options.advice}`))),
-        options.timeoutMs,
-      );
-      const unsubscribe = this.subscribe(check);
-      options.signal.addEventListener('abort', aborted);
-      if (options.signal.aborted) {
-        aborted();
-      } else {
-        check();
+  async ready(options: { timeoutMs: number; advice: string; signal: AbortSignal }): Promise<T> {
+    const { timeoutMs, advice, signal } = options;
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const check = () => {
+      if (this.#value !== undefined) {
+        resolve(this.#value.of);
       }
-    });
+    };
+    const expire = () => reject(new FatalError(`${this.origin}: ${this.#problem}. ${advice}`));
+    const timer = setTimeout(expire, timeoutMs);
+    const unsubscribe = this.subscribe(check);
+    check();
+    try {
+      return await abortable(promise, signal);
+    } finally {
+      clearTimeout(timer);
+      unsubscribe();
+    }
   }
 }
 

@@ -1,29 +1,20 @@
+import { BoundedMap } from '../base/index.ts';
+
 /**
- * Answers of a function that always gives the same one for the same text, and takes long: those asked for most recently are
- * remembered. Not for texts that are secret.
+ * Remembers the results of a slow, pure function of a text, up to a number of texts; the least recently used goes first. Not
+ * for secret texts.
  */
 export class Remembered<T> {
-  readonly #capacity: number;
-  readonly #answers = new Map<string, T>();
+  readonly #results: BoundedMap<string, T>;
 
   constructor(capacity: number) {
-    this.#capacity = capacity;
+    this.#results = new BoundedMap(capacity);
   }
 
-  /** The answer for a text. What throws is not remembered. */
+  /** The result for the text, found by `find` if it is not remembered. An error of `find` is not remembered. */
   of(text: string, find: () => T): T {
-    const known = this.#answers.get(text);
-    const answer = known ?? find();
-    if (known !== undefined) {
-      this.#answers.delete(text);
-    }
-    this.#answers.set(text, answer);
-    if (this.#answers.size > this.#capacity) {
-      const [oldest] = this.#answers.keys();
-      if (oldest !== undefined) {
-        this.#answers.delete(oldest);
-      }
-    }
-    return answer;
+    const result = this.#results.get(text) ?? find();
+    this.#results.set(text, result);
+    return result;
   }
 }

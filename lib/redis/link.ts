@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { createClient, RESP_TYPES } from '@redis/client';
-import type { Logger } from '../base/index.ts';
+import { Backoff, type Logger, onAbort, sleep } from '../base/index.ts';
 
 /** How a link behaves. */
 export interface RedisLinkOptions {
@@ -135,8 +134,7 @@ export class RedisLink {
 
   /** Keeps the connection until aborted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { initialMs, maxMs } = this.#options.backoff ?? { initialMs: 500, maxMs: 30_000 };
-    let wait = initialMs;
+    const backoff = new Backoff(this.#options.backoff ?? { initialMs: 500, maxMs: 30_000 });
     while (!signal.aborted) {
       const began = performance.now();
       const problem = await this.#session(signal);
@@ -145,10 +143,9 @@ export class RedisLink {
       }
       this.#fail(problem);
       if (performance.now() - began >= goodAfterMs) {
-        wait = initialMs;
+        backoff.reset();
       }
-      await delay(wait * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => undefined);
-      wait = Math.min(wait * 2, maxMs);
+      await sleep(backoff.next(), signal);
     }
   }
 
@@ -177,7 +174,7 @@ export class RedisLink {
     let problem = 'the connection was closed';
     const ended = Promise.withResolvers<void>();
     const leave = () => ended.resolve();
-    signal.addEventListener('abort', leave);
+    const unlisten = onAbort(signal, leave);
     try {
       client = open(this.#options, this.#canNotify);
       client.on('error', (error: Error) => {
@@ -207,7 +204,7 @@ export class RedisLink {
         this.#canNotify = false;
       }
     } finally {
-      signal.removeEventListener('abort', leave);
+      unlisten();
       this.#client = undefined;
       client?.removeAllListeners();
       client?.on('error', () => undefined);

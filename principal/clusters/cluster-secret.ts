@@ -1,12 +1,9 @@
+import { wellKnown } from '../../lib/base/index.ts';
 import type { Secret } from '../../lib/kube/index.ts';
 import { decodeSecret, parseKeyPair, parseTrust, type TextFields, type TlsKeyPair } from '../../lib/ops/index.ts';
 
-const secretType = 'argocd.argoproj.io/secret-type';
-const agentName = 'argocd-agent.argoproj-labs.io/agent-name';
 /** Marks the cluster Secrets that a principal made itself, as in argocd-agent. */
 const selfRegistered = 'argocd-agent.argoproj-labs.io/self-registered-cluster';
-/** Whoever takes a Secret over says so with this label; the controller does. */
-const managedBy = 'app.kubernetes.io/managed-by';
 
 /** With what Argo CD reaches the resource proxy, the same for all agents: which one is meant the token says. */
 export interface ProxyIdentity extends TlsKeyPair {
@@ -29,11 +26,12 @@ export function agentClusterSecretName(agent: string): string {
 
 /** The agent whose cluster Secret was made by a principal, and is nobody else's since; undefined for every other Secret. */
 export function selfRegisteredAgent({ metadata: { name, labels = {} } }: Secret): string | undefined {
-  const agent = labels[agentName] ?? '';
+  const agent = labels[wellKnown.agentNameLabel] ?? '';
   const isOwn =
     labels[selfRegistered] === 'true' &&
-    labels[secretType] === 'cluster' &&
-    labels[managedBy] === undefined &&
+    labels[wellKnown.secretTypeLabel] === 'cluster' &&
+    // The controller sets this label on a Secret that it takes over.
+    labels[wellKnown.managedByLabel] === undefined &&
     name === agentClusterSecretName(agent);
   return isOwn ? agent : undefined;
 }
@@ -55,9 +53,13 @@ export function newClusterSecret(namespace: string, entry: ClusterEntry): Secret
     metadata: {
       name: agentClusterSecretName(agent),
       namespace,
-      labels: { [secretType]: 'cluster', [agentName]: agent, [selfRegistered]: 'true' },
+      labels: {
+        [wellKnown.secretTypeLabel]: 'cluster',
+        [wellKnown.agentNameLabel]: agent,
+        [selfRegistered]: 'true',
+      },
       // The application controller of the hub leaves the cluster alone.
-      annotations: { 'managed-by': 'argocd-agent', 'argocd.argoproj.io/skip-reconcile': 'true' },
+      annotations: { 'managed-by': 'argocd-agent', [wellKnown.skipReconcileAnnotation]: 'true' },
     },
     data: { name: encode(agent), server: encode(serverOf(entry)), config: encode(JSON.stringify(configOf({}, entry))) },
   };

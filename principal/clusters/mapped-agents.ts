@@ -1,12 +1,9 @@
 import { type AgentMode, isAgentMode } from '../../lib/auth/index.ts';
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import type { Informer, Secret } from '../../lib/kube/index.ts';
 import { decodeSecret } from '../../lib/ops/index.ts';
 
-const secretType = 'argocd.argoproj.io/secret-type';
-const agentName = 'argocd-agent.argoproj-labs.io/agent-name';
-/** On a cluster Secret: the mode that the operator wants the agent to have. */
-const agentMode = 'argocd-agent.argoproj-labs.io/agent-mode';
+const { secretTypeLabel, agentNameLabel, agentModeAnnotation } = wellKnown;
 
 /** What a cluster Secret says about its agent. */
 export interface MappedCluster {
@@ -125,13 +122,16 @@ export class MappedAgents {
   }
 
   #modeOf(agent: string, secret: Secret): AgentMode | undefined {
-    const mode = secret.metadata.annotations?.[agentMode] ?? '';
+    const mode = secret.metadata.annotations?.[agentModeAnnotation] ?? '';
     if (isAgentMode(mode)) {
       return mode;
     }
     if (mode !== '') {
       const hint = 'it must be managed or autonomous';
-      this.#logger.warn({ agent, secret: secret.metadata.name, mode, hint }, `annotation ${agentMode} is ignored`);
+      this.#logger.warn(
+        { agent, secret: secret.metadata.name, mode, hint },
+        `annotation ${agentModeAnnotation} is ignored`,
+      );
     }
     return undefined;
   }
@@ -149,5 +149,5 @@ function isEqual(a: MappedCluster, b: MappedCluster): boolean {
 
 function agentOf(secret: Secret): string | undefined {
   const labels = secret.metadata.labels;
-  return labels?.[secretType] === 'cluster' ? labels[agentName] || undefined : undefined;
+  return labels?.[secretTypeLabel] === 'cluster' ? labels[agentNameLabel] || undefined : undefined;
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../lib/base/index.ts';
 import type { WireEvent } from '../../lib/wire/index.ts';
 
 /** Why there is no answer. */
@@ -68,16 +69,12 @@ export class AgentRequests {
     return new Promise((resolve, reject) => {
       const finish = () => {
         clearTimeout(timer);
-        signal.removeEventListener('abort', aborted);
+        unlisten();
         this.#pending.delete(eventId);
         underWay.delete(eventId);
         if (underWay.size === 0) {
           this.#underWay.delete(agent);
         }
-      };
-      const aborted = () => {
-        finish();
-        reject(signal.reason);
       };
       const settle = (answer: WireEvent | NoAnswerError) => {
         finish();
@@ -88,7 +85,10 @@ export class AgentRequests {
         }
       };
       const timer = setTimeout(() => settle(new NoAnswerError('timeout', agent)), timeoutMs);
-      signal.addEventListener('abort', aborted);
+      const unlisten = onAbort(signal, () => {
+        finish();
+        reject(signal.reason);
+      });
       this.#pending.set(eventId, { agent, settle });
       underWay.add(eventId);
       this.#underWay.set(agent, underWay);

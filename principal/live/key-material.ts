@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, onAbort } from '../../lib/base/index.ts';
 
 /** Something that key material is read from. */
 interface Source {
@@ -13,14 +13,14 @@ interface Source {
  *
  * @returns undefined when aborted before
  */
-export function firstMaterial<T>(
+export async function firstMaterial<T>(
   value: () => T | undefined,
   sources: readonly Source[],
   options: { what: string; flag: string; off: string; logger: Logger; signal: AbortSignal },
 ): Promise<T | undefined> {
   const first = value();
   if (first !== undefined) {
-    return Promise.resolve(first);
+    return first;
   }
   const { what, flag, off, logger, signal } = options;
   const missing = sources
@@ -28,19 +28,19 @@ export function firstMaterial<T>(
     .map(({ origin, problem }) => `${origin}: ${problem}`);
   const hint = `Create it, name another one with --${flag}, or set --${off}`;
   logger.warn({ missing, hint }, `the ${what} waits for its key material`);
-  return new Promise((resolve) => {
-    const heard = () => {
-      const found = value();
-      if (found === undefined && !signal.aborted) {
-        return;
-      }
-      for (const unsubscribe of unsubscribes) {
-        unsubscribe();
-      }
-      signal.removeEventListener('abort', heard);
+  const { promise, resolve } = Promise.withResolvers<T | undefined>();
+  const check = () => {
+    const found = value();
+    if (found !== undefined || signal.aborted) {
       resolve(found);
-    };
-    const unsubscribes = sources.map((source) => source.subscribe(heard));
-    signal.addEventListener('abort', heard);
-  });
+    }
+  };
+  const unsubscribes = [...sources.map((source) => source.subscribe(check)), onAbort(signal, check)];
+  try {
+    return await promise;
+  } finally {
+    for (const unsubscribe of unsubscribes) {
+      unsubscribe();
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import type { TokenAuthority } from '../../lib/auth/index.ts';
-import type { Logger } from '../../lib/base/index.ts';
+import { abortable, type Logger } from '../../lib/base/index.ts';
 import { redisResponse } from '../../lib/live/index.ts';
 import { dataOf, type LiveStreamService, type ServerTls, targets, type WireEvent } from '../../lib/wire/index.ts';
 import { Bodies } from './agent-bodies.ts';
@@ -115,26 +115,21 @@ export class LiveAccess {
     return this.#redisProxy;
   }
 
-  #arrivalOf(agent: string, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const done = (settle: () => void) => {
-        this.#arrivals.off('connected', arrived);
-        signal.removeEventListener('abort', aborted);
-        settle();
-      };
-      const arrived = (name: string) => {
-        if (name === agent) {
-          done(resolve);
-        }
-      };
-      const aborted = () => done(() => reject(signal.reason));
-      this.#arrivals.on('connected', arrived);
-      signal.addEventListener('abort', aborted);
-      if (signal.aborted) {
-        aborted();
-      } else if (this.#isConnected(agent)) {
-        done(resolve);
+  async #arrivalOf(agent: string, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const arrived = (name: string) => {
+      if (name === agent) {
+        resolve();
       }
-    });
+    };
+    this.#arrivals.on('connected', arrived);
+    if (this.#isConnected(agent)) {
+      resolve();
+    }
+    try {
+      await abortable(promise, signal);
+    } finally {
+      this.#arrivals.off('connected', arrived);
+    }
   }
 }

@@ -1,4 +1,4 @@
-import type { Logger } from '../../lib/base/index.ts';
+import { type Logger, wellKnown } from '../../lib/base/index.ts';
 import {
   type Informer,
   isConflict,
@@ -12,7 +12,7 @@ import {
 
 /** The labels of a connection record; watch with them. */
 export const connectionLabels = {
-  'app.kubernetes.io/part-of': 'argocd-agent',
+  [wellKnown.partOfLabel]: 'argocd-agent',
   'app.kubernetes.io/component': 'connection',
 } as const;
 
@@ -20,7 +20,9 @@ const prefix = 'argocd-agent-';
 const writeTimeoutMs = 2_000;
 /** Nobody else corrects the records of a principal that stops: a busy API server gets its time. */
 const closeTimeoutMs = 10_000;
-const annotation = (name: string) => `argocd-agent.argoproj-labs.io/${name}`;
+/** `true` or `false`. */
+const connectedAnnotation = 'argocd-agent.argoproj-labs.io/connected';
+const versionAnnotation = 'argocd-agent.argoproj-labs.io/agent-version';
 
 /** Who is connected, and how it introduced itself. */
 export interface ConnectedAgent {
@@ -93,8 +95,8 @@ export class ConnectionRecords {
       return this.#modes.get(agent);
     }
     const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata;
-    return cached?.labels?.[annotation('agent-name')] === agent
-      ? cached.annotations?.[annotation('agent-mode')]
+    return cached?.labels?.[wellKnown.agentNameLabel] === agent
+      ? cached.annotations?.[wellKnown.agentModeAnnotation]
       : undefined;
   }
 
@@ -122,7 +124,7 @@ export class ConnectionRecords {
   /** Forgets the mode of agents that left the fleet while no principal ran. Call it when the cache is filled. */
   forgetAllBut(isMember: (agent: string) => boolean): void {
     for (const lease of this.#informer.list()) {
-      const agent = lease.metadata.labels?.[annotation('agent-name')];
+      const agent = lease.metadata.labels?.[wellKnown.agentNameLabel];
       if (agent !== undefined && !isMember(agent)) {
         this.forget(agent);
       }
@@ -136,7 +138,7 @@ export class ConnectionRecords {
   async run(signal: AbortSignal, graceMs = 30_000): Promise<void> {
     const grace = setTimeout(() => {
       for (const lease of this.#informer.list()) {
-        const agent = lease.metadata.labels?.[annotation('agent-name')];
+        const agent = lease.metadata.labels?.[wellKnown.agentNameLabel];
         if (agent === undefined || this.#known.has(agent)) {
           continue;
         }
@@ -201,25 +203,25 @@ export class ConnectionRecords {
   /** Whether a former process left a record that does not say "disconnected". */
   #isRecorded(agent: string): boolean {
     const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata.annotations;
-    return cached?.[annotation('connected')] !== 'false';
+    return cached?.[connectedAnnotation] !== 'false';
   }
 
   /** The end of a connection replaces only what this process wrote: `resourceVersion` sees to that. */
   #record(agent: string, now: Connected | undefined, resourceVersion: string | undefined): Lease {
     const renewTime = rfc3339Micro(new Date());
     const mode = this.modeOf(agent);
-    const modeNote = mode === undefined ? {} : { [annotation('agent-mode')]: mode };
+    const modeNote = mode === undefined ? {} : { [wellKnown.agentModeAnnotation]: mode };
     const metadata = {
       namespace: this.#namespace,
       name: nameOf(agent),
-      labels: { ...connectionLabels, [annotation('agent-name')]: agent },
+      labels: { ...connectionLabels, [wellKnown.agentNameLabel]: agent },
     };
     if (now === undefined) {
       return {
         metadata: {
           ...metadata,
           ...(resourceVersion === undefined ? {} : { resourceVersion }),
-          annotations: { [annotation('connected')]: 'false', ...modeNote },
+          annotations: { [connectedAnnotation]: 'false', ...modeNote },
         },
         spec: { holderIdentity: '', renewTime },
       };
@@ -228,9 +230,9 @@ export class ConnectionRecords {
       metadata: {
         ...metadata,
         annotations: {
-          [annotation('connected')]: 'true',
+          [connectedAnnotation]: 'true',
           ...modeNote,
-          [annotation('agent-version')]: now.version,
+          [versionAnnotation]: now.version,
         },
       },
       spec: { holderIdentity: this.#identity, renewTime, acquireTime: rfc3339Micro(now.since) },

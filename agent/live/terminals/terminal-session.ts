@@ -1,4 +1,5 @@
 import type { WebSocket } from 'ws';
+import { onAbort } from '../../../lib/base/index.ts';
 import {
   channel,
   channelMessage,
@@ -58,12 +59,7 @@ export class TerminalSession {
     });
     session.#stream = stream;
     stream.onDrain(() => session.#exec?.resume());
-    const aborted = () => session.#viewerGone();
-    signal.addEventListener('abort', aborted);
-    if (signal.aborted) {
-      aborted();
-    }
-    void session.#closed.promise.then(() => signal.removeEventListener('abort', aborted));
+    void session.#closed.promise.then(onAbort(signal, () => session.#viewerGone()));
     if (idleMs > 0) {
       session.#idle = setTimeout(() => {
         session.end(statusText(504, `the terminal was closed: nothing happened for ${formatDuration(idleMs)}`));

@@ -1,3 +1,4 @@
+import { onAbort } from '../../base/index.ts';
 import type { KubeClient, ListPage } from '../client.ts';
 import { ApiError } from '../errors.ts';
 import { type KubeObject, keyOf, type ResourceType } from '../types.ts';
@@ -116,8 +117,7 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
   }
 
   async *#read(watch: Watch<T>, signal: AbortSignal | undefined): AsyncGenerator<WatchEvent<T>, void, undefined> {
-    const onAbort = () => watch.wake();
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const unlisten = onAbort(signal, () => watch.wake());
     try {
       for (;;) {
         signal?.throwIfAborted();
@@ -137,7 +137,7 @@ export class ScriptedKind<T extends KubeObject> implements Pick<KubeClient, 'lis
         await promise;
       }
     } finally {
-      signal?.removeEventListener('abort', onAbort);
+      unlisten();
       this.#watches.delete(watch);
     }
   }

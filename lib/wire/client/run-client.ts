@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { Backoff } from '../../base/index.ts';
+import { Backoff, onAbort, sleep } from '../../base/index.ts';
 import { WireError } from '../errors.ts';
 import { connectGrpc, type GrpcTransport } from '../grpc/client/client.ts';
 import type { ClientCall } from '../grpc/client/client-call.ts';
@@ -59,7 +58,7 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
     const hint = error.hint === undefined ? undefined : { hint: error.hint };
     logger.warn({ server, code: error.code, ...hint, retryInMs }, error.message);
     options.onDisconnected?.(error, retryInMs);
-    await sleep(retryInMs, undefined, { signal }).catch(() => undefined);
+    await sleep(retryInMs, signal);
   }
 }
 
@@ -249,8 +248,7 @@ function followStream(
         void changeOver();
       }
     });
-    const onAbort = () => stream.close();
-    signal.addEventListener('abort', onAbort, { once: true });
+    const unlisten = onAbort(signal, () => stream.close());
     call.listen({
       opened: () => {
         timer = setTimeout(accepted, acceptedAfterMs);
@@ -260,7 +258,7 @@ function followStream(
       end: (status) => {
         clearTimeout(timer);
         certificate.stop();
-        signal.removeEventListener('abort', onAbort);
+        unlisten();
         if (successor !== undefined) {
           stream.finished(undefined);
           resolve(successor);

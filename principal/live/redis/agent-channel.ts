@@ -1,6 +1,7 @@
-import { retryDelay, systemClock } from '../../../lib/sync/index.ts';
+import { Backoff, sleep } from '../../../lib/base/index.ts';
 
-const askBackoff = { baseMs: 500, factor: 2, capMs: 30_000, jitter: 1 };
+/** An agent that does not agree is asked again after 0.5 s to 1 s, at most after 60 s. */
+const askBackoff = { initialMs: 1_000, maxMs: 60_000 };
 
 /** What an {@link AgentChannel} works with. */
 export interface AgentChannelOptions {
@@ -31,7 +32,7 @@ export class AgentChannel {
     const { signal } = this.#asking;
     const agrees = await this.#ask(signal);
     if (!agrees && !signal.aborted) {
-      this.#askAgainLater(signal, 1);
+      void this.#askAgain(signal);
     }
     return agrees;
   }
@@ -70,16 +71,16 @@ export class AgentChannel {
     return this.#options.ask(signal).catch(() => false);
   }
 
-  #askAgainLater(signal: AbortSignal, failures: number): void {
-    const wait = retryDelay(askBackoff, failures, Math.random());
-    const cancel = systemClock.after(wait, async () => {
-      signal.removeEventListener('abort', cancel);
-      if (await this.#ask(signal)) {
-        this.news();
-      } else if (!signal.aborted) {
-        this.#askAgainLater(signal, failures + 1);
+  async #askAgain(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff(askBackoff);
+    let agrees = false;
+    while (!agrees) {
+      await sleep(backoff.next(), signal);
+      if (signal.aborted) {
+        return;
       }
-    });
-    signal.addEventListener('abort', cancel);
+      agrees = await this.#ask(signal);
+    }
+    this.news();
   }
 }

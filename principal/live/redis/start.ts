@@ -1,5 +1,5 @@
 import type { Application } from '../../../lib/argocd/index.ts';
-import type { Logger } from '../../../lib/base/index.ts';
+import { aborted, type Logger } from '../../../lib/base/index.ts';
 import { type RedisLink, redisTls } from '../../../lib/redis/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCaches } from '../../caches.ts';
@@ -81,12 +81,7 @@ export async function proxyRedis(options: {
   pair?.subscribe(reload);
   // Changed while the port was being taken.
   reload();
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) {
-      resolve();
-    }
-    signal.addEventListener('abort', () => resolve());
-  });
+  await aborted(signal);
   await proxy.close();
 }
 

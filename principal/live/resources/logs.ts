@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import { abortable } from '../../../lib/base/index.ts';
 import { LogLines, type ResourcePath, sinceTimeOf, statusText } from '../../../lib/live/index.ts';
 import { messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
-import type { Bodies, ExpectedBody } from '../agent-bodies.ts';
+import type { Bodies } from '../agent-bodies.ts';
 
 /** What {@link streamLog} works with. */
 export interface LogContext {
@@ -112,8 +113,8 @@ export async function streamLog(
 
 type End = { readonly how: 'ended'; readonly error: string | undefined } | { readonly how: 'lost' | 'silent' };
 
-/** Asks for the log once, and passes it on until it ends or breaks off. */
-function attempt(
+/** Asks for the log once, and passes it on until it ends or breaks off. @throws the signal's reason */
+async function attempt(
   { bodies, send }: LogContext,
   agent: string,
   asked: Readonly<Record<string, unknown>>,
@@ -123,54 +124,44 @@ function attempt(
   deadline: number | undefined,
 ): Promise<End> {
   const uuid = randomUUID();
-  return new Promise<End>((resolve, reject) => {
-    let timer = setTimeout(() => settle({ how: 'silent' }), patienceMs);
-    let expected: ExpectedBody | undefined;
-    const drained = () => expected?.resume();
-    const cleanUp = () => {
+  const { promise, resolve } = Promise.withResolvers<End>();
+  let timer = setTimeout(() => resolve({ how: 'silent' }), patienceMs);
+  const expected = bodies.expect(agent, uuid, {
+    opened: () => {
+      // A log may be silent for any time. A log that is not followed must end before the deadline.
       clearTimeout(timer);
-      signal.removeEventListener('abort', aborted);
-      response.off('drain', drained);
-      expected?.cancel();
-    };
-    const settle = (end: End) => {
-      cleanUp();
-      resolve(end);
-    };
-    const aborted = () => {
-      cleanUp();
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', aborted);
-    response.on('drain', drained);
-    expected = bodies.expect(agent, uuid, {
-      opened: () => {
-        // A log may be silent for as long as it likes; one that has an end must reach it.
-        clearTimeout(timer);
-        if (deadline !== undefined) {
-          timer = setTimeout(() => settle({ how: 'silent' }), deadline - performance.now());
-        }
-      },
-      data: (bytes) => {
+      if (deadline !== undefined) {
+        timer = setTimeout(() => resolve({ how: 'silent' }), deadline - performance.now());
+      }
+    },
+    data: (bytes) => {
+      begin(response);
+      const text = lines.push(bytes);
+      return text.length === 0 || response.write(text);
+    },
+    ended: (error) => {
+      if (error === undefined) {
         begin(response);
-        const text = lines.push(bytes);
-        return text.length === 0 || response.write(text);
-      },
-      ended: (error) => {
-        if (error === undefined) {
-          begin(response);
-        }
-        settle({ how: 'ended', error });
-      },
-      lost: () => settle({ how: 'lost' }),
-    });
+      }
+      resolve({ how: 'ended', error });
+    },
+    lost: () => resolve({ how: 'lost' }),
+  });
+  const drained = () => expected.resume();
+  response.on('drain', drained);
+  try {
     const payload = { uuid, ...asked };
     const ids = { resourceId: uuid, eventId: uuid };
     const event = messageEvent(targets.containerLog, 'GET', payload, { source: principalSource }, ids);
     if (!send(agent, event)) {
-      settle({ how: 'lost' });
+      resolve({ how: 'lost' });
     }
-  });
+    return await abortable(promise, signal);
+  } finally {
+    clearTimeout(timer);
+    response.off('drain', drained);
+    expected.cancel();
+  }
 }
 
 function begin(response: ServerResponse): void {

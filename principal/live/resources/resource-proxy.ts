@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import type { Logger } from '../../../lib/base/index.ts';
+import { onAbort } from '../../../lib/base/index.ts';
 import {
   isDiscoveryPath,
   type ResourcePath,
@@ -257,7 +258,7 @@ async function forward(
   const { status, contentType = json, streamed = false } = answer;
   if (streamed) {
     options.understands.add(agent);
-    signal.addEventListener('abort', () => expected.cancel());
+    onAbort(signal, () => expected.cancel());
     response.writeHead(status, { 'content-type': contentType });
     response.flushHeaders();
     reader.start();

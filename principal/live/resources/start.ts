@@ -1,5 +1,5 @@
 import { fingerprintOf, type TokenAuthority } from '../../../lib/auth/index.ts';
-import type { Logger } from '../../../lib/base/index.ts';
+import { aborted, type Logger } from '../../../lib/base/index.ts';
 import type { ServerTls } from '../../../lib/wire/index.ts';
 import type { PrincipalCredentials } from '../../credentials.ts';
 import { parseListen } from '../../flags.ts';
@@ -70,11 +70,6 @@ export async function proxyResources(options: {
   resourceProxyTrust.subscribe(reload);
   // Changed while the port was being taken.
   reload();
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) {
-      resolve();
-    }
-    signal.addEventListener('abort', () => resolve());
-  });
+  await aborted(signal);
   await proxy.close();
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../../../base/index.ts';
 import type { CallObserver } from '../call-observer.ts';
 import { FrameReader, frameMessage, type MessageBytes } from '../frames.ts';
 import { gunzipMessage } from '../gunzip.ts';
@@ -182,30 +183,29 @@ export class ClientCall {
 }
 
 /** Runs a unary call to its end. @throws GrpcError */
-export function callUnary(call: ClientCall, request: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    let response: Uint8Array | undefined;
-    const onAbort = () => call.cancel();
-    signal.addEventListener('abort', onAbort, { once: true });
-    call.listen({
-      message(bytes) {
-        response ??= bytes;
-      },
-      end(error) {
-        signal.removeEventListener('abort', onAbort);
-        if (error !== undefined) {
-          reject(error);
-        } else if (response === undefined) {
-          reject(new GrpcError(grpcStatus.internal, 'the server sent no answer'));
-        } else {
-          resolve(response);
-        }
-      },
-    });
-    call.send(request);
-    call.halfClose();
-    if (signal.aborted) {
-      onAbort();
-    }
+export async function callUnary(call: ClientCall, request: Uint8Array, signal: AbortSignal): Promise<Uint8Array> {
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  let response: Uint8Array | undefined;
+  call.listen({
+    message(bytes) {
+      response ??= bytes;
+    },
+    end(error) {
+      if (error !== undefined) {
+        reject(error);
+      } else if (response === undefined) {
+        reject(new GrpcError(grpcStatus.internal, 'the server sent no answer'));
+      } else {
+        resolve(response);
+      }
+    },
   });
+  call.send(request);
+  call.halfClose();
+  const unlisten = onAbort(signal, () => call.cancel());
+  try {
+    return await promise;
+  } finally {
+    unlisten();
+  }
 }

@@ -1,5 +1,6 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { isIP } from 'node:net';
+import { onAbort } from '../../../base/index.ts';
 import type { ClientTls } from '../../tls.ts';
 import { type KeepaliveTiming, watchSession } from '../keepalive.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
@@ -75,11 +76,11 @@ export async function connectGrpc(options: TransportOptions): Promise<GrpcTransp
     fail(Object.assign(new Error('the connection does not answer any more'), { code: 'ETIMEDOUT' }));
   });
   const destroy = () => session.destroy();
-  signal.addEventListener('abort', destroy, { once: true });
+  const unlisten = onAbort(signal, destroy);
   const closed = new Promise<void>((resolve) => {
     session.on('close', () => {
       stop();
-      signal.removeEventListener('abort', destroy);
+      unlisten();
       resolve();
     });
   });

@@ -2,6 +2,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { BlockList, isIP, type Socket } from 'node:net';
 import { domainToASCII } from 'node:url';
+import { onAbort } from '../../../base/index.ts';
 
 /** Where a connection goes to. */
 export interface ProxyTarget {
@@ -42,7 +43,7 @@ export function proxyFromEnvironment(
  * A connection to `target` through an HTTP proxy (CONNECT).
  * @throws Error with code `ERR_PROXY`, or the reason of `signal`
  */
-export function connectThroughProxy(
+export async function connectThroughProxy(
   proxy: URL,
   target: { readonly host: string; readonly port: number },
   signal: AbortSignal,
@@ -63,38 +64,37 @@ export function connectThroughProxy(
         : { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }),
     },
   });
-  return new Promise((resolve, reject) => {
-    const onAbort = () => give(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
-    const give = (error: Error) => {
-      signal.removeEventListener('abort', onAbort);
-      request.destroy();
-      reject(error);
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
-    request.on('error', (cause) =>
-      give(proxyError(`the proxy ${proxy.host} cannot be reached: ${cause.message}`, cause)),
-    );
-    const refused = ({ statusCode, statusMessage }: IncomingMessage) =>
-      give(proxyError(`the proxy ${proxy.host} refuses to connect to ${path}: ${statusCode} ${statusMessage}`));
-    request.on('response', refused);
-    request.on('connect', (response: IncomingMessage, socket: Socket, head: Buffer) => {
-      if (response.statusCode !== 200) {
-        refused(response);
-        socket.destroy();
-        return;
-      }
-      signal.removeEventListener('abort', onAbort);
-      socket.on('error', () => undefined);
-      if (head.length > 0) {
-        socket.unshift(head);
-      }
-      resolve(socket);
-    });
-    request.end();
-    if (signal.aborted) {
-      onAbort();
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const fail = (error: Error) => {
+    request.destroy();
+    reject(error);
+  };
+  request.on('error', (cause) =>
+    fail(proxyError(`the proxy ${proxy.host} cannot be reached: ${cause.message}`, cause)),
+  );
+  const refused = ({ statusCode, statusMessage }: IncomingMessage) =>
+    fail(proxyError(`the proxy ${proxy.host} refuses to connect to ${path}: ${statusCode} ${statusMessage}`));
+  request.on('response', refused);
+  request.on('connect', (response: IncomingMessage, socket: Socket, head: Buffer) => {
+    if (response.statusCode !== 200) {
+      refused(response);
+      socket.destroy();
+      return;
     }
+    socket.on('error', () => undefined);
+    if (head.length > 0) {
+      socket.unshift(head);
+    }
+    unlisten();
+    resolve(socket);
   });
+  request.end();
+  const unlisten = onAbort(signal, () => fail(signal.reason instanceof Error ? signal.reason : new Error('aborted')));
+  try {
+    return await promise;
+  } finally {
+    unlisten();
+  }
 }
 
 function isExempt(list: string, { host, port }: ProxyTarget): boolean {

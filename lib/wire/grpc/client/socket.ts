@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { onAbort } from '../../../base/index.ts';
 import type { ClientTls } from '../../tls.ts';
 import { connectThroughProxy } from './proxy.ts';
 
@@ -27,8 +28,7 @@ export async function openSocket(options: SocketOptions): Promise<Socket> {
   const { host, port, tls, proxy, signal, timeoutMs, protocol } = options;
   signal.throwIfAborted();
   const abort = new AbortController();
-  const onAbort = () => abort.abort(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
+  const unlisten = onAbort(signal, () => abort.abort(signal.reason));
   const timer = setTimeout(() => abort.abort(timeout(host, port, timeoutMs)), timeoutMs);
   try {
     const target = { host, port, noDelay: true, keepAlive: true, keepAliveInitialDelay: tcpKeepaliveMs };
@@ -48,7 +48,7 @@ export async function openSocket(options: SocketOptions): Promise<Socket> {
     return socket;
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
+    unlisten();
   }
 }
 
@@ -74,31 +74,25 @@ async function settled<S extends Socket>(
   event: 'connect' | 'secureConnect',
   signal: AbortSignal,
 ): Promise<S> {
-  await new Promise<void>((resolve, reject) => {
-    const give = (error?: Error) => {
-      signal.removeEventListener('abort', onAbort);
-      socket.off('error', give);
-      socket.off('close', onClose);
-      // Errors from now on are those of whoever gets the socket; none may go unheard.
-      socket.on('error', () => undefined);
-      if (error === undefined) {
-        resolve();
-      } else {
-        socket.destroy();
-        reject(error);
-      }
-    };
-    const onAbort = () => give(signal.reason instanceof Error ? signal.reason : new Error('aborted'));
-    const onClose = () => give(Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' }));
-    signal.addEventListener('abort', onAbort, { once: true });
-    socket.once('error', give);
-    socket.once('close', onClose);
-    socket.once(event, () => give());
-    if (signal.aborted) {
-      onAbort();
-    }
-  });
-  return socket;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const closed = () => reject(Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' }));
+  // Stays: later errors are for the user of the socket, and one that nobody handles would end the process.
+  socket.on('error', () => undefined);
+  socket.once('error', reject);
+  socket.once('close', closed);
+  socket.once(event, () => resolve());
+  const unlisten = onAbort(signal, () => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted')));
+  try {
+    await promise;
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    unlisten();
+    socket.off('error', reject);
+    socket.off('close', closed);
+  }
 }
 
 function timeout(host: string, port: number, timeoutMs: number): Error {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import { WebSocket } from 'ws';
+import { onAbort } from '../../../base/index.ts';
 import { type KeepaliveTiming, watchWebSocket } from '../keepalive.ts';
 import { GrpcError, grpcStatus } from '../status.ts';
 import {
@@ -32,13 +33,12 @@ export function webSocketTransport(options: TransportOptions): GrpcTransport {
   let isClosed = false;
   const destroy = () => {
     isClosed = true;
-    signal.removeEventListener('abort', destroy);
     for (const channel of channels) {
       channel.destroy();
     }
     resolve();
   };
-  signal.addEventListener('abort', destroy, { once: true });
+  void closed.then(onAbort(signal, destroy));
   return {
     call(path, headers) {
       if (isClosed) {
