@@ -4,13 +4,13 @@ import {
   ApplicationCopies,
   type AppProject,
   ClusterApplications,
-  type ConfigMap,
+  type GpgKeys,
   matchesAny,
   publishOwnAppProjects,
+  type RepositorySecret,
   replicateAppProjects,
   replicateGpgKeys,
   replicateRepositories,
-  type Secret,
   sameNamespaces,
 } from '../lib/argocd/index.ts';
 import type { AgentMode } from '../lib/auth/index.ts';
@@ -61,8 +61,13 @@ export function agentSync(options: {
     mode: 'managed',
     kinds: [
       replicateAppProjects({ store: projects, namespace, runtime }),
-      replicateRepositories({ store: store<Secret>(secrets, caches.Secrets), namespace, adoptionPolicy, runtime }),
-      replicateGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), namespace, runtime }),
+      replicateRepositories({
+        store: store<RepositorySecret>(secrets, caches.Secrets),
+        namespace,
+        adoptionPolicy,
+        runtime,
+      }),
+      replicateGpgKeys({ store: store<GpgKeys>(configMaps, caches['GPG keys']), namespace, runtime }),
       new ApplicationCopies({
         applications: local,
         namespace,

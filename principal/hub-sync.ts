@@ -3,7 +3,7 @@ import {
   ApplicationMirrors,
   type AppProject,
   applicationRouter,
-  type ConfigMap,
+  type GpgKeys,
   HubApplications,
   HubSync,
   type Mapping,
@@ -12,7 +12,7 @@ import {
   publishAppProjects,
   publishGpgKeys,
   publishRepositories,
-  type Secret,
+  type RepositorySecret,
   sameNamespaces,
   withoutMirrors,
 } from '../lib/argocd/index.ts';
@@ -80,8 +80,8 @@ export function hubSync(options: {
     managed: [
       // In this order: Argo CD refuses an Application whose project it does not know yet.
       publishAppProjects({ store: projects, ...common }),
-      publishRepositories({ store: store<Secret>(secrets, caches.Secrets), projects, selects, ...common }),
-      publishGpgKeys({ store: store<ConfigMap>(configMaps, caches['GPG keys']), selects, namespace, runtime }),
+      publishRepositories({ store: store<RepositorySecret>(secrets, caches.Secrets), projects, selects, ...common }),
+      publishGpgKeys({ store: store<GpgKeys>(configMaps, caches['GPG keys']), selects, namespace, runtime }),
       new HubApplications({
         applications: hubApplications,
         principalUid,

@@ -1,17 +1,17 @@
-/** Metadata as gRPC has it: several values for one name, in order. */
-export type Metadata = Readonly<Record<string, readonly string[]>>;
+/** GrpcMetadata as gRPC has it: several values for one name, in order. */
+export type GrpcMetadata = Readonly<Record<string, readonly string[]>>;
 
 /** How a call ended; `code` is the status's name as Go writes it (`OK`, `Unavailable`). */
 export interface GoStatus {
   readonly code: string;
   readonly message: string;
-  readonly trailer: Metadata;
+  readonly trailer: GrpcMetadata;
 }
 
 /** The answer of a unary call. */
 export interface GoAnswer extends GoStatus {
   readonly bytes: Buffer;
-  readonly metadata: Metadata;
+  readonly metadata: GrpcMetadata;
 }
 
 /** What hears of a stream's messages, in order. */
@@ -29,14 +29,14 @@ export interface GoReport {
   readonly state?: string;
   readonly server?: string;
   readonly method?: string;
-  readonly metadata?: Metadata;
+  readonly metadata?: GrpcMetadata;
   readonly compression?: string;
   readonly subject?: string;
   readonly peer?: string;
   readonly bytes?: string;
   readonly code?: string;
   readonly message?: string;
-  readonly trailer?: Metadata;
+  readonly trailer?: GrpcMetadata;
 }
 
 /** The lines to and from the process. */
@@ -95,7 +95,7 @@ export class GoCall {
   /** The method's path. */
   readonly method: string;
   /** What the client sent ahead, as the server's transport saw it, names in lower case. Servers only. */
-  readonly metadata: Metadata;
+  readonly metadata: GrpcMetadata;
   /** The client's compression, empty without. Servers only. */
   readonly compression: string;
   /** Subject of the client's verified certificate, empty without. Servers only. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { absent, type ObjectMeta, objectMeta, withoutUndefined } from './object.ts';
+import { absent, type Metadata, objectMeta, withoutUndefined } from './object.ts';
 
 /** Where an Application deploys to. */
 export interface Destination {
@@ -29,7 +29,7 @@ export interface ApplicationStatus {
 export interface Application {
   apiVersion?: string;
   kind?: string;
-  metadata: ObjectMeta;
+  metadata: Metadata;
   spec: ApplicationSpec;
   status?: ApplicationStatus;
   operation?: Record<string, unknown>;
@@ -40,7 +40,7 @@ export interface Application {
 export interface AppProject {
   apiVersion?: string;
   kind?: string;
-  metadata: ObjectMeta;
+  metadata: Metadata;
   spec: AppProjectSpec;
   [other: string]: unknown;
 }

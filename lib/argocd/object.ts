@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** The fields of Kubernetes metadata that the rules read or write; everything else is kept as it came. */
-export interface ObjectMeta {
+export interface Metadata {
   name: string;
   namespace?: string;
   uid?: string;

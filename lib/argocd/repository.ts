@@ -1,36 +1,34 @@
 import { z } from 'zod';
+import { wellKnown } from '../base/index.ts';
 import { isProjectForAgent, type Mapping } from './app-project-rules.ts';
 import type { AppProject } from './application.ts';
-import { absent, type ObjectMeta, objectMeta, strings, withoutUndefined } from './object.ts';
+import { absent, type Metadata, objectMeta, strings, withoutUndefined } from './object.ts';
 import { isSkipped } from './routing.ts';
 
-/** A Kubernetes Secret. Its data is base64, and never goes into a log. */
-export interface Secret {
+/** The fields of a Secret that the rules about repositories read. Its data is base64, and never goes into a log. */
+export interface RepositorySecret {
   apiVersion?: string;
   kind?: string;
-  metadata: ObjectMeta;
+  metadata: Metadata;
   data?: Record<string, string>;
   type?: string;
   [other: string]: unknown;
 }
 
 /** Parses a Secret that came from outside; unknown fields are preserved. */
-export const secretSchema = withoutUndefined<Secret>(
+export const secretSchema = withoutUndefined<RepositorySecret>(
   z.looseObject({ metadata: objectMeta, data: absent(strings), type: absent(z.string()) }),
 );
-
-/** Argo CD's label that says what a Secret is for. */
-export const secretTypeLabel = 'argocd.argoproj.io/secret-type';
 
 const repositoryTypes: ReadonlySet<string | undefined> = new Set(['repository', 'repo-creds']);
 
 /** Whether Argo CD takes a Secret for a repository or for credentials of repositories. */
-export function isRepository(secret: Secret): boolean {
-  return repositoryTypes.has(secret.metadata.labels?.[secretTypeLabel]);
+export function isRepository(secret: RepositorySecret): boolean {
+  return repositoryTypes.has(secret.metadata.labels?.[wellKnown.secretTypeLabel]);
 }
 
 /** The AppProject that a repository Secret is restricted to; undefined when it is for all projects. */
-export function projectOfRepository({ data }: Secret): string | undefined {
+export function projectOfRepository({ data }: RepositorySecret): string | undefined {
   const project = Buffer.from(data?.project ?? '', 'base64').toString('utf8');
   return project === '' ? undefined : project;
 }
@@ -42,7 +40,7 @@ export function projectOfRepository({ data }: Secret): string | undefined {
  * @param project the hub's own AppProject of the name that the Secret says; undefined when there is none
  */
 export function isRepositoryForAgent(
-  secret: Secret,
+  secret: RepositorySecret,
   project: AppProject | undefined,
   agent: string,
   mapping: Mapping,

@@ -1,7 +1,7 @@
 import type { Application } from './application.ts';
 import { matchesAny } from './glob.ts';
 import { annotations, skipSyncLabel } from './names.ts';
-import type { ObjectMeta } from './object.ts';
+import type { Metadata } from './object.ts';
 
 /** How hub Applications are given to agents. */
 export interface RoutingOptions {
@@ -16,7 +16,7 @@ export interface RoutingOptions {
 }
 
 /** Whether an object is kept out of synchronisation by its label; only the exact value `true` counts. */
-export function isSkipped(object: { readonly metadata: ObjectMeta }): boolean {
+export function isSkipped(object: { readonly metadata: Metadata }): boolean {
   return object.metadata.labels?.[skipSyncLabel] === 'true';
 }
 

@@ -4,7 +4,7 @@ import { Event } from '../../proto/gen/eventstreamapi/eventstream.ts';
 import {
   AgentSync,
   type AppProject,
-  type ConfigMap,
+  type GpgKeys,
   HubSync,
   type Message,
   projectForHub,
@@ -12,8 +12,8 @@ import {
   publishGpgKeys,
   publishOwnAppProjects,
   publishRepositories,
+  type RepositorySecret,
   resourceListChecksum,
-  type Secret,
   specChecksum,
 } from '../argocd/index.ts';
 import { processRuntime, type Store, type StoreChange, type StoredObject } from '../sync/index.ts';
@@ -178,10 +178,12 @@ async function published(message: Message, principalUid: string): Promise<Messag
       : message.target === 'repository'
         ? publishRepositories({
             ...common,
-            store: holding<Secret>(object as Secret),
-            projects: holding(project(Buffer.from(`${(object as Secret).data?.project}`, 'base64').toString())),
+            store: holding<RepositorySecret>(object as RepositorySecret),
+            projects: holding(
+              project(Buffer.from(`${(object as RepositorySecret).data?.project}`, 'base64').toString()),
+            ),
           })
-        : publishGpgKeys({ namespace, runtime, store: holding<ConfigMap>(object as ConfigMap) });
+        : publishGpgKeys({ namespace, runtime, store: holding<GpgKeys>(object as GpgKeys) });
   const stop = stopped();
   const parts = new HubSync({ managed: [kind], runtime });
   parts.start(stop);
@@ -253,7 +255,7 @@ function meaningOf(message: Message | undefined): object {
   if (message === undefined || message.target === 'resourceResync' || message.type === 'error') {
     throw new TypeError('no message about an object');
   }
-  const { metadata, ...content } = message.object as AppProject & Secret;
+  const { metadata, ...content } = message.object as AppProject & RepositorySecret;
   const { name, namespace, uid, resourceVersion, labels, annotations, finalizers, creationTimestamp } = metadata;
   const { spec, data, type } = content;
   return {

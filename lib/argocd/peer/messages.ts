@@ -1,6 +1,6 @@
 import type { Application, AppProject } from '../application.ts';
-import type { ConfigMap } from '../gpg-keys.ts';
-import type { Secret } from '../repository.ts';
+import type { GpgKeys } from '../gpg-keys.ts';
+import type { RepositorySecret } from '../repository.ts';
 
 interface Addressed {
   /** CloudEvents extension `resourceid`. */
@@ -31,7 +31,7 @@ export interface RepositoryMessage extends Addressed {
   readonly target: 'repository';
   readonly type: 'create' | 'spec-update' | 'delete';
   readonly principalUid?: string;
-  readonly object: Secret;
+  readonly object: RepositorySecret;
 }
 
 /** Says something about the ConfigMap of GnuPG keys; principal to managed agent only. */
@@ -39,7 +39,7 @@ export interface GpgKeyMessage extends Addressed {
   readonly target: 'gpgkey';
   readonly type: 'create' | 'spec-update' | 'delete';
   readonly principalUid?: string;
-  readonly object: ConfigMap;
+  readonly object: GpgKeys;
 }
 
 /** The agent could not or may not do what the principal asked for an Application. */

@@ -1,7 +1,7 @@
 import { digestOf, type MergePatch, mergePatchBetween } from '../../base/index.ts';
 import type { ObjectRef } from '../../sync/index.ts';
 import { annotations } from '../names.ts';
-import type { ObjectMeta } from '../object.ts';
+import type { Metadata } from '../object.ts';
 import type { ReplicaKind, ReplicaObject } from './kinds.ts';
 
 /** Annotations that mean something only where they are, or are this side's own. */
@@ -45,11 +45,6 @@ export function forTransfer<T extends ReplicaObject>(object: T): T {
 export function replicaDigest<T extends ReplicaObject>(kind: ReplicaKind<T>, object: T): string {
   const { labels, annotations: shared, finalizers } = copiedMetadata(kind, object.metadata);
   return digestOf([labels, shared, [...finalizers].sort(), kind.content(object)]);
-}
-
-/** UID of the source's object that this is a copy of; empty when it is none. */
-export function copiedFrom({ metadata }: ReplicaObject): string {
-  return metadata.annotations?.[annotations.sourceUid] ?? '';
 }
 
 /** The copy to create. `marks`: annotations that tell what it is a copy of. */
@@ -107,7 +102,7 @@ export function patchForCopy<T extends ReplicaObject>(
   return { ...content, metadata: { ...metadata, uid: local.metadata.uid } };
 }
 
-function copiedMetadata<T extends ReplicaObject>(kind: ReplicaKind<T>, metadata: ObjectMeta) {
+function copiedMetadata<T extends ReplicaObject>(kind: ReplicaKind<T>, metadata: Metadata) {
   const { labels = {}, annotations: all = {}, finalizers = [] } = metadata;
   return {
     labels,

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { processRuntime } from '../../sync/index.ts';
-import { annotations, type ConfigMap, gpgKeysName, publishGpgKeys, replicateGpgKeys, skipSyncLabel } from '../index.ts';
+import { annotations, type GpgKeys, gpgKeysName, publishGpgKeys, replicateGpgKeys, skipSyncLabel } from '../index.ts';
 import { apiRefusal, Memory, pair, summaries, testLog } from './testing.ts';
 
-function start({ hub = new Memory<ConfigMap>(), managed = new Memory<ConfigMap>() } = {}) {
+function start({ hub = new Memory<GpgKeys>(), managed = new Memory<GpgKeys>() } = {}) {
   const log = testLog();
   const common = { namespace: 'argocd', runtime: processRuntime(log) };
   const joined = pair({
@@ -13,7 +13,7 @@ function start({ hub = new Memory<ConfigMap>(), managed = new Memory<ConfigMap>(
   return { hub, managed, log, ...joined };
 }
 
-const keys = (data: Record<string, string>, name = gpgKeysName): ConfigMap => ({ metadata: { name }, data });
+const keys = (data: Record<string, string>, name = gpgKeysName): GpgKeys => ({ metadata: { name }, data });
 
 test('the keys reach the agent, follow the hub, and go with it', async () => {
   const { hub, managed, settled, sent } = start();
@@ -33,7 +33,7 @@ test('the keys reach the agent, follow the hub, and go with it', async () => {
 });
 
 test('the ConfigMap that every Argo CD has is taken over, and other ones are none of ours', async () => {
-  const managed = new Memory<ConfigMap>();
+  const managed = new Memory<GpgKeys>();
   managed.put(keys({}));
   managed.put(keys({ x: 'y' }, 'argocd-cm'));
   const { hub, settled } = start({ managed });
@@ -45,7 +45,7 @@ test('the ConfigMap that every Argo CD has is taken over, and other ones are non
 });
 
 test('a principal that wants another ConfigMap changed is refused', async () => {
-  const managed = new Memory<ConfigMap>();
+  const managed = new Memory<GpgKeys>();
   managed.put(keys({ x: 'y' }, 'argocd-cm'));
   const { agent, settled, log } = start({ managed });
   const object = { ...keys({ x: 'evil' }, 'argocd-cm'), metadata: { name: 'argocd-cm', uid: 'u' } };

@@ -1,14 +1,14 @@
 import type { AppProject } from '../application.ts';
 import { specChecksum } from '../checksums.ts';
-import type { ConfigMap } from '../gpg-keys.ts';
-import type { ObjectMeta } from '../object.ts';
+import type { GpgKeys } from '../gpg-keys.ts';
+import type { Metadata } from '../object.ts';
 import type { ObjectMessage } from '../peer/kind-sync.ts';
 import type { ResyncKind } from '../peer/messages.ts';
-import type { Secret } from '../repository.ts';
+import type { RepositorySecret } from '../repository.ts';
 
 /** An object of a kind that goes one way. */
 export interface ReplicaObject {
-  readonly metadata: ObjectMeta;
+  readonly metadata: Metadata;
 }
 
 /** A kind of object whose copies are made what their source is, and never speak back. */
@@ -47,7 +47,7 @@ export const appProjectKind: ReplicaKind<AppProject> = {
  * Secrets of repositories. Finalizers stay where they are, unlike in argocd-agent: whoever set one on the hub does not take
  * it away on another cluster, where it would keep the copy for ever.
  */
-export const repositoryKind: ReplicaKind<Secret> = {
+export const repositoryKind: ReplicaKind<RepositorySecret> = {
   kind: 'Repository',
   target: 'repository',
   noun: 'repository Secret',
@@ -60,7 +60,7 @@ export const repositoryKind: ReplicaKind<Secret> = {
 };
 
 /** The ConfigMap of GnuPG keys. Finalizers as with {@link repositoryKind}. */
-export const gpgKeysKind: ReplicaKind<ConfigMap> = {
+export const gpgKeysKind: ReplicaKind<GpgKeys> = {
   kind: 'GPGKey',
   target: 'gpgkey',
   noun: 'GPG keys',

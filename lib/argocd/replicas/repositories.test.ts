@@ -6,17 +6,17 @@ import {
   annotations,
   publishAppProjects,
   publishRepositories,
+  type RepositorySecret,
   replicateAppProjects,
   replicateRepositories,
-  type Secret,
   skipSyncLabel,
 } from '../index.ts';
 import { Memory, pair, summaries, testLog } from './testing.ts';
 
 interface World {
-  readonly hub?: Memory<Secret>;
+  readonly hub?: Memory<RepositorySecret>;
   readonly projects?: Memory<AppProject>;
-  readonly managed?: Memory<Secret>;
+  readonly managed?: Memory<RepositorySecret>;
   readonly adoptionPolicy?: 'always' | 'never';
   readonly selects?: LabelTest;
 }
@@ -53,7 +53,7 @@ const project = (name: string, agent = 'one'): AppProject => ({
   spec: { destinations: [{ name: agent, namespace: '*' }] },
 });
 const base64 = (text: string) => Buffer.from(text).toString('base64');
-const repository = (name: string, of = 'team', type = 'repository'): Secret => ({
+const repository = (name: string, of = 'team', type = 'repository'): RepositorySecret => ({
   metadata: { name, labels: { 'argocd.argoproj.io/secret-type': type } },
   type: 'Opaque',
   data: { url: base64('https://git'), ...(of === '' ? {} : { project: base64(of) }) },
@@ -198,7 +198,7 @@ test('local changes and deletions are put back', async () => {
 });
 
 test('a Secret that is there for something else is never touched, whatever the hub says', async () => {
-  const managed = new Memory<Secret>();
+  const managed = new Memory<RepositorySecret>();
   managed.put({ metadata: { name: 'argocd-secret' }, data: { 'server.secretkey': 'mine' } });
   const { hub, settled, log } = start({ managed });
   hub.put(repository('argocd-secret'));
@@ -213,7 +213,7 @@ test('a Secret that is there for something else is never touched, whatever the h
 
 test('defect 43: a repository that is there is taken over when it may be, as soon as it may', async () => {
   for (const adoptionPolicy of ['always', 'never'] as const) {
-    const managed = new Memory<Secret>();
+    const managed = new Memory<RepositorySecret>();
     managed.put({ ...repository('git'), data: { url: base64('https://mine') } });
     const { hub, settled } = start({ managed, adoptionPolicy });
     hub.put(repository('git'));
@@ -275,7 +275,7 @@ test('defect 27: an API server that does not answer takes nothing away', async (
 });
 
 test('an agent that connects costs nothing for the Secrets that are no repositories, of which there is one for each agent', () => {
-  const [hub, projects] = [new Memory<Secret>(), hubProjects()];
+  const [hub, projects] = [new Memory<RepositorySecret>(), hubProjects()];
   hub.put(repository('git'));
   for (let cluster = 0; cluster < 1_000; cluster++) {
     hub.put(repository(`cluster-${cluster}`, 'team', 'cluster'));

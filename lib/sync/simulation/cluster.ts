@@ -1,4 +1,4 @@
-import type { Application, AppProject, ConfigMap, ObjectMeta, Secret } from '../../argocd/index.ts';
+import type { Application, AppProject, GpgKeys, Metadata, RepositorySecret } from '../../argocd/index.ts';
 import { applyMergePatch, isEqual, type MergePatch } from '../../base/index.ts';
 import type { ObjectRef, StoreChange } from '../index.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -7,13 +7,13 @@ import type { VirtualTime } from './virtual-time.ts';
 export interface Kinds {
   readonly Application: Application;
   readonly AppProject: AppProject;
-  readonly Secret: Secret;
-  readonly ConfigMap: ConfigMap;
+  readonly Secret: RepositorySecret;
+  readonly ConfigMap: GpgKeys;
 }
 
 /** What the simulated API server needs to know of an object, whatever its kind. */
 export interface SimulatedObject {
-  readonly metadata: ObjectMeta;
+  readonly metadata: Metadata;
   readonly spec?: unknown;
 }
 
@@ -127,7 +127,7 @@ export class Collection<T extends SimulatedObject> {
   }
 
   patch(ref: ObjectRef, patch: MergePatch): T {
-    const before = this.#existing(ref, patch.metadata as ObjectMeta | undefined);
+    const before = this.#existing(ref, patch.metadata as Metadata | undefined);
     const merged = applyMergePatch(before, patch) as T;
     const after = { ...merged, metadata: { ...merged.metadata } };
     if (before.metadata.deletionTimestamp !== undefined) {

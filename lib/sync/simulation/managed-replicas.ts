@@ -1,14 +1,14 @@
 import {
   type AppProject,
   annotations,
-  type ConfigMap,
+  type GpgKeys,
   gpgKeysName,
   isProjectForAgent,
   isRepository,
   ownerOfMirror,
   projectForAgent,
   projectOfRepository,
-  type Secret,
+  type RepositorySecret,
   skipSyncLabel,
 } from '../../argocd/index.ts';
 import { isEqual, type MergePatch } from '../../base/index.ts';
@@ -110,7 +110,7 @@ export class ManagedReplicas implements Topic {
       : undefined;
   }
 
-  #repositoryFor(secret: Secret, site: Site): Secret | undefined {
+  #repositoryFor(secret: RepositorySecret, site: Site): RepositorySecret | undefined {
     const name = projectOfRepository(secret) ?? '';
     const project = this.#scene.hub.of('AppProject').get({ namespace: principalNamespace, name });
     return isRepository(secret) && project !== undefined && this.#projectFor(project, site) !== undefined
@@ -158,7 +158,7 @@ export class ManagedReplicas implements Topic {
       : { kind: 'ConfigMap', name: gpgKeysName };
   }
 
-  #new(kind: ReplicatedKind, name: string, namespace: string, agent: string): AppProject | Secret | ConfigMap {
+  #new(kind: ReplicatedKind, name: string, namespace: string, agent: string): AppProject | RepositorySecret | GpgKeys {
     const metadata = { namespace, name, labels: { team: 'a' } };
     switch (kind) {
       case 'AppProject':

@@ -1,5 +1,5 @@
 import { copiedFrom } from '../../copied-from.ts';
-import { type ConfigMap, gpgKeysName, isGpgKeys } from '../../gpg-keys.ts';
+import { type GpgKeys, gpgKeysName, isGpgKeys } from '../../gpg-keys.ts';
 import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
 import { isSkipped } from '../../routing.ts';
 import { gpgKeysKind } from '../kinds.ts';
@@ -7,7 +7,7 @@ import { skipped, Unacceptable } from '../replica-rules.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
 
 /** The GnuPG keys of a managed cluster. The ConfigMap that every Argo CD has is taken over; no other is touched. */
-export function replicateGpgKeys(options: ClusterReplicaOptions<ConfigMap>): AgentKind<CopySync> {
+export function replicateGpgKeys(options: ClusterReplicaOptions<GpgKeys>): AgentKind<CopySync> {
   return clusterReplica(
     gpgKeysKind,
     {

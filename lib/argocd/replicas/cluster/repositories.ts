@@ -1,13 +1,13 @@
 import { copiedFrom } from '../../copied-from.ts';
 import type { AgentKind, CopySync } from '../../peer/kind-sync.ts';
-import { isRepository, type Secret } from '../../repository.ts';
+import { isRepository, type RepositorySecret } from '../../repository.ts';
 import { isSkipped } from '../../routing.ts';
 import { repositoryKind } from '../kinds.ts';
 import { skipped } from '../replica-rules.ts';
 import { type ClusterReplicaOptions, clusterReplica } from './cluster-replica.ts';
 
 /** How repository Secrets of a managed cluster are kept. */
-export interface RepositoryReplicaOptions extends ClusterReplicaOptions<Secret> {
+export interface RepositoryReplicaOptions extends ClusterReplicaOptions<RepositorySecret> {
   /** Whether one that was there before may be taken over. */
   readonly adoptionPolicy: 'always' | 'never';
 }

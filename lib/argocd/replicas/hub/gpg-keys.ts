@@ -1,10 +1,10 @@
-import { type ConfigMap, gpgKeysName, isGpgKeys } from '../../gpg-keys.ts';
+import { type GpgKeys, gpgKeysName, isGpgKeys } from '../../gpg-keys.ts';
 import { gpgKeysKind } from '../kinds.ts';
 import { Publisher } from '../publisher.ts';
 import type { HubPublisherOptions } from './app-projects.ts';
 
 /** The hub's GnuPG keys for all managed agents. Messages about them do not carry the principal's identity. */
-export function publishGpgKeys(options: Omit<HubPublisherOptions<ConfigMap>, 'principalUid'>): Publisher<ConfigMap> {
+export function publishGpgKeys(options: Omit<HubPublisherOptions<GpgKeys>, 'principalUid'>): Publisher<GpgKeys> {
   return new Publisher({
     ...options,
     kind: gpgKeysKind,

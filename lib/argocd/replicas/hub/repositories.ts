@@ -2,7 +2,7 @@ import { type Store, View } from '../../../sync/index.ts';
 import type { Mapping } from '../../app-project-rules.ts';
 import type { AppProject } from '../../application.ts';
 import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
-import { isRepository, isRepositoryForAgent, projectOfRepository, type Secret } from '../../repository.ts';
+import { isRepository, isRepositoryForAgent, projectOfRepository, type RepositorySecret } from '../../repository.ts';
 import { repositoryKind } from '../kinds.ts';
 import { ownerOfMirror } from '../project-mirror.ts';
 import { Publisher } from '../publisher.ts';
@@ -13,7 +13,7 @@ import type { HubPublisherOptions } from './app-projects.ts';
  * from that AppProject, all as the caches have them: an API server that does not answer takes nothing away.
  */
 export function publishRepositories(
-  options: HubPublisherOptions<Secret> & { readonly projects: Store<AppProject>; readonly mapping: Mapping },
+  options: HubPublisherOptions<RepositorySecret> & { readonly projects: Store<AppProject>; readonly mapping: Mapping },
 ): HubKind<SourceSync> {
   const { projects, mapping, namespace, runtime } = options;
   const view = new View<AppProject>({
