@@ -18,14 +18,14 @@ import { Rollouts } from './rollout/index.ts';
 import { type DeliverySettings, type Foundation, parseGitOpsCluster } from './spec/index.ts';
 import { Signer } from './trust/index.ts';
 
-/** Options of the controller. */
+/** Options of {@link Controller}. */
 export interface ControllerOptions {
   readonly client: KubeClient;
   readonly logger: Logger;
   readonly delivery: DeliverySettings;
   /** Name of this process in Events. */
   readonly instance: string;
-  /** Clusters worked on at the same time. Default 16. */
+  /** Clusters reconciled at the same time. Default 16. */
   readonly concurrency?: number;
   /** How long a cluster must be unselected before it is detached, in milliseconds. Default 2 s. */
   readonly settleMs?: number;
@@ -37,11 +37,11 @@ export interface ControllerOptions {
 }
 
 /**
- * Enrolls fleets: watches GitOpsClusters, the decisions of their Placements and everything that is made for them, and
- * reconciles what differs.
+ * Enrolls clusters: watches GitOpsClusters, the decisions of their Placements and all objects made for them, and reconciles
+ * differences.
  *
- * Three queues: GitOpsClusters (what a fleet shares, and its status), clusters (what is made for one cluster) and requests for
- * certificates. A change of an object that belongs to one cluster leads to work on that cluster only.
+ * It has three work queues: GitOpsClusters (shared objects and status), clusters (the objects of one cluster) and requests
+ * for certificates. A change of an object of one cluster reconciles that cluster only.
  */
 export class Controller {
   readonly #options: ControllerOptions;
@@ -128,22 +128,22 @@ export class Controller {
     return this.#applier.writes;
   }
 
-  /** Figures for metrics. */
+  /** Work queue statistics for metrics, by queue. */
   get stats() {
     return { fleets: this.#fleetQueue.stats, clusters: this.#clusterQueue.stats };
   }
 
-  /** Kinds whose cache is not complete; empty when work is being done. */
+  /** Kinds whose cache is not complete yet. Empty once reconciles run. */
   missing(): string[] {
     return this.#caches.missing();
   }
 
-  /** Whether nothing is being done or due. Certificates to renew later do not count. */
+  /** Whether no reconcile is running or due. Later renewals of certificates do not count. */
   get isIdle(): boolean {
     return areIdle(this.#queues);
   }
 
-  /** Works until aborted. */
+  /** Runs until aborted. */
   run(signal: AbortSignal): Promise<void> {
     const { client, logger } = this.#options;
     const begin = async (until: AbortSignal) => {
@@ -169,7 +169,7 @@ export class Controller {
       });
     };
     on(caches.gitOpsClusters, (now, old) => {
-      // Our own status writes change nothing that the reconcile reads.
+      // Our own status writes do not affect the reconcile.
       if (old && old.metadata.generation === now.metadata.generation && sameMetadata(old, now)) {
         return;
       }
@@ -257,7 +257,7 @@ export class Controller {
     }
   }
 
-  /** Wakes the clusters that a GitOpsCluster gains or loses, and no others. */
+  /** Reconciles the clusters that a GitOpsCluster gained or lost, and no others. */
   #selectionChanged(key: string): void {
     const gitOpsCluster = this.#caches.gitOpsClusters.get(parseKey(key));
     const isThere = gitOpsCluster !== undefined && gitOpsCluster.metadata.deletionTimestamp === undefined;
@@ -281,7 +281,7 @@ export class Controller {
         this.#clusterQueue.add(metadata.namespace ?? '');
       }
     }
-    // Other GitOpsClusters that select the same clusters show in their status who has them.
+    // GitOpsClusters that select the same clusters report their owner in their status.
     for (const [other, clusters] of this.#selections) {
       if (other !== key && changed.some((cluster) => clusters.has(cluster))) {
         this.#statusChanged(other);
@@ -289,14 +289,14 @@ export class Controller {
     }
   }
 
-  /** Sums up the status a little later, so that changes of many clusters lead to one write; of a large fleet once a second. */
+  /** Updates the status after a delay of 0.1 to 1 s (for large fleets), so that changes of many clusters lead to one write. */
   #statusChanged(key: string | undefined): void {
     if (key !== undefined) {
       this.#fleetQueue.addAfter(key, Math.min(1_000, 100 + 2 * this.#caches.managedClusters.size));
     }
   }
 
-  /** An object changed its owner: the former one may be waiting for that. */
+  /** Reconciles the former owner of an object: its deletion may wait for the change of owner. */
   #ownerChanged(now: KubeObject, old: KubeObject | undefined): void {
     const before = old?.metadata.annotations?.[keys.owner];
     if (before !== undefined && before !== now.metadata.annotations?.[keys.owner]) {

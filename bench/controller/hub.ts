@@ -20,11 +20,11 @@ import { inParallel } from '../scale/in-parallel.ts';
 export const fleetNamespace = 'argocd';
 /** Name of the Placement. */
 const placement = 'fleet';
-/** Whom the controller speaks as. */
+/** The service account of the controller. */
 export const controllerAccount = { namespace: fleetNamespace, name: 'gitops-controller' } as const;
-/** As many requests as a small API server works on without queueing. */
+/** Number of concurrent requests that a small API server handles without queueing. */
 const width = 32;
-/** OCM's placement controller writes no more into one decision. */
+/** OCM's placement controller writes at most this many clusters into one decision. */
 const pageSize = 100;
 
 /** The resource that enrolls the fleet. */
@@ -59,7 +59,7 @@ export async function startControllerHub(argoCd: string | undefined): Promise<Cl
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
       subjects: [{ kind: 'ServiceAccount', ...controllerAccount }],
     });
-    // It would make accounts and certificates in hundreds of namespaces, and nothing here needs it.
+    // The controller manager would make accounts and certificates in hundreds of namespaces. Nothing here needs them.
     await cluster.controllerManager.kill();
   } catch (error) {
     await cluster.stop();
@@ -90,8 +90,8 @@ export async function select(client: KubeClient, names: readonly string[]): Prom
     names.slice(page * pageSize, (page + 1) * pageSize),
   );
   const fieldManager = 'bench';
-  const wanted = { metadata: { namespace: fleetNamespace, name: placement }, spec: {} };
-  await client.apply(ocmPlacements, wanted, { fieldManager });
+  const desired = { metadata: { namespace: fleetNamespace, name: placement }, spec: {} };
+  await client.apply(ocmPlacements, desired, { fieldManager });
   for (const [page, clusters] of pages.entries()) {
     const key = { namespace: fleetNamespace, name: `${placement}-decision-${page + 1}` };
     const labels = { 'cluster.open-cluster-management.io/placement': placement };
@@ -110,7 +110,7 @@ export async function select(client: KubeClient, names: readonly string[]): Prom
   );
 }
 
-/** What a user writes to enroll the fleet. */
+/** Creates the GitOpsCluster that enrolls the fleet, as a user would. */
 export async function enroll(client: KubeClient): Promise<void> {
   await client.create(benchGitOpsClusters, {
     metadata: { namespace: fleetNamespace, name: 'fleet' },

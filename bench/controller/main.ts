@@ -30,7 +30,7 @@ something is deleted, and when the controller is restarted. A stand-in acknowled
 ARGOCD_CRDS=FOLDER installs Argo CD's CRDs from there instead of the project's compact ones: they are what is delivered.
 `;
 
-/** Many clusters take a while on a small machine. */
+/** Limit for fleets of many clusters on a small machine. */
 const anHour = { timeoutMs: 3_600_000 };
 
 interface Bench {
@@ -120,7 +120,7 @@ export async function benchController(args: string[]): Promise<void> {
     const restarting = await measured(bench, 'the controller is restarted', async () => {
       const again = await startControllerProcess(hub);
       controller = again;
-      // It has looked at every cluster.
+      // Every cluster has been reconciled.
       await until(async () => (await again.reconciles()) > names.length, anHour);
     });
     rows.push(restarting);
@@ -147,7 +147,7 @@ export async function benchController(args: string[]): Promise<void> {
 /** Resolves when every cluster counts as enrolled and nothing has been written for a while. */
 async function settled({ client, counter }: Bench, clusters: number): Promise<void> {
   await until(async () => {
-    await sleep(500); // the hub has better things to do
+    await sleep(500); // polls seldom, so that the measurement does not load the hub
     const found = await client.get(benchGitOpsClusters, { namespace: fleetNamespace, name: 'fleet' });
     const { enrolled } = (found as { status?: { clusters?: { enrolled?: number } } })?.status?.clusters ?? {};
     return enrolled === clusters;
@@ -163,7 +163,7 @@ async function quiet(counter: WriteCounter): Promise<void> {
   }
 }
 
-/** A row: how long something took until it was done, and what was written until all was quiet. */
+/** A row of the table: the duration of an action, and the writes until no more follow. */
 async function measured({ counter }: Bench, what: string, act: () => Promise<unknown>): Promise<string[]> {
   const before = await counter.served();
   const began = performance.now();
@@ -171,7 +171,7 @@ async function measured({ counter }: Bench, what: string, act: () => Promise<unk
   const took = (performance.now() - began) / 1000;
   await quiet(counter);
   const writes = difference(before, await counter.served());
-  // The benchmark's own.
+  // Writes of the benchmark itself.
   for (const own of ['APPLY placements', 'PATCH placements/status', 'DELETE manifestworks']) {
     delete writes[own];
   }
@@ -185,7 +185,7 @@ function perKind(writes: Writes, clusters: number): string[][] {
     .map(([kind, count]) => [kind, String(count), (count / clusters).toFixed(2)]);
 }
 
-/** By kind, how many writes found everything as they wanted it. */
+/** By kind, the number of writes that changed nothing. */
 function withoutChange(writes: Writes, changes: Writes, { agents }: Bench): string[][] {
   const written: Record<string, number> = {};
   for (const [key, count] of Object.entries(writes)) {
@@ -193,7 +193,7 @@ function withoutChange(writes: Writes, changes: Writes, { agents }: Bench): stri
     written[kind] = (written[kind] ?? 0) + count;
   }
   return Object.entries(written).map(([kind, count]) => {
-    // The stand-ins' acknowledgements and the user's GitOpsCluster are changes too.
+    // The stand-ins' status updates and the user's GitOpsCluster are changes too.
     const others = kind === 'manifestworks' ? agents.written : kind === 'gitopsclusters' ? 1 : 0;
     const changed = (changes[kind] ?? 0) - others;
     return [kind, String(count), String(changed), String(count - changed)];

@@ -9,7 +9,7 @@ export interface Spent {
   readonly own: number;
 }
 
-/** Begins to count what the hub and this process cost; each call of what it returns says what they cost since. */
+/** Starts to measure the hub and this process. Each call of the returned function returns the processor time since the start. */
 export async function meterOf(hub: Cluster): Promise<() => Promise<Spent>> {
   const now = async (): Promise<Spent> => {
     const [apiServer, etcd, own] = await Promise.all(

@@ -18,13 +18,13 @@ export interface ControllerProcess {
   stop(): Promise<void>;
 }
 
-/** As the chart limits it: Node.js sizes its heap by the memory that it may use. */
+/** The limits that the chart sets. Node.js sizes its heap by the available memory. */
 const limits = '--max-old-space-size=768 --max-semi-space-size=32';
 
 /**
  * Starts the controller as an installation does, and resolves when its caches are complete. `CONTROLLER_NODE_OPTIONS`
  * replaces the options of its Node.js, for profiles and other limits.
- * @throws Error with the end of its log when it ends instead
+ * @throws Error with the end of its log when it ends early
  */
 export async function startControllerProcess(hub: Cluster, args: readonly string[] = []): Promise<ControllerProcess> {
   const [health, metrics] = await Promise.all([freePort(), freePort()]);
@@ -34,7 +34,7 @@ export async function startControllerProcess(hub: Cluster, args: readonly string
     process.execPath,
     [
       entry,
-      // As a pod does, with a token: the client certificate of an administrator would be checked anew for each request.
+      // With a token, like a pod: an administrator's client certificate would be verified again for each request.
       `--kubeconfig=${await hub.kubeconfigFor({ serviceAccount: controllerAccount })}`,
       '--agent-image=quay.io/open-cluster-management/argocd-fleet:bench',
       `--health-probe-bind-address=127.0.0.1:${health}`,

@@ -3,18 +3,18 @@ import { Informer, type KubeClient, parseKey, WorkQueue } from '../../lib/kube/i
 
 /** Stand-ins of the work agents of a whole fleet. */
 export interface WorkAgents {
-  /** Works that there are now. */
+  /** Current number of works. */
   readonly works: number;
-  /** How often a status was written so far. */
+  /** Number of status writes so far. */
   readonly written: number;
-  /** Gives the names of a cluster's works. */
+  /** The names of a cluster's works. */
   of(cluster: string): string[];
-  /** Hears of each work that is added. */
-  onAdded(hear: () => void): void;
+  /** Calls the handler for each added work. */
+  onAdded(handler: () => void): void;
   stop(): Promise<void>;
 }
 
-/** Acknowledges every work as a work agent does that applies it at once: applied, available, every workload ready. */
+/** Reports every work as a work agent would that applies it at once: applied, available, every workload ready. */
 export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
   const ended = new AbortController();
   const acknowledged = new Map<string, number>();
@@ -37,12 +37,12 @@ export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
     },
   });
   const informer = new Informer<OcmManifestWork>({ client, type: ocmManifestWorks, transform: slim });
-  const heard: (() => void)[] = [];
+  const handlers: (() => void)[] = [];
   informer.subscribe({
     added: ({ metadata }) => {
       queue.add(`${metadata.namespace}/${metadata.name}`);
-      for (const hear of heard) {
-        hear();
+      for (const handler of handlers) {
+        handler();
       }
     },
     updated: (old, { metadata }) => {
@@ -62,7 +62,7 @@ export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
       return written;
     },
     of: (cluster) => informer.list(cluster).map(({ metadata }) => metadata.name),
-    onAdded: (hear) => void heard.push(hear),
+    onAdded: (handler) => void handlers.push(handler),
     async stop() {
       ended.abort();
       await running;
@@ -70,7 +70,7 @@ export async function startWorkAgents(client: KubeClient): Promise<WorkAgents> {
   };
 }
 
-/** Of what is delivered, kinds and names are enough here. */
+/** Keeps only kinds and names of the manifests. */
 function slim(work: OcmManifestWork): OcmManifestWork {
   const manifests = (work.spec.workload?.manifests ?? []).map(({ apiVersion = '', kind = '', metadata }) => ({
     apiVersion,

@@ -5,19 +5,19 @@ import { benchAddOns, benchGitOpsClusters } from './hub.ts';
 /** Kinds that the controller writes. */
 const kinds = [benchGitOpsClusters, ocmPlacements, benchAddOns, ocmManifestWorks, secrets, configMaps, events];
 
-/** Writes that the API server has carried out, by `VERB kind[/subresource]`. */
+/** Numbers of writes that the API server has carried out, by `VERB kind[/subresource]`. */
 export type Writes = Readonly<Record<string, number>>;
 
-/** Counts writes: what the API server served, and what of it changed anything. */
+/** Counts writes that the API server served, and those that changed an object. */
 export interface WriteCounter {
-  /** Successful writes of the controller so far. The stand-ins' (statuses of works) are left out. */
+  /** Successful writes of the controller so far, without the stand-ins' writes of works' statuses. */
   served(): Promise<Writes>;
-  /** How often an object was added, changed or deleted so far, by kind; whoever did it. */
+  /** Numbers of objects added, changed or deleted so far, by kind, by any client. */
   changes(): Readonly<Record<string, number>>;
   stop(): Promise<void>;
 }
 
-/** Begins to count. */
+/** Starts to count. */
 export function countWrites(client: KubeClient): WriteCounter {
   const ended = new AbortController();
   const changes: Record<string, number> = {};
@@ -38,7 +38,7 @@ export function countWrites(client: KubeClient): WriteCounter {
   };
 }
 
-/** A watch sees every change once: a write that changes nothing has none. */
+/** Follows a kind by a watch, which shows every change once. A write that changes nothing does not appear. */
 async function follow(client: KubeClient, type: ResourceType, changes: Record<string, number>, signal: AbortSignal) {
   let { resourceVersion } = await client.listPage(type, { limit: 1, signal });
   while (!signal.aborted) {
@@ -75,7 +75,7 @@ async function servedWrites(client: KubeClient): Promise<Writes> {
   return counts;
 }
 
-/** What was written in between. */
+/** The writes between two counts. */
 export function difference(before: Writes, after: Writes): Record<string, number> {
   return Object.fromEntries(
     Object.entries(after)
@@ -84,7 +84,7 @@ export function difference(before: Writes, after: Writes): Record<string, number
   );
 }
 
-/** All of them together. */
+/** The total number of writes. */
 export function total(writes: Writes): number {
   return Object.values(writes).reduce((sum, count) => sum + count, 0);
 }

@@ -27,10 +27,10 @@ import { configReferences, configured } from './config-status.ts';
 import { hookCondition } from './detach-status.ts';
 import { ownerMetadata } from './owner-metadata.ts';
 
-/** Parts whose works only clean up. */
+/** Parts with a clean-up Job only. */
 const cleaning: ReadonlySet<string> = new Set([cleanUpWork.part, formerWork.part]);
 
-/** Makes the ManagedClusterAddOn, or takes over one that a user made (its configuration references stay the user's). */
+/** Makes the ManagedClusterAddOn, or takes over one of a user, whose configuration references stay. */
 export async function ensureAddOn(
   { applier, caches, client }: Pick<ClusterDeps, 'applier' | 'caches' | 'client'>,
   { cluster, foundation, signal }: Enrolment,
@@ -68,9 +68,9 @@ export async function ensureAddOn(
 }
 
 /**
- * Releases a deleted add-on, unless OCM deleted it because the cluster leaves the hub: then it must stay until the cluster is
- * cleaned up, because OCM waits for that before it deletes the works. An add-on that somebody else deleted is made again, and
- * what is on the cluster stays as it is. The server is asked because the caches of the two kinds may not be in step.
+ * Removes our finalizer from a deleted add-on, unless OCM deleted it because the cluster leaves the hub: OCM waits for the
+ * add-on before it deletes the works, so the finalizer stays until the cluster is cleaned up. An add-on deleted by somebody
+ * else is made again, and its objects on the cluster stay. The server is read because the caches of two kinds may differ.
  */
 async function releaseUnlessDetached(cluster: string, client: KubeClient, signal: AbortSignal): Promise<void> {
   const [managed] = await client.list(managedClusters, { fieldSelector: `metadata.name=${cluster}`, signal });
@@ -79,7 +79,7 @@ async function releaseUnlessDetached(cluster: string, client: KubeClient, signal
   }
 }
 
-/** Removes our finalizer from the add-on of a cluster, if it is there. */
+/** Removes our finalizer from the add-on of a cluster, if the add-on has it. */
 export async function releaseAddOn(
   cluster: string,
   client: Pick<KubeClient, 'get' | 'mergePatch'>,
@@ -94,8 +94,8 @@ export async function releaseAddOn(
 }
 
 /**
- * Writes the add-on's conditions and configuration references, in one patch and only if they changed.
- * @returns the conditions before and now
+ * Writes the add-on's conditions and configuration references in one patch, if they changed.
+ * @returns the conditions before and after
  */
 export async function writeAddOnStatus(
   { applier, caches, client }: Pick<ClusterDeps, 'applier' | 'caches' | 'client'>,
@@ -126,7 +126,7 @@ export async function writeAddOnStatus(
   for (const change of changes) {
     conditions = setCondition(conditions, change, now);
   }
-  // Conditions that are not written are not reported as a change.
+  // Conditions that were not written do not count as a change.
   if (addOn === undefined) {
     return { before: conditions, conditions };
   }
@@ -134,7 +134,7 @@ export async function writeAddOnStatus(
   const status: ManagedClusterAddOn['status'] = {
     ...addOn.status,
     conditions,
-    // Health is what the work agent reports. Nobody renews a lease for this add-on.
+    // The work agent's reports determine the health. No lease is renewed for this add-on.
     healthCheck: { mode: 'Customized' },
     ...registrationsOf(cluster, foundation, addOn),
     namespace: works.length > 0 ? namespaceOf(works) : (addOn.status?.namespace ?? 'argocd'),
@@ -152,7 +152,7 @@ export async function writeAddOnStatus(
   return { before: before ?? [], conditions };
 }
 
-/** The agent's namespace on the cluster. OCM puts the certificates there that the cluster asks for. */
+/** The agent's namespace on the cluster. OCM stores the certificates that the cluster requests there. */
 function namespaceOf(works: readonly ManifestWork[]): string {
   const manifests = works.flatMap(({ spec }) => spec.workload.manifests);
   const authorities = manifests.find(
@@ -161,7 +161,7 @@ function namespaceOf(works: readonly ManifestWork[]): string {
   return authorities?.metadata.namespace ?? 'argocd';
 }
 
-/** The certificates that OCM's registration agent of the cluster is to ask for. */
+/** The certificates that OCM's registration agent of the cluster requests. */
 function registrationsOf(cluster: string, { addOn }: Foundation, { status }: ManagedClusterAddOn) {
   const { commonName: user, organizations: groups } = agentSubject(cluster);
   if (addOn.clientCertificate === 'CSR') {

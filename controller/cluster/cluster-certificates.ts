@@ -7,8 +7,8 @@ import type { DeliveredSecrets } from './cluster-secrets.ts';
 import { isApplied } from './cluster-works.ts';
 
 /**
- * Which authorities a cluster trusts and uses. It is known once the cluster reports that it has applied what is delivered
- * now; before that the result names none.
+ * The authorities that a cluster trusts and uses. They are known once the cluster reports that it has applied the current
+ * works; before that the result names none.
  */
 export function clusterCertificates(
   { caches }: Pick<ClusterDeps, 'caches'>,

@@ -20,22 +20,22 @@ export interface ClusterDeps {
   readonly renderings: Renderings;
   readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
-  /** By GitOpsCluster. */
+  /** By key of the GitOpsCluster. */
   readonly foundations: ReadonlyMap<string, Foundation>;
   readonly now: () => Date;
-  /** How long the agent of a cluster that is detached may take to carry out deletions, in milliseconds. */
+  /** How long the agent of a detached cluster may take to carry out deletions, in milliseconds. */
   readonly drainMs: number;
   readonly troubleDelays: TroubleDelays;
-  /** When this controller began to work. */
+  /** When this controller started. */
   readonly startedAt: Date;
-  /** Asks for a GitOpsCluster's status to be summed up soon. */
+  /** Requests an update of a GitOpsCluster's status. */
   readonly statusChanged: (gitOpsCluster: string) => void;
 }
 
-/** A cluster that is enrolled, in one reconcile. */
+/** An enrolled cluster in one reconcile. */
 export interface Enrolment {
   readonly cluster: string;
-  /** What its GitOpsCluster asks for. */
+  /** The desired state of all clusters of its GitOpsCluster. */
   readonly foundation: Foundation;
   readonly now: Date;
   readonly signal: AbortSignal;

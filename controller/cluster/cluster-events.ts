@@ -3,20 +3,20 @@ import type { GitOpsCluster } from '../hub/index.ts';
 import type { Trouble } from '../ownership/index.ts';
 import type { TroubleDelays } from './cluster-trouble.ts';
 
-/** How a cluster changed in one reconcile. */
+/** The change of a cluster in one reconcile. */
 export interface ClusterChange {
   readonly cluster: string;
-  /** Of the ManagedClusterAddOn. */
+  /** Conditions of the ManagedClusterAddOn before the reconcile. */
   readonly before: readonly Condition[];
   readonly conditions: readonly Condition[];
-  /** What was wrong at the last reconcile. */
+  /** The problem at the last reconcile. */
   readonly known: Trouble | undefined;
   readonly trouble: Trouble | undefined;
-  /** Given at the controller's first reconcile of the cluster: an earlier controller may have recorded the trouble. */
+  /** Set at the controller's first reconcile of the cluster: an earlier controller may have recorded the problem. */
   readonly firstReconcile: { readonly startedAt: Date; readonly delays: TroubleDelays } | undefined;
 }
 
-/** Reasons of Events about trouble. Failures on the hub are recorded once for all clusters, by condition. */
+/** Reasons of the Events for problems. Failures on the hub have one Event per condition instead, for all clusters. */
 const reasons: Readonly<Record<string, string>> = {
   ManifestApplied: 'ClusterRefusesWork',
   Available: 'ClusterUnavailable',
@@ -24,8 +24,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Records what operators must know of a cluster as Events of its GitOpsCluster, once each, also across restarts of the
- * controller: what is new is read from the add-on's conditions, which outlive the controller.
+ * Records changes of a cluster as Events of its GitOpsCluster, each once, also after a restart of the controller: the
+ * add-on's conditions, which outlive the controller, show which changes are new.
  */
 export function recordClusterEvents(
   events: Pick<EventRecorder, 'normal' | 'warning'>,
@@ -65,7 +65,7 @@ export function recordClusterEvents(
   }
 }
 
-/** Whether an earlier controller must have recorded the trouble. */
+/** Whether an earlier controller must have recorded the problem. */
 function wasRecorded(
   { step, since }: Trouble,
   { startedAt, delays }: { readonly startedAt: Date; readonly delays: TroubleDelays },

@@ -7,7 +7,7 @@ interface Workload {
   readonly replicas: number | undefined;
 }
 
-/** The condition Available, by OCM's conventions: from the status that the work agent reports. */
+/** The condition Available by OCM's conventions, computed from the status that the work agent reports. */
 export function availability(
   works: readonly ManifestWork[],
   cluster: ManagedCluster | undefined,
@@ -15,7 +15,7 @@ export function availability(
 ): AddOnCondition {
   const type = 'Available';
   if (cluster && !isConditionTrue(cluster.status?.conditions, 'ManagedClusterConditionAvailable')) {
-    // OCM sets Unknown itself then. Its reason is kept, so that two writers do not overwrite each other for ever.
+    // OCM itself sets Unknown in this case. Its reason is kept, so that the two do not overwrite each other.
     if (before?.status === 'Unknown') {
       return { type, status: 'Unknown', reason: before.reason, message: before.message };
     }
@@ -50,7 +50,7 @@ export function availability(
   return { type, status: 'True', reason: 'ProbeAvailable', message: 'argocd-agent-addon add-on is available.' };
 }
 
-/** The condition Progressing: whether everything that was delivered is applied. */
+/** The condition Progressing: whether all works are applied. */
 export function progress(works: readonly ManifestWork[], problem: string | undefined): AddOnCondition {
   const type = 'Progressing';
   if (problem !== undefined) {
@@ -77,7 +77,10 @@ export function progress(works: readonly ManifestWork[], problem: string | undef
   return { type, status: 'False', reason: 'Completed', message: 'completed with no errors.' };
 }
 
-/** The condition ManifestApplied: whether the works were written, and applied by the cluster. The reason tells a first application from an update. */
+/**
+ * The condition ManifestApplied: whether the works were written, and applied by the cluster. The reason distinguishes a
+ * first application from an update.
+ */
 export function manifestApplied(
   works: readonly ManifestWork[],
   problem: string | undefined,
@@ -104,7 +107,7 @@ export function manifestApplied(
   };
 }
 
-/** Why the cluster refused (a manifest of) a work; undefined when it did not. */
+/** The reason why the cluster refused a work or one of its manifests; undefined when it did not. */
 function refusal(work: ManifestWork): string | undefined {
   const applied = work.status?.conditions?.find(({ type }) => type === 'Applied');
   if (applied?.status !== 'False') {
@@ -122,7 +125,7 @@ function refusal(work: ManifestWork): string | undefined {
   return `ManifestWork ${work.metadata.name}: ${applied.message}`;
 }
 
-/** An object that a cluster lacks although its work is applied; undefined when there is none. */
+/** An object that the cluster lacks although its work is applied, as a message; undefined when there is none. */
 function absence(work: ManifestWork): string | undefined {
   const found = work.status?.resourceStatus?.manifests?.find(({ conditions }) =>
     conditions.some(({ type, status }) => type === 'Available' && status === 'False'),
@@ -134,12 +137,12 @@ function absence(work: ManifestWork): string | undefined {
   return `ManifestWork ${work.metadata.name}: the cluster does not have ${kind} ${namespace ? `${namespace}/` : ''}${name}`;
 }
 
-/** Kinds whose status tells whether what was delivered runs. argocd-operator writes that of an ArgoCD. */
+/** Kinds whose status shows whether the delivered workloads run. argocd-operator writes the status of an ArgoCD. */
 const workloadKinds = new Set(['Deployment', 'StatefulSet', 'ArgoCD']);
 
 /**
- * What an administrator of the cluster must do when the work agent lacks a right. OCM aggregates ClusterRoles with this
- * label into the rights of its work agent.
+ * Instructions for an administrator of the cluster when the work agent lacks a right. OCM aggregates ClusterRoles with
+ * this label into the rights of its work agent.
  */
 function whatToGrant(message: string): string {
   const found = /cannot (\S+) resource "([^"]+)" in API group "([^"]*)"/.exec(message);

@@ -7,7 +7,7 @@ import { findTrouble } from './cluster-trouble.ts';
 import { detachCluster } from './detach.ts';
 import { ensureCluster } from './ensure-cluster.ts';
 
-/** Reconciles clusters. */
+/** Reconciles managed clusters. */
 export class ClusterReconciler {
   readonly #deps: ClusterDeps;
 
@@ -15,7 +15,7 @@ export class ClusterReconciler {
     this.#deps = deps;
   }
 
-  /** Brings one cluster into line with its owner: enrolls it, repairs it, or takes the next step in detaching it. */
+  /** Reconciles one cluster: enrolls it, repairs it, or takes the next step of its detachment. */
   async reconcile(cluster: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const { owner } = this.#deps.ownership.ownerOf(cluster);
     const managed = this.#deps.caches.managedClusters.get({ name: cluster });
@@ -45,16 +45,16 @@ export class ClusterReconciler {
     }
     const foundation = this.#deps.foundations.get(owner);
     if (foundation === undefined) {
-      return undefined; // the cluster is woken when it is published
+      return undefined; // the publication of the foundation triggers another reconcile
     }
     const now = this.#deps.now();
     const result = await ensureCluster(this.#deps, { cluster, foundation, now, signal });
     const { report, before, conditions, errors, renewAt } = result;
-    await this.#removeStrays(cluster, foundation.namespace, signal);
+    await this.#removeFormerSecrets(cluster, foundation.namespace, signal);
     const known = this.#deps.reports.troubleOf(cluster, owner);
     const conflict = errors.find(isConflict);
     if (conflict) {
-      // Somebody else wrote at the same time. That is no trouble: the next reconcile follows at once.
+      // A conflict with another writer is not a problem: the next reconcile follows at once.
       this.#recordEvents(owner, { cluster, before, conditions, known, trouble: known });
       throw conflict;
     }
@@ -83,20 +83,20 @@ export class ClusterReconciler {
     recordClusterEvents(events, gitOpsCluster, { ...change, firstReconcile });
   }
 
-  /** Whether the cluster keeps what it has: its GitOpsCluster, which is deleted, was marked so. */
+  /** Whether the cluster keeps its objects: its deleted GitOpsCluster has the annotation for that. */
   #isRetained(cluster: string): boolean {
     return isRetaining(this.#deps.caches.addOns.list(cluster)[0]) && this.#isOwnerDeleted(cluster);
   }
 
-  /** Whether the GitOpsCluster of a cluster is deleted. Then its clusters are detached at once, without a grace period. */
+  /** Whether the GitOpsCluster of a cluster is deleted. Its clusters are then detached without a grace period. */
   #isOwnerDeleted(cluster: string): boolean {
     const owner = currentOwnerOf(cluster, this.#deps.caches);
     const found = owner === undefined ? undefined : this.#deps.caches.gitOpsClusters.get(parseKey(owner));
     return found === undefined || found.metadata.deletionTimestamp !== undefined;
   }
 
-  /** Removes the Secrets of a cluster that moved to a GitOpsCluster in another namespace. */
-  async #removeStrays(cluster: string, namespace: string, signal: AbortSignal): Promise<void> {
+  /** Deletes the Secrets of a cluster in namespaces of former GitOpsClusters. */
+  async #removeFormerSecrets(cluster: string, namespace: string, signal: AbortSignal): Promise<void> {
     for (const secret of this.#deps.caches.ownSecrets.byIndex('cluster', labelValue(cluster))) {
       if (secret.metadata.namespace !== namespace) {
         await this.#deps.applier.remove(secrets, secret, signal);
@@ -133,7 +133,7 @@ export class ClusterReconciler {
   #report(cluster: string, report: ClusterReport | undefined): void {
     const changed = this.#deps.reports.report(cluster, report);
     if (report === undefined && changed.length > 0) {
-      this.#deps.logger.info({ cluster, gitOpsClusters: changed }, 'nothing of ours is left of the cluster');
+      this.#deps.logger.info({ cluster, gitOpsClusters: changed }, 'removed all objects of the cluster from the hub');
     }
     for (const key of changed) {
       this.#deps.statusChanged(key);

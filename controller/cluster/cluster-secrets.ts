@@ -26,20 +26,20 @@ import { ownerMetadata } from './owner-metadata.ts';
 
 type SecretDeps = Pick<ClusterDeps, 'applier' | 'caches' | 'logger' | 'events'>;
 
-/** What was generated for one cluster and is delivered to it. */
+/** The generated values that are delivered to one cluster. */
 export interface DeliveredSecrets {
-  /** Undefined when the cluster asks for its certificate itself. */
+  /** Undefined when the cluster requests its certificate itself. */
   readonly clientCertificate: KeyCertificate | undefined;
-  /** Fingerprint of the authority that issued all certificates of the cluster; undefined while another one's may be in use. */
+  /** Fingerprint of the issuer of all certificates of the cluster; undefined while another one's may be in use. */
   readonly authority: string | undefined;
   readonly redisPassword: string;
   readonly serverSecretKey: string;
 }
 
-/** How Argo CD on the hub reaches the resource proxy: argocd-agent's own default. */
+/** Address of the resource proxy for Argo CD on the hub, as in argocd-agent. */
 const resourceProxy = 'argocd-agent-resource-proxy:9090';
 
-/** Makes or renews the agent's client certificate, and the other secrets that are generated once per cluster. */
+/** Issues or renews the agent's client certificate, and generates the other values once per cluster. */
 export async function ensureDelivered(
   deps: SecretDeps,
   enrolment: Enrolment,
@@ -64,7 +64,7 @@ export async function ensureDelivered(
 }
 
 /**
- * Makes a cluster known to the hub's Argo CD: writes its client certificate and its cluster Secret.
+ * Registers a cluster with the hub's Argo CD: writes its client certificate and its cluster Secret.
  * @returns when the certificate must be renewed, in milliseconds since the epoch
  */
 export async function ensureImported(deps: SecretDeps, enrolment: Enrolment): Promise<{ renewAt: number }> {
@@ -87,7 +87,7 @@ export async function ensureImported(deps: SecretDeps, enrolment: Enrolment): Pr
   return { renewAt };
 }
 
-/** The Argo CD cluster Secret. Argo CD on the hub shows the cluster; its application controller, if any, leaves it alone. */
+/** The Argo CD cluster Secret. Argo CD on the hub shows the cluster; its application controllers skip it. */
 function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCertificate): Secret {
   const { labels, annotations } = ownerMetadata(foundation.key, cluster, 'cluster');
   return {
@@ -125,7 +125,7 @@ function clusterSecret({ cluster, foundation }: Enrolment, certificate: KeyCerti
   };
 }
 
-/** The agent's certificate, unless the cluster asks for it itself, and the authority that issued the one in use. */
+/** The agent's certificate, unless the cluster requests it itself, and the issuer of the one in use. */
 async function agentCertificate(
   deps: SecretDeps,
   enrolment: Enrolment,
@@ -153,7 +153,7 @@ async function certificateFor(
   request: CertificateRequest,
   name: string,
 ): Promise<{ certificate: KeyCertificate; renewAt: number }> {
-  // Only the hub checks these certificates, and it trusts a new authority before it issues: no cluster has to be waited for.
+  // Only the hub checks these certificates, and it trusts a new authority before that issues. So no cluster is waited for.
   const { authority } = foundation;
   const current = keyCertificateOf(live);
   const reason = reasonToReissue(current, request, authority.certificate, now);

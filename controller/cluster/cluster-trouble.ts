@@ -1,15 +1,15 @@
 import { type Condition, findCondition, rfc3339 } from '../../lib/kube/index.ts';
 import type { ClusterConcern, Trouble } from '../ownership/index.ts';
 
-/** How long a problem may last before it is reported as trouble, in milliseconds. */
+/** How long a problem may last before it counts as trouble, in milliseconds. */
 export interface TroubleDelays {
-  /** For a manifest that the cluster refuses: another one may have to be applied first. */
+  /** For a refused manifest: another one may have to be applied first. */
   readonly refusedMs: number;
   /** For workloads that are not ready, works that are not applied, agents that are not connected. */
   readonly slowMs: number;
 }
 
-/** As long as an operator would wait before looking. */
+/** 15 s for refused manifests, 5 min for everything else. */
 export const defaultTroubleDelays: TroubleDelays = { refusedMs: 15_000, slowMs: 300_000 };
 
 const steps: Readonly<Record<ClusterConcern, string>> = {
@@ -19,13 +19,13 @@ const steps: Readonly<Record<ClusterConcern, string>> = {
 };
 
 /**
- * Finds what is wrong with a cluster: something that the controller could not do for it, or a condition of its add-on that
- * has not been True for too long. Trouble that was known before keeps its time.
- * @returns `lookAgainMs`: when a condition that is not True now becomes trouble
+ * Finds the trouble of a cluster: a failed concern of its reconcile, or a condition of its add-on that has not been True
+ * for too long. Known trouble keeps its time.
+ * @returns `lookAgainMs`: when a condition that is not True becomes trouble, in milliseconds from now
  */
 export function findTrouble(state: {
   readonly problems: Readonly<Partial<Record<ClusterConcern, string>>>;
-  /** Of the ManagedClusterAddOn. */
+  /** Conditions of the ManagedClusterAddOn. */
   readonly conditions: readonly Condition[];
   readonly known: Trouble | undefined;
   readonly delays: TroubleDelays;
@@ -54,15 +54,15 @@ export function findTrouble(state: {
     }
     lookAgainMs = Math.min(lookAgainMs ?? Number.POSITIVE_INFINITY, left);
   }
-  // Times in conditions are whole seconds, and timers may fire a little early.
+  // Conditions have times in whole seconds, and timers may fire a little early.
   return lookAgainMs === undefined ? {} : { lookAgainMs: lookAgainMs + 1_000 };
 }
 
-/** After how long a condition that is not True is trouble. The first one that is counts. */
+/** The conditions in order of precedence, and after how many milliseconds each is trouble when it is not True. */
 function limits(conditions: readonly Condition[], { refusedMs, slowMs }: TroubleDelays): [type: string, ms: number][] {
   const isRefused = findCondition(conditions, 'ManifestApplied')?.status === 'False';
   const available = findCondition(conditions, 'Available');
-  // OCM itself waits before it reports that a cluster is silent.
+  // OCM has already waited before it reports that a cluster does not respond.
   const isSilent = available?.status === 'Unknown' && /^ManagedCluster/.test(available.reason);
   return [
     ['ManifestApplied', isRefused ? refusedMs : slowMs],

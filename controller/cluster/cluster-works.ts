@@ -18,7 +18,7 @@ import { configHashAnnotation, configHashes } from './config-status.ts';
 import { workMetadata } from './owner-metadata.ts';
 
 /**
- * Writes the works of a cluster and removes those that are no longer part of it.
+ * Writes the works of a cluster and deletes those that are no longer desired.
  * @returns whether anything was written
  */
 export async function ensureWorks(
@@ -29,7 +29,7 @@ export async function ensureWorks(
 ): Promise<boolean> {
   const cleanUp = caches.works.get({ namespace: cluster, name: cleanUpWork.name });
   if (cleanUp) {
-    // The cluster is selected again while it is detached: the Job must not clean up what is delivered now.
+    // The cluster was selected again during its detachment: the clean-up Job must not remove the new objects.
     await applier.remove(manifestWorks, cleanUp, signal);
     throw new NotDeliverableError(
       `cluster ${cluster} must first remove ManifestWork ${cleanUpWork.name}, with which it was cleaned up`,
@@ -59,7 +59,7 @@ export async function ensureWorks(
     };
     const live = caches.works.get({ namespace: cluster, name });
     if (live?.metadata.deletionTimestamp) {
-      // It remains from an earlier detachment. A deletion cannot be undone; its end leads to another reconcile.
+      // The work remains from an earlier detachment. Its deletion triggers another reconcile.
       const problem = `cluster ${cluster} must first remove ManifestWork ${name}, which is being deleted`;
       errors.push(new NotDeliverableError(problem));
       continue;
@@ -92,7 +92,7 @@ export async function ensureWorks(
   return isWritten;
 }
 
-/** Fields of a work that are removed from it when they are no longer desired. */
+/** Fields of a work that are removed when they are no longer desired. */
 const ownPlaces = [
   ['metadata', 'annotations', versionKeys.updatedAt],
   ['spec', 'workload'],
@@ -100,7 +100,7 @@ const ownPlaces = [
   ['spec', 'deleteOption'],
 ] as const;
 
-/** Whether a cluster has applied this content, not only an earlier one of the same work. */
+/** Whether a cluster has applied a work with exactly this content. */
 export function isApplied(work: ManifestWork | undefined, spec: ManifestWork['spec']): boolean {
   if (!work || !isDeepStrictEqual(work.spec.workload, spec.workload)) {
     return false;

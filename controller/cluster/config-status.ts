@@ -4,10 +4,10 @@ import type { AddOnCondition, AddOnDeploymentConfig, ManagedClusterAddOn, Manife
 import { unmatchedContainers } from '../render/index.ts';
 import { type ConfigScope, configOf, configReferenceOf } from './cluster-config.ts';
 
-/** On a work: hashes of the configurations that it was made with, as OCM's add-on manager notes them. */
+/** Annotation on a work: hashes of its configurations, as OCM's add-on manager writes it. */
 export const configHashAnnotation = 'open-cluster-management.io/config-spec-hash';
 
-/** The condition Configured: whether the configuration can be used, and which parts of it match nothing that is delivered. */
+/** The condition Configured: whether the configuration is valid, and which of its container IDs match no container. */
 export function configured(scope: ConfigScope, works: readonly ManifestWork[]): AddOnCondition {
   const type = 'Configured';
   let config: ReturnType<typeof configOf>;
@@ -23,8 +23,8 @@ export function configured(scope: ConfigScope, works: readonly ManifestWork[]): 
 }
 
 /**
- * The configurations of an add-on with their hashes. `lastAppliedConfig` becomes `desiredConfig` once the works that were made
- * with it are applied.
+ * The configurations of an add-on with their hashes. `lastAppliedConfig` becomes `desiredConfig` once the works made with
+ * it are applied.
  */
 export function configReferences(
   scope: ConfigScope,
@@ -48,7 +48,7 @@ export function configReferences(
   return [{ group, resource, ...named, desiredConfig, ...(lastAppliedConfig ? { lastAppliedConfig } : {}) }];
 }
 
-/** The annotation of works that records their configuration: `{"<resource>.<group>/<namespace>/<name>": "<hash>"}`. */
+/** The value of that annotation: `{"<resource>.<group>/<namespace>/<name>": "<hash>"}`. */
 export function configHashes(scope: ConfigScope, addOn: ManagedClusterAddOn | undefined): string {
   const found = referencedConfig(scope, addOn);
   if (found === undefined) {
@@ -59,8 +59,8 @@ export function configHashes(scope: ConfigScope, addOn: ManagedClusterAddOn | un
 }
 
 /**
- * OCM's hash of a configuration: hex SHA-256 of the object without its kind, metadata and status, as Go writes
- * JSON.
+ * OCM's hash of a configuration: hex SHA-256 of the object without kind, metadata and status, in the JSON that Go
+ * marshals.
  */
 export function configHash(config: AddOnDeploymentConfig): string {
   const {

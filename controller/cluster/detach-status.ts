@@ -9,17 +9,17 @@ import {
 } from '../hub/index.ts';
 import type { CleanUpState } from '../render/index.ts';
 
-/** What the detachment of a cluster waits for. */
+/** The progress of a detachment. */
 export interface DetachProgress {
-  /** What must happen next, for users to read. */
+  /** What the detachment waits for, as a message for users. */
   readonly waitingFor: string;
-  /** When to look again although nothing changed, in milliseconds. */
+  /** When to reconcile again without any change, in milliseconds. */
   readonly lookAgainMs?: number;
   /** State of the clean-up Job, once it exists. */
   readonly cleanUp?: CleanUpState;
 }
 
-/** OCM's condition of an add-on whose pre-delete hook has to complete. */
+/** OCM's condition of an add-on with a pre-delete hook. */
 export const hookCondition = 'HookManifestCompleted';
 
 /** Writes the progress of a detachment into the add-on's conditions, if it changed. */

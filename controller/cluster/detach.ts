@@ -42,21 +42,21 @@ type DetachDeps = Pick<
   'applier' | 'caches' | 'client' | 'delivery' | 'drainMs' | 'events' | 'logger' | 'templates'
 >;
 
-/** A cluster that is detached, in one reconcile. */
+/** A detached cluster in one reconcile. */
 interface Detachment {
   readonly cluster: string;
   readonly now: Date;
   readonly signal: AbortSignal;
-  /** The GitOpsCluster that the cluster belonged to, as `namespace/name`. */
+  /** The GitOpsCluster that owned the cluster, as `namespace/name`. */
   readonly owner: string | undefined;
-  /** Of the GitOpsCluster. */
+  /** The namespace of the GitOpsCluster. */
   readonly namespace: string;
   readonly gitOpsCluster: GitOpsCluster | undefined;
-  /** Whether the cluster can still carry out what it is asked to, and has to be waited for. */
+  /** Whether each step waits until the cluster has carried it out. */
   readonly mustWait: boolean;
 }
 
-/** Whether a cluster can still act. One that leaves the hub and does not report will not. */
+/** Whether a cluster can still carry out changes. One that leaves the hub and does not report cannot. */
 function canAct(cluster: ManagedCluster | undefined): boolean {
   if (cluster?.metadata.deletionTimestamp === undefined) {
     return cluster !== undefined;
@@ -65,11 +65,11 @@ function canAct(cluster: ManagedCluster | undefined): boolean {
 }
 
 /**
- * Takes the next step of a detachment. The agent stays while deletions need it. Then it is removed, then Argo CD, so that
- * nobody sees half of it and nothing works against the clean-up Job, which is next. The work with the CRDs (the CRDs stay),
- * the Secrets, the certificates and the add-on are removed last. Each step waits until the cluster has carried out the one
- * before, unless the cluster is gone or a user forces the detachment.
- * @returns what is waited for; undefined when nothing is left
+ * Takes the next step of a detachment. The agent stays while deletions need it. Then the agent's work and Argo CD's work are
+ * removed, so that nothing works against the clean-up Job, which runs next. The work with the CRDs (the CRDs stay), the
+ * Secrets, the certificates, the add-on and the Job's work follow. Each step waits until the cluster has carried out the
+ * previous one, unless the cluster is gone or a user forces the detachment.
+ * @returns what the detachment waits for; undefined when it is complete
  */
 export async function detachCluster(
   deps: DetachDeps,
@@ -91,7 +91,7 @@ export async function detachCluster(
     (mustWait ? await runCleanUp(deps, detachment) : undefined) ??
     (await removePart(deps, detachment, 'crds')) ??
     (await removeFromHub(deps, detachment)) ??
-    // Last, because its presence shows that the clean-up was done.
+    // Last, because its presence shows that the clean-up is done.
     (await removePart(deps, detachment, cleanUpWork.part));
   if (progress) {
     await writeDetachConditions(client, caches.addOns.list(cluster)[0], progress, { now, signal });
@@ -100,8 +100,8 @@ export async function detachCluster(
 }
 
 /**
- * Marks the add-on once as detaching, and grants a connected agent time for deletions.
- * @returns until when (RFC 3339) the agent stays for deletions; undefined when it does not
+ * Marks the add-on as detaching, once, and grants a connected agent time for deletions.
+ * @returns until when (RFC 3339) the agent stays; undefined when it does not stay
  */
 async function markDetaching(
   { caches, client, logger, drainMs }: DetachDeps,
@@ -115,9 +115,9 @@ async function markDetaching(
   logger.info({ cluster }, 'detaching the cluster');
   const [lease] = caches.connections.byIndex('agent', `${namespace}/${cluster}`);
   const canDrain = drainMs > 0 && agentConnected(lease).status === 'True';
-  // The time is written in whole seconds. It may be a little longer, not shorter.
+  // The time is written in whole seconds and rounded up.
   const drainUntil = canDrain ? rfc3339(new Date(now.getTime() + drainMs + 999)) : undefined;
-  // Readable only while the works exist.
+  // The namespaces can only be read while the works exist.
   const works = caches.works.list(cluster).filter(({ metadata }) => metadata.labels?.[keys.part] !== formerWork.part);
   const namespaces = [...new Set([...works.flatMap(namespacesOf), ...formerNamespacesOf(addOn)])].sort().join(',');
   const annotations = {
@@ -130,7 +130,7 @@ async function markDetaching(
   return drainUntil;
 }
 
-/** The deletions for which the agent is still needed; undefined when it can be removed. */
+/** The deletions that still need the agent; undefined when the agent can be removed. */
 function drain(
   { caches, events, logger }: DetachDeps,
   { cluster, mustWait, now, gitOpsCluster }: Detachment,
@@ -188,14 +188,14 @@ function silenceNote(caches: Caches, cluster: string): string {
   return available && available.status !== 'True' ? ' (the cluster does not report)' : '';
 }
 
-/** Delivers the clean-up Job and waits for its end. */
+/** Delivers the clean-up Job and waits until it is complete. */
 async function runCleanUp(deps: DetachDeps, detachment: Detachment): Promise<DetachProgress | undefined> {
   const { caches, applier, templates, delivery, logger } = deps;
   const { cluster, owner, signal } = detachment;
   const { name, part } = cleanUpWork;
   const [addOn] = caches.addOns.list(cluster);
   const [work] = worksOf(caches, cluster, part);
-  // The add-on is removed after the clean-up. Without both the clean-up is over.
+  // The add-on is removed after the clean-up. Without work and add-on the clean-up is complete.
   if (work === undefined && addOn === undefined) {
     return undefined;
   }
@@ -236,7 +236,7 @@ async function runCleanUp(deps: DetachDeps, detachment: Detachment): Promise<Det
   return { waitingFor, cleanUp: state };
 }
 
-/** The settings of the cluster's workloads. When they no longer exist or are invalid, the clean-up runs without them. */
+/** The workload settings of the cluster; none when they no longer exist or are invalid. */
 function configOrNone({ caches, logger }: Pick<DetachDeps, 'caches' | 'logger'>, cluster: string): AddOnConfig {
   try {
     return configOf({ caches, cluster });
@@ -249,7 +249,7 @@ function configOrNone({ caches, logger }: Pick<DetachDeps, 'caches' | 'logger'>,
   }
 }
 
-/** Whether a creation failed because its namespace is being deleted or does not exist. */
+/** Whether a create failed because its namespace is being deleted or does not exist. */
 function isNamespaceDeleted(error: unknown): boolean {
   if (isNotFound(error)) {
     return true;
@@ -259,7 +259,7 @@ function isNamespaceDeleted(error: unknown): boolean {
   );
 }
 
-/** Removes Secrets and certificates, the record of the agent's connection, and the add-on. */
+/** Removes the cluster's Secrets, the Lease of its agent's connection, and the add-on. */
 async function removeFromHub(
   { caches, applier, client }: Pick<DetachDeps, 'caches' | 'applier' | 'client'>,
   { cluster, signal, owner, namespace }: Detachment,

@@ -2,11 +2,10 @@ import { keyOf } from '../../lib/kube/index.ts';
 import type { HubApplication } from '../hub/index.ts';
 
 /**
- * The Applications whose deletion needs the agent of a cluster that is being left, as `namespace/name`: those being
- * deleted, and those of an ApplicationSet, which notices only after a while that the cluster is no longer selected. What
- * nobody deletes is not waited for.
+ * The Applications whose deletion needs the agent of a detached cluster, as `namespace/name`: those being deleted, and those
+ * of an ApplicationSet, whose controller notices the changed selection after a while. Other Applications are not waited for.
  * @param applications those of the cluster
- * @param isUnselected false when the cluster is left although the Placement selects it: no ApplicationSet will then follow
+ * @param isUnselected false when the Placement still selects the cluster: then no ApplicationSet deletes its Applications
  */
 export function pendingDeletions(applications: readonly HubApplication[], isUnselected: boolean): string[] {
   const isOfSet = ({ metadata }: HubApplication) =>

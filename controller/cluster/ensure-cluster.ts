@@ -9,20 +9,20 @@ import { ensureWorks } from './cluster-works.ts';
 import { cleanFormerNamespaces, recordFormerNamespaces } from './former-namespaces.ts';
 import { renderCluster } from './render-cluster.ts';
 
-/** What the reconcile of an enrolled cluster found and did. */
+/** The result of the reconcile of an enrolled cluster. */
 export interface EnsuredCluster {
-  /** What the GitOpsCluster's status needs. */
+  /** The report for the GitOpsCluster's status. */
   readonly report: ClusterReport;
   /** The add-on's conditions before and after. */
   readonly before: readonly Condition[];
   readonly conditions: readonly Condition[];
-  /** When the cluster must be reconciled again although nothing changed, in milliseconds since the epoch. */
+  /** When the cluster must be reconciled again without any change, in milliseconds since the epoch. */
   readonly renewAt: number;
-  /** The errors that call for another try. */
+  /** Errors that are retried. */
   readonly errors: readonly unknown[];
 }
 
-/** Brings one cluster into the state that its GitOpsCluster asks for. Each concern is tried even when others failed. */
+/** Reconciles one enrolled cluster. A failed concern does not keep the others from being tried. */
 export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Promise<EnsuredCluster> {
   const { cluster, foundation, signal } = enrolment;
   const { caches, rollouts, renderings, templates, delivery: settings } = deps;
@@ -34,7 +34,7 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
     } catch (error) {
       signal.throwIfAborted();
       problems[concern] ??= (error as Error).message;
-      // A lasting error is not retried: the change of the object that cures it leads to another reconcile.
+      // A lasting error is not retried: it is solved by a change of an object, which triggers another reconcile.
       if (!isLasting(error)) {
         errors.push(error);
       }
@@ -46,7 +46,7 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
     attempt('works', () => ensureDelivered(deps, enrolment)),
     attempt('addOn', () => ensureAddOn(deps, enrolment)),
   ]);
-  // Asked for even when other concerns failed: a cluster to which nothing can be delivered must not keep its place in a rollout.
+  // Called even when other concerns failed: a cluster that cannot be delivered to must not keep its place in a rollout.
   const delivery = await attempt('works', () => rollouts.deliveryFor(foundation, cluster, signal));
   const rendered =
     delivery &&
@@ -54,7 +54,7 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
     (await attempt('works', async () => {
       const config = configOf({ caches, cluster });
       const { key, addOn, endpoint, authorities } = foundation;
-      // The version contains a hash of the CRDs, which are much longer.
+      // The version stands for the CRDs: it contains their hash and is much shorter.
       const input = [
         key,
         addOn,
@@ -104,7 +104,7 @@ export async function ensureCluster(deps: ClusterDeps, enrolment: Enrolment): Pr
   };
 }
 
-/** Codes of errors that stay until someone changes an object that is watched. */
+/** Codes of errors that last until a watched object changes. */
 const lasting = new Set(['NOT_DELIVERABLE', 'OVERSIZED_MANIFEST']);
 
 function isLasting(error: unknown): boolean {

@@ -17,9 +17,9 @@ import { isApplied } from './cluster-works.ts';
 import { workMetadata } from './owner-metadata.ts';
 
 /*
- * When Argo CD and the agent move to another namespace, the works no longer contain the former one. The work agent leaves it
- * on the cluster: it may not be ours. So its name is recorded before the works change. When the cluster has applied the new
- * works, a Job cleans the former namespace up, as one does when a cluster is detached.
+ * When Argo CD and the agent move to another namespace, the works no longer contain the former one. The work agent keeps it
+ * on the cluster, because it may belong to somebody else. So its name is recorded before the works change. When the cluster
+ * has applied the new works, a Job cleans the former namespace up, like the Job of a detachment.
  */
 
 type FormerDeps = Pick<ClusterDeps, 'applier' | 'caches' | 'client' | 'delivery' | 'events' | 'logger' | 'templates'>;
@@ -36,7 +36,7 @@ export function formerNamespacesOf(addOn: ManagedClusterAddOn | undefined): stri
   return addOn?.metadata.annotations?.[keys.formerNamespaces]?.split(',').filter(Boolean) ?? [];
 }
 
-/** Records which namespaces the works of a cluster no longer contain. Call it before the works are written. */
+/** Records the namespaces that the works of a cluster will no longer contain. Call it before the works are written. */
 export async function recordFormerNamespaces(
   { caches, applier, client }: Pick<FormerDeps, 'caches' | 'applier' | 'client'>,
   { cluster, signal }: Pick<Enrolment, 'cluster' | 'signal'>,
@@ -47,7 +47,7 @@ export async function recordFormerNamespaces(
     return;
   }
   const ours = caches.works.list(cluster).filter(({ metadata }) => parts.has(metadata.labels?.[keys.part] ?? ''));
-  // As they were written last, even if the cache does not show that yet.
+  // The works as they were written last. The cache may not show that yet.
   const works = await Promise.all(ours.map((work) => applier.current(manifestWorks, work.metadata, work, signal)));
   const used = works.flatMap((work) => (work ? namespacesOf(work) : []));
   const desired = new Set(rendered.flatMap(namespacesOf));
@@ -59,8 +59,8 @@ export async function recordFormerNamespaces(
 }
 
 /**
- * Cleans up namespaces that the works of a cluster no longer contain, once the cluster has applied the new works.
- * @param config of the cluster's workloads
+ * Cleans up former namespaces once the cluster has applied the new works.
+ * @param config workload settings of the cluster
  */
 export async function cleanFormerNamespaces(
   { caches, applier, client, templates, delivery, logger, events }: FormerDeps,
@@ -72,13 +72,13 @@ export async function cleanFormerNamespaces(
   const [namespace, ...otherNamespaces] = formerNamespacesOf(addOn);
   const key = { namespace: cluster, name: formerWork.name };
   const cached = caches.works.get(key);
-  // Nearly always, and without a request to the server.
+  // The usual case. It makes no request to the server.
   if (namespace === undefined && cached === undefined) {
     return;
   }
   const work = await applier.current(manifestWorks, key, cached, signal);
   if (work?.metadata.deletionTimestamp) {
-    return; // its end leads to another reconcile
+    return; // the deletion triggers another reconcile
   }
   if (addOn === undefined || namespace === undefined) {
     if (work) {
@@ -101,7 +101,7 @@ export async function cleanFormerNamespaces(
     config,
   });
   if (work === undefined) {
-    // The cache may not show yet that this was done a moment ago.
+    // The cache may not show an update of a moment ago.
     const now = await client.get(managedClusterAddOns, { namespace: cluster, name: addOnName }, signal);
     if (!isDeepStrictEqual(formerNamespacesOf(now), formerNamespacesOf(addOn))) {
       return;
@@ -114,7 +114,7 @@ export async function cleanFormerNamespaces(
     });
     return;
   }
-  // A Job runs once. Other namespaces or another image need another Job.
+  // A Job runs once. Other namespaces or another image need a new Job.
   if (!isDeepStrictEqual(work.spec.workload, spec.workload)) {
     return applier.remove(manifestWorks, work, signal);
   }

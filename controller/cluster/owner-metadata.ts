@@ -11,7 +11,7 @@ export interface OwnerMetadata {
 /**
  * Labels and annotations of every object that is made for a cluster.
  * @param owner the GitOpsCluster as `namespace/name`
- * @param component what the object is for
+ * @param component value of label `app.kubernetes.io/component`
  */
 export function ownerMetadata(owner: string, cluster: string, component: string): OwnerMetadata {
   const { namespace = '', name } = parseKey(owner);
@@ -27,7 +27,7 @@ export function ownerMetadata(owner: string, cluster: string, component: string)
   };
 }
 
-/** As {@link ownerMetadata}, for a ManifestWork of a part of the add-on. */
+/** As {@link ownerMetadata}, for a ManifestWork; `part` is the part of the add-on. */
 export function workMetadata(owner: string, cluster: string, part: string): OwnerMetadata {
   const { labels, annotations } = ownerMetadata(owner, cluster, 'manifestwork');
   return {

@@ -17,7 +17,7 @@ import {
 import { NotDeliverableError } from './cluster-config.ts';
 import type { DeliveredSecrets } from './cluster-secrets.ts';
 
-/** What the works of a cluster are made from, beside what was generated for it. */
+/** The input for the works of a cluster, besides its generated values. */
 export interface RenderTarget {
   readonly cluster: string;
   readonly templates: Templates;
@@ -28,7 +28,7 @@ export interface RenderTarget {
 }
 
 /**
- * Renders the works of a cluster from what is known now.
+ * Renders the works of a cluster from the current state of the hub.
  * @throws NotDeliverableError, OversizedManifestError
  */
 export function renderCluster(target: RenderTarget, delivered: DeliveredSecrets): RenderedWork[] {
@@ -89,7 +89,7 @@ function operatorOf(addOn: AddOnSettings, config: AddOnConfig, release: Release,
   };
 }
 
-/** The hub's CRDs of these names. */
+/** The hub's CRDs with these names. */
 function requiredCrds(
   release: Release,
   names: readonly string[],

@@ -15,8 +15,8 @@ const definition = z.looseObject({
 });
 
 /**
- * Brings CRDs that the API server has up to the state of files; for use before an upgrade, because Helm never changes
- * what it once installed from a chart's `crds` folder. CRDs that the API server does not have are left to Helm.
+ * Updates CRDs that the API server already has from files, before an upgrade: Helm never updates the CRDs of a chart's
+ * folder `crds`. Helm installs those that the API server does not have.
  */
 export const applyCrdsCommand = command({
   name: 'apply-crds',
@@ -43,8 +43,8 @@ export const applyCrdsCommand = command({
 });
 
 /**
- * The CRDs in the YAML files of a folder.
- * @throws FatalError that names the file that holds something else
+ * Reads the CRDs from the YAML files of a folder.
+ * @throws FatalError with the name of a file that contains anything else
  */
 async function readDefinitions(folder: string): Promise<CustomResourceDefinition[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.yaml')).sort();

@@ -15,68 +15,68 @@ import {
 } from '../../lib/kube/index.ts';
 import { argoApplicationSets, argoCdApplications, argoProjects, type ManagedApplication } from '../hub/index.ts';
 
-/** What cleaning up a managed cluster works with. */
+/** Options of {@link cleanUp}. */
 export interface CleanUpOptions {
   /** The managed cluster. */
   readonly client: KubeClient;
   /** Namespace of Argo CD and the agent. */
   readonly namespace: string;
-  /** Other namespaces that the add-on has used: argocd-operator's, those of earlier settings. */
+  /** Other namespaces that the add-on has used: that of argocd-operator, and those of earlier settings. */
   readonly otherNamespaces?: readonly string[];
   readonly logger: Logger;
-  /** Aborts the clean-up; everything done so far holds, and it can be run again. */
+  /** Aborts the clean-up. It can be run again and continues. */
   readonly signal: AbortSignal;
-  /** How long to wait for the agent's pods, and what else came with the works, to be gone; after that it goes on. */
+  /** How long to wait until the agent's pods and other objects of the works are gone, in milliseconds. Default 60,000. */
   readonly agentGraceMs?: number;
   /**
-   * Given when the cluster is not left and the add-on has only moved away from these namespaces: the principal's
-   * namespace. Copies in other namespaces stay then.
+   * The principal's namespace. Set only when the cluster stays enrolled and the add-on has moved away from these namespaces:
+   * then copies in other namespaces stay.
    */
   readonly principalNamespace?: string | undefined;
 }
 
-/** What was found and done. */
+/** The result of {@link cleanUp}. */
 export interface CleanUpResult {
-  /** Copies of the hub's Applications and AppProjects that were removed. */
+  /** Number of removed copies of the hub's Applications and AppProjects. */
   readonly removed: number;
   readonly namespace: 'deleted' | 'kept' | 'absent';
   /** Why the namespace was kept. */
   readonly reason?: string;
 }
 
-/** Marks an object as a copy of one on the hub (argocd-agent's annotation). */
+/** argocd-agent's annotation on a copy of an object on the hub. */
 const sourceUid = 'argocd.argoproj.io/source-uid';
 
-/** Marks a copy whose Application is in the principal's namespace on the hub, which is called otherwise (argocd-agent's). */
+/** argocd-agent's annotation on a copy whose Application is in the principal's namespace on the hub. */
 const remapped = 'argocd.argoproj.io/namespace-remapped';
 
-/** On a namespace: the add-on created it. A namespace that existed before is left without it. */
+/** Label on a namespace that the add-on created. A namespace that existed before does not have it. */
 const ownership = {
   label: 'apps.open-cluster-management.io/argocd-addon',
   managedBy: [wellKnown.managedByLabel, 'argocd-agent-addon'],
 } as const;
 
 /**
- * Removes from a managed cluster what the works do not: the copies of the hub's Applications and AppProjects, and the
- * namespace if the add-on made it and nobody else uses it. What the Applications deployed stays: their finalizers are
- * taken off first, so that nothing is deleted in cascade. To be run when the agent, which would bring the copies back, is
- * gone. May be run again at any point.
+ * Removes the objects on a managed cluster that the works do not remove: the copies of the hub's Applications and
+ * AppProjects, and the namespace if the add-on made it and nobody else uses it. Deployed resources stay: the finalizers of
+ * the Applications are removed first, so that no deletion cascades. Run it after the agent is gone, which would restore the
+ * copies. It can be run again at any point.
  */
 export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
   const { client, otherNamespaces = [], logger, signal } = options;
   const others = otherNamespaces.map((namespace) => ({ ...options, namespace }));
-  await agentIsGone(options);
+  await waitForAgentToStop(options);
   const copies = (await listed<ManagedApplication>(client, argoCdApplications, undefined, signal)).filter(isCopy);
   for (const one of [options, ...others]) {
-    const isInto = ({ status }: ManagedApplication) =>
+    const isDeployedInto = ({ status }: ManagedApplication) =>
       status?.resources?.some(({ namespace }) => namespace === one.namespace) ?? false;
-    const deployed = copies.find(isInto);
+    const deployed = copies.find(isDeployedInto);
     if (deployed) {
-      await disown(one, `Application ${keyOf(deployed)} deployed into it`);
+      await releaseNamespace(one, `Application ${keyOf(deployed)} deployed into it`);
     }
   }
   const projects = (await listed(client, argoProjects, undefined, signal)).filter(isCopy);
-  const [oldCopies, oldProjects] = [copies.filter(isLeftBy(options)), projects.filter(isLeftBy(options, true))];
+  const [oldCopies, oldProjects] = [copies.filter(isToRemove(options)), projects.filter(isToRemove(options, true))];
   for (const copy of oldCopies) {
     await release(argoCdApplications, copy, options);
   }
@@ -94,11 +94,11 @@ export async function cleanUp(options: CleanUpOptions): Promise<CleanUpResult> {
 }
 
 /**
- * Which copies nobody keeps any more. When the cluster is left: all. When the agent has moved: those in the namespaces that
- * were its own, but not Applications of a hub namespace of the same name, which by argocd-agent's rule have their place
- * there now. AppProjects are always in the agent's own.
+ * Selects the copies to remove. When the cluster is detached: all. When the agent has moved: those in its former namespaces,
+ * except for Applications of a hub namespace with the same name, whose copies belong there by argocd-agent's rule.
+ * AppProjects are always in the agent's own namespace.
  */
-function isLeftBy(
+function isToRemove(
   { namespace, otherNamespaces = [], principalNamespace }: CleanUpOptions,
   isProject = false,
 ): (copy: KubeObject) => boolean {
@@ -110,12 +110,12 @@ function isLeftBy(
     former.has(own) && (isProject || own === principalNamespace || annotations?.[remapped] === 'true');
 }
 
-async function agentIsGone({ client, namespace, logger, signal, agentGraceMs = 60_000 }: CleanUpOptions) {
+async function waitForAgentToStop({ client, namespace, logger, signal, agentGraceMs = 60_000 }: CleanUpOptions) {
   const deadline = Date.now() + agentGraceMs;
   const labelSelector = 'app.kubernetes.io/name=argocd-agent-agent';
   while ((await client.list(pods, { namespace, labelSelector, signal })).length > 0) {
     if (Date.now() > deadline) {
-      logger.warn({ namespace }, 'pods of the agent are still there');
+      logger.warn({ namespace }, 'pods of the agent are still running');
       return;
     }
     await delay(500, undefined, { signal });
@@ -130,9 +130,9 @@ async function release(type: ResourceType, copy: KubeObject, { client, logger, s
       await client.mergePatch(type, key, { metadata: { uid, finalizers: null } }, { fieldManager, signal });
     }
     await client.delete(type, key, { uid, signal });
-    logger.info({ kind: type.kind, object: keyOf(copy) }, 'removed a copy; what it deployed stays');
+    logger.info({ kind: type.kind, object: keyOf(copy) }, 'removed a copy; its deployed resources stay');
   } catch (error) {
-    // A copy that was being deleted is gone with its last finalizer.
+    // A copy that was already being deleted is gone once its last finalizer is removed.
     if (!isNotFound(error)) {
       throw error;
     }
@@ -141,21 +141,21 @@ async function release(type: ResourceType, copy: KubeObject, { client, logger, s
 
 const fieldManager = 'gitops-controller';
 
-/** Remembers on the namespace that it must stay: what it is known by is gone when the clean-up runs again. */
-async function disown({ client, namespace, logger, signal }: CleanUpOptions, reason: string): Promise<void> {
+/** Removes the label from a namespace that must stay. A repeated clean-up could not find the reason any more. */
+async function releaseNamespace({ client, namespace, logger, signal }: CleanUpOptions, reason: string): Promise<void> {
   const found = await client.get(namespaces, { name: namespace }, signal);
   if (!found || !isOwned(found)) {
     return;
   }
   const patch = { metadata: { labels: { [ownership.label]: null } } };
   await client.mergePatch(namespaces, { name: namespace }, patch, { fieldManager, signal });
-  logger.info({ namespace, reason }, 'the namespace is not ours alone');
+  logger.info({ namespace, reason }, 'removed the ownership label from a namespace that others use');
 }
 
 async function removeNamespace(options: CleanUpOptions): Promise<Pick<CleanUpResult, 'namespace' | 'reason'>> {
   const { client, namespace, logger, signal } = options;
   const keep = (reason: string) => {
-    logger.info({ namespace, reason }, 'the namespace stays');
+    logger.info({ namespace, reason }, 'kept the namespace');
     return { namespace: 'kept', reason } as const;
   };
   const found = await client.get(namespaces, { name: namespace }, signal);
@@ -182,7 +182,7 @@ async function removeNamespace(options: CleanUpOptions): Promise<Pick<CleanUpRes
 const apps = { group: 'apps', version: 'v1', namespaced: true };
 const batch = { group: 'batch', version: 'v1', namespaced: true };
 
-/** Kinds of which any object in the namespace belongs to someone: ours are gone with the works. */
+/** Kinds that belong to somebody else when one exists in the namespace: the add-on's own are gone with the works. */
 const workloads: readonly ResourceType[] = [
   argoApplicationSets,
   deployments,
@@ -200,7 +200,7 @@ const workloads: readonly ResourceType[] = [
   }),
 ];
 
-/** Something in the namespace that somebody else put there, in words. What came with the works is given time to go. */
+/** An object of somebody else in the namespace, as a message. Objects of the works get time to disappear. */
 async function foreignObject(options: CleanUpOptions): Promise<string | undefined> {
   const { client, namespace, signal, agentGraceMs = 60_000 } = options;
   const deadline = Date.now() + agentGraceMs;
@@ -237,7 +237,7 @@ async function foreignObject(options: CleanUpOptions): Promise<string | undefine
   return undefined;
 }
 
-/** All objects of a kind; none where the cluster does not have the kind. */
+/** All objects of a kind; empty when the cluster does not have the kind. */
 async function listed<T extends KubeObject>(
   client: KubeClient,
   type: ResourceType<T>,

@@ -7,10 +7,10 @@ import { cleanUp } from './clean-up.ts';
 import { deliveryOf } from './delivery-flags.ts';
 import { controllerFlags } from './flags.ts';
 
-/** Lease of the original's controller: the two never work on one hub at the same time. */
+/** Lease of argocd-pull-integration's controller, so that only one of the two runs on a hub. */
 const leaseName = '7310a56a.open-cluster-management.io';
 
-/** Runs the controller until aborted. */
+/** The command that runs the controller until aborted. */
 export const controllerCommand = command({
   name: 'controller',
   summary: 'Enroll the managed clusters that GitOpsClusters select (the default command)',

@@ -23,7 +23,7 @@ export const imageFlags = {
   }),
 };
 
-/** What is delivered, from the flags. */
+/** The delivery settings, from the flags. */
 export function deliveryOf(flags: {
   'agent-image': string;
   'argocd-image': string;

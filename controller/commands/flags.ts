@@ -2,7 +2,7 @@ import { boolFlag, durationFlag, stringFlag } from '../../lib/ops/index.ts';
 import { daemonFlags, hubFlags } from '../daemon/index.ts';
 import { imageFlags } from './delivery-flags.ts';
 
-/** Flags of `gitops-controller controller`, and a few of our own. */
+/** Flags of `gitops-controller controller`: argocd-pull-integration's, and some of our own. */
 export const controllerFlags = {
   ...daemonFlags,
   ...imageFlags,

@@ -6,19 +6,19 @@ import { UsageError } from '../../lib/ops/index.ts';
 import { type AddOnDeploymentConfig, deliverableCrd, type GitOpsCluster, gitOpsClusters } from '../hub/index.ts';
 import type { HubState } from '../spec/index.ts';
 
-/** Reads the GitOpsCluster of a file. */
+/** Reads a GitOpsCluster from a file. */
 export async function readGitOpsCluster(file: string, namespace: string): Promise<GitOpsCluster> {
   const object = await only(file, gitOpsClusters.kind, '--gitopscluster');
   return { ...object, metadata: { namespace, ...object.metadata } };
 }
 
-/** Reads the AddOnDeploymentConfig of a file. */
+/** Reads an AddOnDeploymentConfig from a file. */
 export async function readConfig(file: string, cluster: string): Promise<AddOnDeploymentConfig> {
   const object = await only(file, 'AddOnDeploymentConfig', '--config');
   return { ...object, metadata: { namespace: cluster, ...object.metadata } };
 }
 
-/** What a hub would have, from files with CRDs: it runs nothing, so that the default images count. */
+/** The state of a hub that has the CRDs of some files and runs nothing, so that the default images apply. */
 export async function hubOfFiles(path: string): Promise<HubState> {
   const crds = new Map<string, CustomResourceDefinition>();
   for (const object of path ? await objectsOf(path) : []) {

@@ -14,7 +14,7 @@ import { hubOfFiles, readConfig, readGitOpsCluster } from './render-files.ts';
 
 type Flags = FlagValues<typeof renderFlags>;
 
-/** Shows what a managed cluster would get, without writing anything. */
+/** The command that prints the manifests for a managed cluster. It writes nothing. */
 export const renderCommand = command({
   name: 'render',
   summary: 'Print the ManifestWorks that a managed cluster would get',
@@ -33,7 +33,7 @@ export const renderCommand = command({
   },
 });
 
-/** What is generated per cluster and nobody has generated yet. */
+/** Placeholders for the generated values of a cluster that is not enrolled. */
 const placeholder: DeliveredSecrets = {
   clientCertificate: { certificate: '(issued by the controller)', key: '(made by the controller)' },
   authority: undefined,
@@ -129,12 +129,12 @@ function authoritiesOf(caches: Caches, namespace: string): string {
   return bundle?.data?.['ca-bundle.crt'] ?? '(the CA)';
 }
 
-/** A cluster that asks for its certificate itself is given none. */
+/** The delivered values: without a client certificate when the cluster requests it itself. */
 function asDelivered({ clientCertificate }: AddOnSettings, delivered: DeliveredSecrets): DeliveredSecrets {
   return clientCertificate === 'CSR' ? { ...delivered, clientCertificate: undefined } : delivered;
 }
 
-/** What was generated for a cluster that is enrolled. */
+/** The generated values of an enrolled cluster. */
 function deliveredTo(caches: Caches, namespace: string, cluster: string): DeliveredSecrets {
   const data = caches.ownSecrets.get({ namespace, name: deliveredSecretName(cluster) })?.data;
   const text = (key: string, otherwise: string) => secretText(data, key) ?? otherwise;
@@ -162,7 +162,7 @@ function workOf(flags: Flags): (work: RenderedWork) => KubeObject {
   };
 }
 
-/** Still a Secret that an API server takes. */
+/** A placeholder that is valid in a Secret's `data`. */
 const hidden = Buffer.from('(hidden)').toString('base64');
 
 function withoutSecrets(work: RenderedWork): RenderedWork {

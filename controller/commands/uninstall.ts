@@ -19,8 +19,8 @@ interface Target {
 }
 
 /**
- * Before an uninstallation, while the controller runs: deletes a GitOpsCluster and waits until its clusters are cleaned
- * up, or has everything let go of that nobody would let go of without a controller.
+ * Prepares an uninstallation while the controller runs: deletes a GitOpsCluster and waits until its clusters are cleaned up,
+ * or has the finalizers removed that nothing would remove without a controller.
  */
 export const uninstallCommand = command({
   name: 'uninstall',
@@ -63,7 +63,7 @@ export const uninstallCommand = command({
   },
 });
 
-/** Other GitOpsClusters need the controller to be deleted later. */
+/** Fails when there are other GitOpsClusters: their deletion needs the controller. */
 async function refuseOthers({ client, key, signal }: Target): Promise<void> {
   const others = (await client.list(gitOpsClusters, { signal }))
     .filter((one) => keyOf(one) !== keyOf(key) && hasFinalizer(one, finalizer))
@@ -76,7 +76,7 @@ async function refuseOthers({ client, key, signal }: Target): Promise<void> {
   );
 }
 
-/** What a GitOpsCluster that was deleted waits for; undefined when it is gone. */
+/** What the deletion of a GitOpsCluster waits for, as a message; undefined when it is gone. */
 async function remaining({ client, key, signal }: Target): Promise<string | undefined> {
   const left = await client.get(gitOpsClusters, key, signal);
   return left && (saidOf(left) ?? 'waiting for the controller');
@@ -92,7 +92,7 @@ async function retain({ client, key, signal }: Target): Promise<void> {
   await client.mergePatch(gitOpsClusters, key, patch, { fieldManager, signal });
 }
 
-/** What the controller still holds of a GitOpsCluster whose clusters shall keep what they have. */
+/** The finalizers that the controller still has on a GitOpsCluster whose clusters keep their objects, as a message. */
 async function held({ client, key, signal }: Target): Promise<string | undefined> {
   const own = await client.get(gitOpsClusters, key, signal);
   if (own && hasFinalizer(own, finalizer)) {

@@ -12,16 +12,16 @@ import {
   UsageError,
 } from '../../lib/ops/index.ts';
 
-/** What runs for as long as the process does, or leads. */
+/** A program that runs until aborted, or while it is the leader. */
 export interface Daemon {
   run(signal: AbortSignal): Promise<void>;
-  /** Kinds whose cache is not complete; empty when work is being done. */
+  /** Kinds whose cache is not complete yet. Empty once reconciles run. */
   missing(): string[];
-  /** Figures by queue. */
+  /** Work queue statistics, by queue. */
   stats(): Readonly<Record<string, WorkQueueStats>>;
 }
 
-/** The flags that every daemon has. */
+/** The flags that all daemons have in common. */
 export interface DaemonFlags {
   kubeconfig: string;
   kubecontext: string;
@@ -34,14 +34,14 @@ export interface DaemonFlags {
   'leader-election-retry-period': number;
 }
 
-/** What a daemon is run with. */
+/** Options of {@link runDaemon}. */
 export interface DaemonOptions {
   readonly flags: DaemonFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly logger: Logger;
   readonly leaseName: string;
   readonly signal: AbortSignal;
-  /** Makes the daemon when it is its turn; `instance` names this process. */
+  /** Makes the daemon when this process becomes the leader. `instance` is the name of the process. */
   readonly make: (client: KubeClient, instance: string) => Daemon;
 }
 
@@ -60,7 +60,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     const health = parseBindAddress(flags['health-probe-bind-address'], 'health-probe-bind-address');
     if (health) {
       const readyz = () => {
-        // A controller that waits for its turn is as ready as it can be.
+        // A process that waits to become the leader is ready.
         const missing = daemon?.missing() ?? [];
         return missing.length === 0 ? { ok: true } : { ok: false, text: `waiting for ${missing.join(', ')}` };
       };
@@ -87,7 +87,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       renewDeadlineMs: flags['leader-election-renew-deadline'],
       retryPeriodMs: flags['leader-election-retry-period'],
       signal,
-      // On connections of its own: however many requests the work has waiting, the lease is renewed in time.
+      // The Lease has its own connections: queued requests of the reconciles must not delay its renewal.
       lead: async (leading, fence) => {
         const working = KubeClient.load({ ...connectionOf(flags), beforeWrite: fence });
         try {
@@ -105,7 +105,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   }
 }
 
-/** How to reach the hub, from the flags. */
+/** Connection settings for the hub, from the flags. */
 export function connectionOf(flags: { kubeconfig: string; kubecontext: string }): {
   kubeconfig?: string;
   context?: string;
@@ -116,7 +116,7 @@ export function connectionOf(flags: { kubeconfig: string; kubecontext: string })
   };
 }
 
-/** A bind address as controller-runtime takes it: `:port`, `host:port`, `0` for none. */
+/** Parses a bind address as controller-runtime does: `:port`, `host:port`, or `0` for none (undefined). */
 export function parseBindAddress(text: string, flag: string): { port: number; host?: string } | undefined {
   if (text === '0' || text === '') {
     return undefined;

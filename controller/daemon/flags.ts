@@ -1,6 +1,6 @@
 import { boolFlag, durationFlag, intFlag, listFlag, stringFlag } from '../../lib/ops/index.ts';
 
-/** How to reach the hub. */
+/** Flags for the connection to the hub. */
 export const hubFlags = {
   kubeconfig: stringFlag({
     usage:
@@ -28,7 +28,7 @@ export const daemonFlags = {
     usage: "namespace of the leader's Lease; default: the pod's namespace",
     env: 'POD_NAMESPACE',
   }),
-  // The original's are 15, 10 and 2 s and cannot be set; candidates of either kind go by their own.
+  // argocd-pull-integration's are fixed at 15, 10 and 2 s. Candidates of both programs follow their own durations.
   'leader-election-lease-duration': durationFlag({
     usage: 'time without a renewal after which another controller becomes the leader',
     default: 8_000,

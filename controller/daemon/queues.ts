@@ -1,19 +1,19 @@
 import type { EventRecorder, WorkQueue } from '../../lib/kube/index.ts';
 
-/** What runs queues over caches. */
+/** Caches, queues and Events of one run. */
 export interface QueueRun {
   readonly caches: { run(signal: AbortSignal): Promise<unknown>; synced(signal: AbortSignal): Promise<unknown> };
   readonly queues: readonly WorkQueue[];
-  /** Closed at the end. */
+  /** Closed at the end of the run. */
   readonly events: EventRecorder;
-  /** Called when the caches are complete, before work begins. */
+  /** Called when the caches are complete and before the queues start. */
   readonly begin: (signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
 /**
- * Fills the caches and works through the queues until aborted. When anything fails, all of it ends.
- * @throws what failed; nothing when the signal was aborted
+ * Fills the caches and runs the queues until aborted. The failure of any part ends all parts.
+ * @throws the first failure; nothing when the signal was aborted
  */
 export async function runQueues({ caches, queues, events, begin, signal }: QueueRun): Promise<void> {
   const stop = new AbortController();
@@ -34,7 +34,7 @@ export async function runQueues({ caches, queues, events, begin, signal }: Queue
   }
 }
 
-/** Whether nothing is under way or due in any of these queues. What comes back at a set time does not count. */
+/** Whether no reconcile is running or due in any of these queues. Reconciles at a set later time do not count. */
 export function areIdle(queues: readonly WorkQueue[]): boolean {
   return queues.every((queue) => queue.length + queue.stats.active + queue.stats.retrying === 0);
 }

@@ -13,23 +13,23 @@ export interface FleetDeps extends TrustDeps {
   readonly rollouts: Rollouts;
   readonly delivery: DeliverySettings;
   readonly now: () => Date;
-  /** What clusters are made from, by GitOpsCluster: written here, read by the reconciles of clusters and requests. */
+  /** Foundations by key of the GitOpsCluster. Written here; read by the reconciles of clusters and requests. */
   readonly foundations: Map<string, Foundation>;
-  /** Asks for a reconcile of a cluster. */
+  /** Requests a reconcile of a cluster. */
   readonly wakeCluster: (cluster: string) => void;
 }
 
-/** One GitOpsCluster as its reconcile reads it at the beginning. */
+/** One GitOpsCluster, with its state at the beginning of its reconcile. */
 export interface Fleet extends TrustScope {
   /** `namespace/name`. */
   readonly key: string;
   readonly spec: FleetSpec;
   readonly selection: ClusterSelection;
-  /** The principal's Service, if there is one, and everything that leads to it. */
+  /** The principal's Service, if there is one, and the objects that expose it. */
   readonly exposure: ServiceExposure;
 }
 
-/** What the foundation steps found. When both are there, work on the clusters can begin. */
+/** The results of the foundation steps. With both of them the clusters can be reconciled. */
 export interface FoundationFindings {
   readonly endpoint: PrincipalEndpoint | undefined;
   readonly authority: HubAuthority | undefined;

@@ -3,10 +3,10 @@ import type { GitOpsCluster } from '../hub/index.ts';
 import type { ClusterSummary } from '../ownership/index.ts';
 import { conflictText, skippedText } from './placement-steps.ts';
 
-/** A problem whose message changes (counts, names) is repeated after this time at the earliest, in milliseconds. */
+/** How soon a problem whose message changes (counts, names) is recorded again, in milliseconds. */
 const repeatAfterMs = 60_000;
 
-/** Records as Events what operators must know of a GitOpsCluster as a whole. */
+/** Records Events about GitOpsClusters as a whole. */
 export class FleetEvents {
   readonly #events: Pick<EventRecorder, 'normal' | 'warning'>;
   /** When the last Event was recorded, by GitOpsCluster and condition. */
@@ -17,9 +17,9 @@ export class FleetEvents {
   }
 
   /**
-   * Compares a status that was just written with the one before it. Events are recorded for conditions that turned bad, for
-   * the return to Ready, and for clusters that are skipped or belong to another GitOpsCluster. What the status said before
-   * a restart is not recorded again.
+   * Compares a status that was just written with the previous one. Records Events for conditions that became bad, for the
+   * return to Ready, and for clusters that are skipped or belong to another GitOpsCluster. Problems in the status from before
+   * a restart are not recorded again.
    */
   record(
     gitOpsCluster: GitOpsCluster,
@@ -55,7 +55,7 @@ export class FleetEvents {
     }
   }
 
-  /** Forgets a GitOpsCluster that is gone. */
+  /** Forgets a deleted GitOpsCluster. */
   forget(key: string): void {
     this.#recordedAt.delete(key);
   }

@@ -18,12 +18,12 @@ import { nextStatus, writeStatus } from './fleet-status.ts';
 import { equipHub, evaluatePlacement, layFoundation, sumUpClusters } from './fleet-steps.ts';
 import type { StepOutcome } from './run-step.ts';
 
-/** Reconciles GitOpsClusters: what their clusters have in common, their status, and their deletion. */
+/** Reconciles GitOpsClusters: the objects that their clusters share, their status, and their deletion. */
 export class FleetReconciler {
   readonly #deps: FleetDeps;
   readonly #events: FleetEvents;
   readonly #statuses = new Map<string, { desired: string; version: string | undefined }>();
-  /** What was published last of each foundation, as text. */
+  /** The last published foundation of each GitOpsCluster, as text. */
   readonly #published = new Map<string, string>();
 
   constructor(deps: FleetDeps) {
@@ -31,7 +31,7 @@ export class FleetReconciler {
     this.#events = new FleetEvents(deps.events);
   }
 
-  /** Reconciles one GitOpsCluster: everything that its clusters share, and its status. */
+  /** Reconciles one GitOpsCluster. It may not exist any more. */
   async reconcile(key: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const { applier, caches, foundations } = this.#deps;
     const { namespace = '', name } = parseKey(key);
@@ -54,7 +54,7 @@ export class FleetReconciler {
     const { outcomes: foundation, found } = await layFoundation(this.#deps, fleet);
     this.#publish(fleet, found);
     const equipment = await equipHub(this.#deps, fleet, found);
-    // Not earlier: while the steps waited for the server, clusters may have reported.
+    // Read late: clusters may have reported while the steps waited for the server.
     const summary = this.#deps.reports.summaryOf(key, fleet.selection);
     const outcomes = [
       ...foundation,
@@ -88,7 +88,7 @@ export class FleetReconciler {
     };
   }
 
-  /** Publishes what the foundation steps found for the clusters, and wakes all of them if it changed. */
+  /** Publishes the foundation for the clusters, and wakes all of them if it changed. */
   #publish({ key, spec, namespace, gitOpsCluster }: Fleet, { authority, endpoint }: FoundationFindings): void {
     if (authority === undefined || spec.addOn.problem !== undefined || spec.placement.problem !== undefined) {
       return;
@@ -115,13 +115,13 @@ export class FleetReconciler {
     if (!isNew) {
       return;
     }
-    // The selection as it is now: a cluster that was selected meanwhile has been reconciled already, and waits for this.
+    // The current selection: a cluster that was selected in the meantime waits for this foundation.
     for (const cluster of reports.summaryOf(key, ownership.selectionOf(gitOpsCluster, spec)).clusters) {
       wakeCluster(cluster);
     }
   }
 
-  /** How the clusters follow the newest version. */
+  /** The state of the rollout, as a step. */
   #rollout(key: string): StepOutcome[] {
     const foundation = this.#deps.foundations.get(key);
     if (foundation === undefined) {
@@ -137,7 +137,7 @@ export class FleetReconciler {
     const status = nextStatus(gitOpsCluster, outcomes, { summary, selection, now });
     const desired = JSON.stringify([status.clusters, status.conditions]);
     const settled = this.#statuses.get(key);
-    // A CRD older than this program drops fields of the status: the same status is not written to the same version again.
+    // A CRD older than this program drops fields of the status. The same status is not written to the same version again.
     if (settled?.desired === desired && settled.version === gitOpsCluster.metadata.resourceVersion) {
       return;
     }
@@ -159,7 +159,7 @@ export class FleetReconciler {
     return true;
   }
 
-  /** Releases a deleted GitOpsCluster when its clusters are clean, and removes what was made for it on the hub. */
+  /** Finalizes a deleted GitOpsCluster: when its clusters are clean, removes its objects on the hub and its finalizer. */
   async #finalize(gitOpsCluster: GitOpsCluster, signal: AbortSignal): Promise<undefined> {
     if (!hasFinalizer(gitOpsCluster, finalizer)) {
       return undefined;

@@ -12,12 +12,12 @@ import { type FleetStatus, fieldManager, type GitOpsCluster, gitOpsClusters } fr
 import type { ClusterSelection, ClusterSummary } from '../ownership/index.ts';
 import type { StepOutcome } from './run-step.ts';
 
-/** Number of failing clusters that are listed. The CRD takes no more. */
+/** Number of failing clusters in the status. The CRD allows no more. */
 const maxListed = 10;
-/** Length of a message in that list, in characters. The CRD takes no more. */
+/** Length of a message in that list, in characters. The CRD allows no more. */
 const maxMessage = 1024;
 
-/** Conditions that say how the fleet fares, not whether the controller did its work: `Ready` does not depend on them. */
+/** Conditions about the health of the clusters, not about the controller's work: `Ready` does not depend on them. */
 const informational = [
   'ClustersReady',
   'ClustersUpToDate',
@@ -25,14 +25,14 @@ const informational = [
   'PlacementTolerationConfigured',
 ];
 
-/** How the clusters of a GitOpsCluster fare at the time of a reconcile. */
+/** The state of a GitOpsCluster's clusters at the time of a reconcile. */
 interface ClustersNow {
   readonly summary: ClusterSummary;
   readonly selection: ClusterSelection;
   readonly now: Date;
 }
 
-/** The status that a reconcile ends with: all conditions, `Ready` as their summary, and how the clusters fare. */
+/** The status at the end of a reconcile: all conditions, `Ready` as their summary, and the counts of clusters. */
 export function nextStatus(
   gitOpsCluster: GitOpsCluster,
   outcomes: readonly StepOutcome[],
@@ -56,7 +56,7 @@ function fleetStatus(
   before: NonNullable<GitOpsCluster['status']>['clusters'],
   { summary, selection, now }: ClustersNow,
 ): FleetStatus {
-  // An earlier version wrote a number here.
+  // Earlier versions wrote a number here.
   const known = typeof before === 'object' && before !== null ? before : undefined;
   const conflicts = summary.lost.map(({ cluster, owner }) => {
     const step = 'PlacementEvaluated';
@@ -107,11 +107,11 @@ function readiness(conditions: readonly Condition[]): Pick<Condition, 'status' |
 }
 
 /**
- * Writes the status in one patch, if it changed. A change by someone else in between is a conflict, and retried.
+ * Writes the status in one patch, if it changed. A concurrent change is a conflict, and retried.
  *
- * `helm upgrade` leaves CRDs as they are: one that is older than this program may refuse `clusters`. The conditions are
- * written without it then.
- * @returns the object as it was written; undefined when nothing was written
+ * `helm upgrade` does not update CRDs. A CRD older than this program may refuse `clusters`. Then the conditions are written
+ * without it.
+ * @returns the object as written; undefined when nothing was written
  */
 export async function writeStatus(
   {

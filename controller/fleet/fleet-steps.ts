@@ -28,7 +28,7 @@ const template = constant(
   'No AddOnTemplate is needed: the controller renders the ManifestWorks itself',
 );
 
-/** Finds what all clusters of a GitOpsCluster need: the principal's address, and the authority. */
+/** Finds the principal's address and makes the authority: the prerequisites of all clusters of a GitOpsCluster. */
 export async function layFoundation(
   deps: FleetDeps,
   fleet: Fleet,
@@ -41,7 +41,7 @@ export async function layFoundation(
   return { outcomes: [rbac, server, authority], found: { endpoint: server.found, authority: authority.found } };
 }
 
-/** Makes everything else that the hub needs for a GitOpsCluster. These steps do not depend on each other. */
+/** Makes all other objects of a GitOpsCluster on the hub. These steps do not depend on each other. */
 export function equipHub(deps: FleetDeps, fleet: Fleet, found: FoundationFindings): Promise<StepOutcome[]> {
   const { signal, exposure, spec } = fleet;
   const { endpoint, authority } = found;
@@ -61,14 +61,14 @@ export function equipHub(deps: FleetDeps, fleet: Fleet, found: FoundationFinding
   ]);
 }
 
-/** Describes what the Placement selects. */
+/** Describes the selection of the Placement. */
 export function evaluatePlacement(deps: FleetDeps, fleet: Fleet, summary: ClusterSummary): Promise<StepOutcome> {
   return runStep(step('PlacementEvaluated', 'evaluate placement'), fleet.signal, () => ({
     result: describePlacement(deps, fleet, summary),
   }));
 }
 
-/** Sums up in conditions how the clusters fare. */
+/** Computes the conditions about the clusters. */
 export function sumUpClusters(
   fleet: Fleet,
   found: FoundationFindings,

@@ -13,13 +13,13 @@ import {
 import type { ClusterSummary } from '../ownership/index.ts';
 import type { Fleet, FleetDeps } from './fleet-deps.ts';
 
-/** Taints that OCM puts on clusters that do not report. Without a toleration the Placement would drop them at once. */
+/** OCM's taints for clusters that do not report. Without a toleration the Placement would drop such clusters at once. */
 const tolerated: readonly Toleration[] = [
   { key: 'cluster.open-cluster-management.io/unreachable', operator: 'Exists' },
   { key: 'cluster.open-cluster-management.io/unavailable', operator: 'Exists' },
 ];
 
-/** Makes the Placement keep clusters that do not report for a while. */
+/** Adds tolerations to the Placement, so that it keeps clusters that do not report for a while. */
 export async function ensureTolerations(
   { caches, client }: Pick<FleetDeps, 'caches' | 'client'>,
   { spec, namespace, signal }: Fleet,
@@ -43,7 +43,7 @@ export async function ensureTolerations(
     try {
       await client.mergePatch(placements, key, patch, { fieldManager, signal });
     } catch (error) {
-      // Somebody else wrote it at the same time: that change leads to another reconcile.
+      // A concurrent change of the Placement triggers another reconcile.
       if (!isConflict(error) && !isNotFound(error)) {
         throw error;
       }
@@ -53,7 +53,7 @@ export async function ensureTolerations(
   return { result: succeeded('Placement tolerations configured successfully') };
 }
 
-/** Describes what the Placement selects. The selection itself is read before the steps run. */
+/** Describes the selection of the Placement, which was read before the steps run. */
 export function describePlacement(
   { caches }: Pick<FleetDeps, 'caches'>,
   { spec, selection, namespace, gitOpsCluster }: Fleet,
@@ -84,7 +84,7 @@ function referenceNamespace({ spec }: GitOpsCluster): string | undefined {
   return typeof placementRef?.namespace === 'string' ? placementRef.namespace : undefined;
 }
 
-/** A Placement of another namespace is the likeliest mistake: the reference has a field for one that is never used. */
+/** A hint that the Placement is in another namespace, the most likely mistake: the reference has an unused field for it. */
 function hint(elsewhere: readonly Placement[], named: string | undefined, namespace: string): string {
   const rule = `a GitOpsCluster uses a Placement of its own namespace, ${namespace}`;
   if (named && named !== namespace) {
@@ -94,7 +94,7 @@ function hint(elsewhere: readonly Placement[], named: string | undefined, namesp
   return other ? `; there is one in namespace ${other.metadata.namespace}, but ${rule}` : '';
 }
 
-/** What OCM says about a Placement that selects nothing. */
+/** OCM's reason for an empty selection. */
 function whyNone(placement: Placement | undefined): string {
   const conditions = placement?.status?.conditions;
   const unsatisfied = findCondition(conditions, 'PlacementSatisfied');
@@ -110,7 +110,7 @@ function whyNone(placement: Placement | undefined): string {
   return `: ${found.reason}${found.message ? `: ${found.message}` : ''}${advice}`;
 }
 
-/** Which clusters are skipped and why, in a clause; undefined when none is. */
+/** A clause about the skipped clusters and the reasons; undefined when there are none. */
 export function skippedText(skipped: readonly { cluster: string; why: string }[]): string | undefined {
   if (skipped.length === 0) {
     return undefined;
@@ -119,7 +119,7 @@ export function skippedText(skipped: readonly { cluster: string; why: string }[]
   return [...shown, ...(skipped.length > 3 ? [`${skipped.length - 3} more are skipped`] : [])].join('; ');
 }
 
-/** Which clusters other GitOpsClusters have, in a clause; undefined when none. */
+/** A clause about the clusters that other GitOpsClusters own; undefined when there are none. */
 export function conflictText(lost: readonly { cluster: string; owner: string }[]): string | undefined {
   if (lost.length === 0) {
     return undefined;

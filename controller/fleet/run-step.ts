@@ -1,19 +1,19 @@
 import { isConflict } from '../../lib/kube/index.ts';
 import { failed, type StepReport, type StepResult } from '../hub/index.ts';
 
-/** One step of a GitOpsCluster's reconcile: it owns one condition. */
+/** One step of a GitOpsCluster's reconcile. It determines one condition. */
 export interface Step {
   readonly condition: string;
   /** Used as `Failed to <purpose>: <error>` when the step throws. */
   readonly purpose: string;
 }
 
-/** How a step ended. An `error` makes the GitOpsCluster be reconciled again after a while. */
+/** The end of a step. With an `error` the GitOpsCluster is reconciled again, after a back-off. */
 export interface StepOutcome<T = unknown> extends StepReport<T> {
   readonly condition: string;
 }
 
-/** Runs one step. A step that throws becomes a failed condition, so that the other steps still report. */
+/** Runs one step. A step that throws becomes a failed condition, so that the other steps still run. */
 export async function runStep<T>(
   { condition, purpose }: Step,
   signal: AbortSignal,
@@ -35,7 +35,7 @@ async function attempt<T>(run: () => Promise<StepReport<T>> | StepReport<T>): Pr
   }
 }
 
-/** A conflict is retried at once. It says nothing to users. */
+/** A conflict is retried at once and changes no condition. */
 function resultOf(error: unknown, purpose: string): StepResult {
   return isConflict(error) ? undefined : failed(`Failed to ${purpose}: ${(error as Error).message}`);
 }

@@ -2,7 +2,7 @@ import { discoverEndpoint, endpointText, type PrincipalEndpoint } from '../endpo
 import { failed, type StepReport, succeeded } from '../hub/index.ts';
 import type { Fleet } from './fleet-deps.ts';
 
-/** Finds the address and port at which agents reach the principal. */
+/** Discovers the address and port at which agents reach the principal. */
 export function discoverServer({ spec: { server }, exposure, namespace }: Fleet): StepReport<PrincipalEndpoint> {
   if (server.problem !== undefined) {
     return { result: failed(`Server discovery failed: ${server.problem}`, 'ServerNotDiscovered') };

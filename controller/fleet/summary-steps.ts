@@ -4,7 +4,7 @@ import type { ClusterConcern, ClusterSummary } from '../ownership/index.ts';
 import type { Fleet, FoundationFindings } from './fleet-deps.ts';
 import type { Step } from './run-step.ts';
 
-/** What the conditions about clusters are computed from. */
+/** The input of the conditions about clusters. */
 interface SummaryInput {
   readonly fleet: Pick<Fleet, 'selection' | 'spec' | 'gitOpsCluster'>;
   readonly found: FoundationFindings;
@@ -50,14 +50,14 @@ function summarise(
     );
   }
   if (clusters.pending.length > 0) {
-    // The condition stays until all clusters have been reconciled.
+    // The condition keeps its status until all clusters have been reconciled.
     const isKnown = findCondition(gitOpsCluster.status?.conditions, condition) !== undefined;
     return isKnown ? undefined : { status: 'Unknown', reason: 'InProgress', message: 'Reconciliation in progress' };
   }
   return succeeded(texts.done(clusters.clusters.length));
 }
 
-/** The Argo CD cluster Secrets, through which the hub's Argo CD knows the clusters. */
+/** The Argo CD cluster Secrets, by which the hub's Argo CD knows the clusters. */
 const importStep = concernStep('ClustersImported', 'import', {
   done: (clusters) => `Imported ${clusters} clusters to ArgoCD`,
   failed: 'import clusters',
@@ -74,7 +74,7 @@ const deliveryStep = concernStep('ArgoCDCRDelivered', 'works', {
   failed: 'deliver ArgoCD',
 });
 
-/** Argo CD itself, which is one of the works. */
+/** Argo CD itself, one of the works. */
 const argoCdStep: SummaryStep = {
   ...deliveryStep,
   run: (input) => {
@@ -103,14 +103,14 @@ const cleanUpStep: SummaryStep = {
       return undefined;
     }
     const before = findCondition(gitOpsCluster.status?.conditions, 'RemovedClustersCleanedUp');
-    // A controller that was stopped meanwhile may have done the last of it.
+    // Another controller may have completed the rest in the meantime.
     const begun = before?.status === 'False' ? Number(/\d+/.exec(before.message)?.[0] ?? 1) : 0;
     const done = Math.max(cleanedUp, begun);
     return done > 0 ? succeeded(`Cleaned up ${done} removed cluster(s)`) : undefined;
   },
 };
 
-/** How the clusters fare: whether what was delivered runs, and the agents are connected. */
+/** The health of the clusters: whether the delivered workloads run and the agents are connected. */
 const healthStep: SummaryStep = {
   condition: 'ClustersReady',
   purpose: 'look at the clusters',
@@ -133,7 +133,7 @@ const healthStep: SummaryStep = {
   },
 };
 
-/** The conditions that sum up the clusters of a GitOpsCluster, in the order in which its status lists them. */
+/** The conditions about the clusters of a GitOpsCluster, in the order of its status. */
 export const summarySteps: readonly SummaryStep[] = [
   importStep,
   worksStep,

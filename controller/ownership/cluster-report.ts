@@ -1,33 +1,33 @@
 import { type Condition, isConditionTrue } from '../../lib/kube/index.ts';
 
-/** What the reconcile of one cluster found; GitOpsClusters sum these up. */
+/** The result of the reconcile of one cluster. The status of GitOpsClusters sums the reports up. */
 export interface ClusterReport {
   readonly cluster: string;
-  /** The GitOpsCluster that it counts for. */
+  /** The GitOpsCluster that owns the cluster, as `namespace/name`. */
   readonly owner: string;
-  /** Why nothing is done for it, though it is selected. */
+  /** Why a selected cluster is skipped. */
   readonly skipped?: string;
-  /** What its departure waits for. */
+  /** What the detachment of the cluster waits for. */
   readonly detaching?: string;
   readonly problems: Readonly<Partial<Record<ClusterConcern, string>>>;
-  /** What its certificates rest on; undefined when it is not known. */
+  /** The authorities of the cluster's certificates; undefined while unknown. */
   readonly certificates?: ClusterCertificates;
   readonly health: ClusterHealth;
-  /** What is wrong with it, if anything is. */
+  /** The problem of the cluster, if there is one. */
   readonly trouble?: Trouble;
 }
 
-/** How far a cluster is, as its add-on says. */
+/** Health of a cluster, from the conditions of its add-on. */
 export interface ClusterHealth {
-  /** It has applied everything that was delivered to it. */
+  /** It has applied all works. */
   readonly isEnrolled: boolean;
-  /** What was delivered runs. */
+  /** The delivered workloads run. */
   readonly isAvailable: boolean;
   /** Its agent is connected to the principal. */
   readonly isConnected: boolean;
 }
 
-/** What an add-on's conditions say in short. */
+/** The health that an add-on's conditions report. */
 export function healthOf(conditions: readonly Condition[] | undefined): ClusterHealth {
   return {
     isEnrolled: isConditionTrue(conditions, 'ManifestApplied'),
@@ -36,17 +36,17 @@ export function healthOf(conditions: readonly Condition[] | undefined): ClusterH
   };
 }
 
-/** What one cluster's certificates rest on. */
+/** The authorities that a cluster trusts and uses. */
 export interface ClusterCertificates {
-  /** Fingerprints of the authorities that it trusts, as far as it has reported them as applied. */
+  /** Fingerprints of the trusted authorities in the works that the cluster has reported as applied. */
   readonly trusts: readonly string[];
-  /** Fingerprint of the authority that its own certificates are of; undefined while others may still be in use. */
+  /** Fingerprint of the authority that issued its certificates; undefined while those of others may be in use. */
   readonly authority: string | undefined;
 }
 
-/** What is wrong with a cluster, in one line of a GitOpsCluster's status. */
+/** A problem of a cluster, as listed in a GitOpsCluster's status. */
 export interface Trouble {
-  /** Type of the condition, of the GitOpsCluster or of the ManagedClusterAddOn, that is not as it should be. */
+  /** Type of the failing condition of the GitOpsCluster or the ManagedClusterAddOn. */
   readonly step: string;
   readonly reason: string;
   readonly message: string;
@@ -54,12 +54,12 @@ export interface Trouble {
   readonly since: string;
 }
 
-/** How the clusters of one GitOpsCluster fare, from the reports of their own reconciles. */
+/** Summary of the clusters of one GitOpsCluster, from the reports of their reconciles. */
 export interface ClusterSummary {
-  /** Clusters that the GitOpsCluster has, without those skipped. */
+  /** Clusters that the GitOpsCluster owns, without skipped ones. */
   readonly clusters: readonly string[];
   readonly skipped: readonly { cluster: string; why: string }[];
-  /** Selected, but another GitOpsCluster has them. */
+  /** Selected clusters that another GitOpsCluster owns. */
   readonly lost: readonly { cluster: string; owner: string }[];
   /** Not reconciled yet. */
   readonly pending: readonly string[];
@@ -67,14 +67,14 @@ export interface ClusterSummary {
   readonly enrolled: readonly string[];
   readonly available: readonly string[];
   readonly connected: readonly string[];
-  /** All that need attention; those that have for longest first. */
+  /** Clusters with a problem, those with the oldest problem first. */
   readonly failing: readonly (Trouble & { readonly cluster: string })[];
   readonly detaching: readonly { cluster: string; waitingFor: string }[];
-  /** On their way out, but not looked at since the controller started. */
+  /** Clusters that are detached, but not reconciled since the controller started. */
   readonly unseenDetaching: readonly string[];
   /** Clusters cleaned up since the controller started. */
   readonly cleanedUp: number;
 }
 
-/** What can go wrong with a cluster, each owned by one condition. */
+/** The concerns of a cluster's reconcile. Each has one condition. */
 export type ClusterConcern = 'import' | 'works' | 'addOn';

@@ -13,7 +13,7 @@ import { currentOwnerOf } from './current-owner.ts';
 import type { Ownership } from './ownership.ts';
 import { type ClusterSelection, decideOwner } from './selection.ts';
 
-/** What the reconciles of clusters reported last, and the sums of it that GitOpsClusters show in their status. */
+/** The last reports of clusters, and the sums that GitOpsClusters show in their status. */
 export class ClusterReports {
   readonly #caches: Caches;
   readonly #ownership: Ownership;
@@ -26,8 +26,8 @@ export class ClusterReports {
   }
 
   /**
-   * Records the result of a cluster's reconcile; undefined: nothing is left to report.
-   * @returns the GitOpsClusters whose status that may change
+   * Records the report of a cluster's reconcile; undefined removes it.
+   * @returns keys of the GitOpsClusters whose status may change
    */
   report(cluster: string, report: ClusterReport | undefined): string[] {
     const before = this.#reports.get(cluster);
@@ -47,7 +47,7 @@ export class ClusterReports {
 
   /**
    * Whether any object made for a GitOpsCluster's clusters still exists. With `force`, works that only wait for their cluster
-   * do not count, nor objects that another GitOpsCluster takes over.
+   * and objects that another GitOpsCluster takes over do not count.
    */
   hasRemains(key: string, force: boolean): boolean {
     if (!force) {
@@ -64,7 +64,7 @@ export class ClusterReports {
     return [...standing, ...addOns.byIndex('owner', key), ...ownSecrets.byIndex('owner', key)];
   }
 
-  /** The clusters of a deleted GitOpsCluster that another GitOpsCluster has not taken over yet. */
+  /** The clusters of a deleted GitOpsCluster that still wait for another GitOpsCluster to take them over. */
   #handovers(key: string): ClusterSummary['detaching'] {
     if (this.#caches.gitOpsClusters.get(parseKey(key))?.metadata.deletionTimestamp === undefined) {
       return [];
@@ -81,7 +81,7 @@ export class ClusterReports {
     });
   }
 
-  /** The reported certificates of the clusters of all GitOpsClusters of a namespace; undefined for one not reconciled yet. */
+  /** The reported certificates of all clusters of a namespace, by cluster; undefined for one not reconciled yet. */
   certificatesIn(namespace: string): Map<string, ClusterCertificates | undefined> {
     const found = new Map<string, ClusterCertificates | undefined>();
     for (const one of this.#caches.gitOpsClusters.list(namespace)) {
@@ -128,7 +128,7 @@ export class ClusterReports {
         return why !== undefined ? [{ cluster: report.cluster, why }] : [];
       });
     const reported = new Set(reports.map(({ cluster }) => cluster));
-    // The health of a cluster that was not reconciled since the controller started is that of its add-on.
+    // A cluster not reconciled since the controller started has the health of its add-on.
     const health = new Map(clusters.map((cluster) => [cluster, this.#healthOf(cluster)]));
     for (const report of reports) {
       health.set(report.cluster, report.health);
@@ -166,8 +166,8 @@ export class ClusterReports {
   }
 
   /**
-   * What is wrong with a cluster of a GitOpsCluster, as far as is known. Before the first reconcile after a start it is read
-   * from the GitOpsCluster's status, so that its times stay.
+   * The known problem of a cluster of a GitOpsCluster. Before the first reconcile after a start it is read from the
+   * GitOpsCluster's status, so that its time stays.
    */
   troubleOf(cluster: string, owner: string): Trouble | undefined {
     const report = this.#reportOf(cluster, owner);
@@ -205,7 +205,7 @@ export class ClusterReports {
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Works and add-ons are in the cluster's namespace; Secrets name the cluster in a label. */
+/** Works and add-ons are in the cluster's namespace. Secrets have the cluster's name in a label. */
 function clusterOf({ metadata }: KubeObject): string {
   return metadata.labels?.[keys.clusterName] ?? metadata.namespace ?? '';
 }

@@ -1,6 +1,6 @@
 import { type Caches, keys, labelValue } from '../hub/index.ts';
 
-/** The GitOpsCluster that a cluster belongs to, by what was made for it; undefined when there is nothing of ours. */
+/** Key of the GitOpsCluster that owns a cluster, read from the objects made for it; undefined without such objects. */
 export function currentOwnerOf(cluster: string, caches: Caches): string | undefined {
   const marked = [
     ...caches.addOns.list(cluster),

@@ -4,12 +4,12 @@ import { type FleetSpec, parseGitOpsCluster } from '../spec/index.ts';
 import { currentOwnerOf } from './current-owner.ts';
 import { type Candidate, type ClusterOwner, type ClusterSelection, decideOwner, readSelection } from './selection.ts';
 
-/** A cluster that was selected and no longer is must stay so for this long: OCM rewrites decisions page by page. */
+/** How long a cluster must stay unselected before it is detached, in milliseconds: OCM rewrites decisions page by page. */
 const settleMs = 2_000;
 
 /**
- * Which clusters each GitOpsCluster selects, and which GitOpsCluster has a cluster. Everything is computed from the caches
- * on demand, so nothing has to be kept in step; only the time since when a cluster is unselected is held.
+ * Determines which clusters each GitOpsCluster selects, and which GitOpsCluster owns a cluster. All is computed from the
+ * caches on demand. The only state is since when a cluster has been unselected.
  */
 export class Ownership {
   readonly #caches: Caches;
@@ -19,7 +19,7 @@ export class Ownership {
     GitOpsCluster,
     { readonly from: readonly unknown[]; readonly selection: ClusterSelection }
   >();
-  /** Identity of the hub: the UID of its namespace kube-system. Undefined until it is known, or when it cannot be read. */
+  /** Identity of the hub: the UID of its namespace kube-system. Undefined until it is read, or when it cannot be read. */
   hubId: string | undefined;
 
   /** @param options `settleMs`: how long a cluster must be unselected before it is detached; default 2 s */
@@ -28,7 +28,7 @@ export class Ownership {
     this.#settleMs = options.settleMs ?? settleMs;
   }
 
-  /** What a GitOpsCluster selects. Worked out once for the objects as they are: every cluster's reconcile asks. */
+  /** The clusters that a GitOpsCluster selects. The result is cached per object: every cluster's reconcile needs it. */
   selectionOf(gitOpsCluster: GitOpsCluster, spec?: FleetSpec): ClusterSelection {
     const known = this.#selections.get(gitOpsCluster);
     const placement = known?.from[0] ?? (spec ?? parseGitOpsCluster(gitOpsCluster)).placement;
@@ -47,14 +47,14 @@ export class Ownership {
     return selection;
   }
 
-  /** The GitOpsCluster that gets a cluster, and the others that select it. */
+  /** The GitOpsCluster that owns or gets a cluster, and the others that select it. */
   ownerOf(cluster: string): ClusterOwner {
     return decideOwner(cluster, this.candidates(), currentOwnerOf(cluster, this.#caches));
   }
 
   /**
-   * How many milliseconds a cluster stays although nobody selects it; 0 when it may be detached now. Every reconcile of the
-   * cluster calls it: it starts and stops the clock.
+   * The rest of the grace period of an unselected cluster, in milliseconds; 0 when it may be detached now. Every reconcile of
+   * the cluster must call it, because it starts and ends the period.
    */
   graceOf(cluster: string, isSelected: boolean, now: number): number {
     if (isSelected) {
@@ -78,7 +78,7 @@ export class Ownership {
     return reasonItIsHub(found, this.hubId);
   }
 
-  /** Every cluster that is selected, or for which an object of ours exists. */
+  /** Every cluster that is selected or for which an object was made. */
   clusters(): Set<string> {
     const all = new Set<string>();
     for (const { selection } of this.candidates()) {
@@ -102,7 +102,7 @@ export class Ownership {
     return all;
   }
 
-  /** All GitOpsClusters with what they select, as {@link decideOwner} compares them. */
+  /** All GitOpsClusters with their selections, as input of {@link decideOwner}. */
   candidates(): Candidate[] {
     return this.#caches.gitOpsClusters.list().map((one) => ({
       key: keyOf(one),

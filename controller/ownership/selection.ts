@@ -1,8 +1,8 @@
 import type { Placement, PlacementDecision } from '../hub/index.ts';
 
 /**
- * The clusters that a GitOpsCluster shall have. While they cannot be determined, `known` is false: no cluster is enrolled and,
- * above all, none is detached. `error` says whether a user has to act; otherwise OCM is still writing.
+ * The clusters that a GitOpsCluster selects. `known` is false while they cannot be determined: then no cluster is enrolled
+ * and none is detached. With `error` a user has to act; without it OCM is still writing.
  */
 export type ClusterSelection =
   | { readonly known: true; readonly clusters: ReadonlySet<string> }
@@ -11,10 +11,10 @@ export type ClusterSelection =
 const schedulingDisabled = 'cluster.open-cluster-management.io/experimental-scheduling-disable';
 
 /**
- * Reads the decisions of a Placement, all pages and groups of them.
+ * Reads all pages and groups of the decisions of a Placement.
  *
- * OCM writes them page by page, and a page's status after its creation: until every page has a status and together they
- * are as many as the Placement says, the set is not known.
+ * OCM creates a page first and writes its status later. The selection is unknown until every page has a status and their
+ * sum equals the number in the Placement's status.
  * @param decisions those labelled with the Placement's name
  */
 export function readSelection(
@@ -50,7 +50,7 @@ export function readSelection(
   return { known: true, clusters };
 }
 
-/** A GitOpsCluster as a candidate for clusters. */
+/** A GitOpsCluster that may get clusters. */
 export interface Candidate {
   /** `namespace/name`. */
   readonly key: string;
@@ -60,16 +60,16 @@ export interface Candidate {
   readonly selection: ClusterSelection;
 }
 
-/** The GitOpsCluster that gets a cluster, and the others that select it. */
+/** The GitOpsCluster that owns or gets a cluster, and the others that select it. */
 export interface ClusterOwner {
   readonly owner: string | undefined;
   readonly losers: readonly string[];
 }
 
 /**
- * Decides which GitOpsCluster gets a cluster: the oldest one of those that select it. One whose selection is not known keeps
- * the clusters that it has.
- * @param current the GitOpsCluster that has it now, by the labels on what was made for it
+ * Decides which GitOpsCluster gets a cluster: the oldest one that selects it. A GitOpsCluster with an unknown selection
+ * keeps its clusters.
+ * @param current key of the current owner, from the labels of the objects made for the cluster
  */
 export function decideOwner(
   cluster: string,

@@ -3,7 +3,7 @@ import type { CustomResourceDefinition, KubeObject } from '../../lib/kube/index.
 import type { ManifestWork } from '../hub/index.ts';
 import type { Version } from '../spec/index.ts';
 
-/** Annotations of works: what they were made with, and when it took the place of another version (RFC 3339). */
+/** Annotations of works: the version that they were made with, and when it replaced another version (RFC 3339). */
 export const versionKeys = {
   version: 'apps.open-cluster-management.io/delivered-version',
   updatedAt: 'apps.open-cluster-management.io/updated-at',
@@ -17,7 +17,7 @@ const schema = z.object({
   crds: z.string().optional(),
 });
 
-/** What a work says that it was made with; undefined when it does not say. */
+/** The version that a work was made with; undefined when it is not recorded or the record is invalid. */
 export function deliveredBy({
   metadata,
 }: ManifestWork): { version: Version; updatedAt: string | undefined } | undefined {
@@ -29,14 +29,14 @@ export function deliveredBy({
   try {
     content = JSON.parse(text);
   } catch {
-    return undefined; // somebody wrote into it: as if it was not there
+    return undefined; // somebody changed the annotation
   }
   const { data } = schema.safeParse(content);
   const updatedAt = metadata.annotations?.[versionKeys.updatedAt];
   return data && { version: data, updatedAt: Number.isNaN(Date.parse(updatedAt ?? '')) ? undefined : updatedAt };
 }
 
-/** The CRDs that a cluster has by its works, by name: those of its version. */
+/** The CRDs in a cluster's works, by name. They belong to the version of the works. */
 export function crdsOf(works: readonly ManifestWork[]): Map<string, CustomResourceDefinition> {
   const isCrd = ({ kind }: KubeObject) => kind === 'CustomResourceDefinition';
   const found = works.flatMap(({ spec }) => spec.workload.manifests.filter(isCrd)) as CustomResourceDefinition[];

@@ -1,9 +1,9 @@
 import { amountOf, type DecisionGroupRef, type RolloutStrategy } from '../spec/index.ts';
 
 /**
- * How far a cluster is on its way to a version. `Waiting`: it has another one. `Progressing`: it was given this one.
- * `Soaking`: it is well, but not for long enough. `TimeOut`: it was not well in time. `Unreachable`: it does not report,
- * so nothing can be said of it, and nothing is expected.
+ * Progress of a cluster towards a version. `Waiting`: it has another version. `Progressing`: it was given this version.
+ * `Soaking`: it is healthy, but not for `minSuccessMs` yet. `TimeOut`: it was not healthy before the deadline.
+ * `Unreachable`: it does not report, so its state is unknown and nothing is expected of it.
  */
 export type Phase = 'Waiting' | 'Progressing' | 'Soaking' | 'Succeeded' | 'TimeOut' | 'Unreachable';
 
@@ -11,23 +11,23 @@ export type Phase = 'Waiting' | 'Progressing' | 'Soaking' | 'Succeeded' | 'TimeO
 export interface RolloutCluster {
   readonly name: string;
   readonly phase: Phase;
-  /** Whether it is well with what it has: those that are come first, so that a bad version is not blamed for old troubles. */
+  /** Whether the cluster is healthy with its current version. Healthy clusters are updated first. */
   readonly isHealthy: boolean;
-  /** The decision group of the Placement that it is in. */
+  /** The cluster's decision group of the Placement. */
   readonly group?: { readonly index: number; readonly name: string } | undefined;
 }
 
-/** What a rollout does next, and how it stands. */
+/** The next action of a rollout, and its state. */
 export interface RolloutPlan {
   readonly total: number;
-  /** Clusters to be given the version now. */
+  /** Clusters to update now. */
   readonly start: readonly string[];
   readonly running: readonly string[];
   readonly failed: readonly string[];
-  /** Clusters whose turn comes later. */
+  /** Clusters to update later. */
   readonly waiting: readonly string[];
   readonly unreachable: readonly string[];
-  /** Too many have failed: nothing more is started until they are well, or the limit is raised. */
+  /** Too many clusters have failed: no further cluster is updated until they are healthy or the limit is raised. */
   readonly isStopped: boolean;
 }
 
@@ -37,20 +37,20 @@ interface Stage {
   readonly maxFailures: number;
 }
 
-/** What is known of a cluster when its phase is to be found. Times in milliseconds since the epoch. */
+/** The input for the phase of a cluster. Times in milliseconds since the epoch. */
 export interface RolloutFacts {
   readonly isReachable: boolean;
-  /** It was given the version, at least in part. */
+  /** Whether at least one work of the cluster has the version. */
   readonly isStarted: boolean;
-  /** When it was given the version in place of another; undefined when it was enrolled with it. */
+  /** When the version replaced another one; undefined when the cluster was enrolled with it. */
   readonly updatedAt: number | undefined;
-  /** Everything of the version has arrived and runs. */
+  /** Whether all works of the version are applied and its workloads run. */
   readonly isWell: boolean;
 }
 
 /**
- * Finds the phase of a cluster.
- * @returns `until` the time when the phase changes by itself
+ * Computes the phase of a cluster.
+ * @returns `until`: when the phase changes without any event, in milliseconds since the epoch
  */
 export function phaseOf(
   { isReachable, isStarted, updatedAt, isWell }: RolloutFacts,
@@ -73,7 +73,7 @@ export function phaseOf(
   return { phase: isWell ? 'Succeeded' : 'TimeOut' };
 }
 
-/** Decides which clusters get the version next, by the rules of OCM's rollout strategies. */
+/** Selects the clusters to update next, by the rules of OCM's rollout strategies. */
 export function planRollout(strategy: RolloutStrategy, clusters: readonly RolloutCluster[]): RolloutPlan {
   const of = (...phases: Phase[]) => clusters.filter(({ phase }) => phases.includes(phase)).map(({ name }) => name);
   const { start, isStopped } = nextOf(stagesOf(strategy, clusters));
@@ -137,7 +137,7 @@ function stagesOf(strategy: RolloutStrategy, clusters: readonly RolloutCluster[]
   ];
 }
 
-/** The name counts before the index, as in OCM. */
+/** Whether a reference selects a cluster's group. The name takes precedence over the index, as in OCM. */
 function isOf({ groupName, groupIndex }: DecisionGroupRef, { group }: RolloutCluster): boolean {
   if (groupName) {
     return group?.name === groupName;

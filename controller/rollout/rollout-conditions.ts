@@ -2,7 +2,7 @@ import { type AddOnCondition, namesText, type StepResult } from '../hub/index.ts
 import { describeVersion, type Foundation } from '../spec/index.ts';
 import type { Phase, RolloutPlan } from './plan.ts';
 
-/** The condition Progressing of an add-on in a rollout; undefined when the state of its works decides. */
+/** The condition Progressing of an add-on during a rollout; undefined when the state of its works determines it. */
 export function rolloutProgress(phase: Phase, { release, key }: Foundation): AddOnCondition | undefined {
   const type = 'Progressing';
   const version = describeVersion(release.version);

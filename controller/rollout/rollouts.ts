@@ -15,18 +15,18 @@ import { haveArrived } from './arrival.ts';
 import { crdsOf, deliveredBy } from './delivered-version.ts';
 import { type Phase, phaseOf, planRollout, type RolloutCluster, type RolloutPlan } from './plan.ts';
 
-/** The release that a cluster gets now. */
+/** The release to deliver to a cluster now. */
 export interface ClusterRelease extends Release {
-  /** When the version took the place of another one (RFC 3339); undefined when the cluster was enrolled with it. */
+  /** When the version replaced another one (RFC 3339); undefined when the cluster was enrolled with it. */
   readonly updatedAt: string | undefined;
-  /** The rollout has not reached the cluster yet: it keeps the version that it has. */
+  /** Whether the cluster keeps its former version because the rollout has not reached it yet. */
   readonly isHeld: boolean;
 }
 
 interface Member {
   phase: Phase;
   isHealthy: boolean;
-  /** When this process gave it the version (RFC 3339), even if the cache does not show that yet. */
+  /** When this process gave the cluster the version (RFC 3339). The cache may not show it yet. */
   startedAt?: string;
 }
 
@@ -39,9 +39,9 @@ interface RolloutState {
 const parts: ReadonlySet<string> = new Set(workParts);
 
 /**
- * Lets clusters follow a new version one after the other. All decisions are made from the works, which record their version
- * and since when they have it, and from their status, so that another controller continues where this one stopped. Only
- * the phases of the clusters are held in memory, so that a change of one cluster costs nothing for the others.
+ * Rolls a new version out to the clusters of a GitOpsCluster step by step. All decisions derive from the works, which record
+ * their version and its time, and from their status. So another controller continues the rollout. Only the phases of the
+ * clusters are kept in memory, so that a change of one cluster is cheap.
  */
 export class Rollouts {
   readonly #caches: Caches;
@@ -66,7 +66,7 @@ export class Rollouts {
     this.#changed = options.changed;
   }
 
-  /** What a cluster gets: the newest version if it is new or the rollout has reached it, else what it has. */
+  /** The release for a cluster: the newest one if the cluster is new or the rollout has reached it, else its current one. */
   async deliveryFor(foundation: Foundation, cluster: string, signal: AbortSignal): Promise<ClusterRelease> {
     const { release } = foundation;
     const works = await this.#worksOf(foundation, cluster, signal);
@@ -76,7 +76,7 @@ export class Rollouts {
       return { ...release, updatedAt: started.updatedAt, isHeld: false };
     }
     const [before] = found;
-    // Its version is not known, or has other parts: that is not an update of the same.
+    // An unknown version, or one with other components, cannot be updated in steps.
     if (before === undefined || !isComparable(before.version, release.version)) {
       return { ...release, updatedAt: undefined, isHeld: false };
     }
@@ -96,9 +96,9 @@ export class Rollouts {
   }
 
   /**
-   * Records the state of a cluster, and wakes the clusters that the rollout reaches by it.
-   * @param isWritten whether its works were just changed: their status is of the former ones then
-   * @returns the phase, and when to look again although nothing changed (milliseconds since the epoch)
+   * Records the state of a cluster, and reconciles the clusters that the rollout reaches next.
+   * @param isWritten whether the cluster's works were just written, so that their status is that of the former works
+   * @returns the phase, and when to reconcile again without any change (milliseconds since the epoch)
    */
   report(foundation: Foundation, cluster: string, isWritten: boolean): { phase: Phase; until?: number } {
     const state = this.#stateOf(foundation);
@@ -126,7 +126,7 @@ export class Rollouts {
       }
       delete state.plan;
       this.#changed(key);
-      // The next ones are planned when a cluster asks. One is enough, it wakes the others.
+      // The next clusters are planned when one is reconciled. That one wakes the others.
       const waiting = [...state.members].find(([, { phase }]) => phase === 'Waiting');
       if (waiting) {
         this.#wakeCluster(waiting[0]);
@@ -139,7 +139,7 @@ export class Rollouts {
     return this.#plan(this.#stateOf(foundation), foundation);
   }
 
-  /** The state for the desired version. For another version it is computed anew from the works. */
+  /** The state of the rollout of the desired version. For a new version it is computed from the works. */
   #stateOf(foundation: Foundation): RolloutState {
     const { key, release, rolloutStrategy } = foundation;
     const digest = JSON.stringify([versionText(release.version), rolloutStrategy]);
@@ -214,7 +214,7 @@ export class Rollouts {
     const { phase, until } = phaseOf(
       {
         isReachable: isConditionTrue(conditions, 'ManagedClusterConditionAvailable'),
-        // A cluster without works is new: it gets the version as it is.
+        // A cluster without works is new and gets the version at once.
         isStarted: current.length > 0 || startedAt !== undefined || works.length === 0,
         updatedAt: updatedAt === undefined ? undefined : Date.parse(updatedAt),
         isWell: isComplete && isConnected && haveArrived(works),
@@ -228,7 +228,7 @@ export class Rollouts {
     return until === undefined ? { member } : { member, until };
   }
 
-  /** The works as they were written last, even if the cache does not show that yet. */
+  /** The works as they were written last. The cache may not show that yet. */
   #worksOf(foundation: Foundation, cluster: string, signal: AbortSignal): Promise<ManifestWork[]> {
     const cached = this.#caches.works.list(cluster).filter((work) => isPart(work) && isOf(work, foundation));
     const newest = cached.map((work) => this.#applier.current(manifestWorks, work.metadata, work, signal));

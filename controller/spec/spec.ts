@@ -113,29 +113,29 @@ const payload = z.object(
 );
 
 /** Reads the user's objects that replace the generated ArgoCD. At least one of them must be an ArgoCD. */
-function parsePayload(input: unknown, who: string): Parsed<readonly KubeObject[]> {
+function parsePayload(input: unknown, subject: string): Parsed<readonly KubeObject[]> {
   const path = 'spec.argoCDAgentAddon.argoCDCRManifestWork';
   const result = payload.safeParse(input);
   if (!result.success) {
     const problems = result.error.issues.map((issue) => `${[path, ...issue.path].join('.')} ${issue.message}`);
-    return { problem: `${who}: ${problems.join('; ')}` };
+    return { problem: `${subject}: ${problems.join('; ')}` };
   }
   const manifests = result.data.manifests as readonly KubeObject[];
   if (!manifests.some(isArgoCd)) {
     const found = manifests.map(({ apiVersion, kind, metadata }) => `${kind} ${metadata.name} of ${apiVersion}`);
     const problem = `${path}.manifests must hold an ArgoCD of argoproj.io/v1beta1, not only ${found.join(', ')}`;
-    return { problem: `${who}: ${problem}` };
+    return { problem: `${subject}: ${problem}` };
   }
   const unplaced = manifests.findIndex((object) => isArgoCd(object) && !object.metadata.namespace);
   if (unplaced !== -1) {
-    return { problem: `${who}: ${path}.manifests.${unplaced}.metadata.namespace must say where the ArgoCD belongs` };
+    return { problem: `${subject}: ${path}.manifests.${unplaced}.metadata.namespace must say where the ArgoCD belongs` };
   }
   return { value: manifests };
 }
 
 /** Parses a GitOpsCluster's specification. The CRD of argocd-pull-integration accepts values that cannot work. */
 export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
-  const who = `GitOpsCluster ${object.metadata.namespace}/${object.metadata.name}`;
+  const subject = `GitOpsCluster ${object.metadata.namespace}/${object.metadata.name}`;
   const spec = (object.spec ?? {}) as { placementRef?: unknown; argoCDAgentAddon?: unknown };
   const parse = <T, R>(schema: z.ZodType<T>, path: string, input: unknown, use: (value: T) => R): Parsed<R> => {
     const result = schema.safeParse(input);
@@ -143,7 +143,7 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       return { value: use(result.data) };
     }
     const problems = result.error.issues.map((issue) => `${[path, ...issue.path].join('.')} ${issue.message}`);
-    return { problem: `${who}: ${problems.join('; ')}` };
+    return { problem: `${subject}: ${problems.join('; ')}` };
   };
   const settings = spec.argoCDAgentAddon ?? {};
   const payloadOf = ({ argoCD, argoCDCRManifestWork }: z.infer<typeof addOn>) => {
@@ -151,10 +151,10 @@ export function parseGitOpsCluster(object: GitOpsCluster): FleetSpec {
       return undefined;
     }
     if (argoCD === undefined || argoCD === 'Operator') {
-      return parsePayload(argoCDCRManifestWork, who);
+      return parsePayload(argoCDCRManifestWork, subject);
     }
     const problem = `spec.argoCDAgentAddon.argoCDCRManifestWork is for argoCD: Operator, not ${argoCD}; remove one of them`;
-    return { problem: `${who}: ${problem}` };
+    return { problem: `${subject}: ${problem}` };
   };
   return {
     placement: parse(placementRef, 'spec.placementRef', spec.placementRef, ({ name }) => name),

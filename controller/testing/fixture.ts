@@ -25,7 +25,7 @@ import {
   placements,
 } from '../hub/index.ts';
 
-/** A hub's objects as a user and OCM's controllers would write them. */
+/** Creates the objects of a hub as a user and OCM's controllers would. */
 export class HubFixture {
   readonly client: KubeClient;
 
@@ -112,7 +112,7 @@ export class HubFixture {
     }
   }
 
-  /** Waits for the clean-up Job of a cluster and reports its end as the work agent would. */
+  /** Waits for the clean-up Job of a cluster and reports its result as the work agent would. */
   async endCleanUp(
     cluster: string,
     how: 'JobComplete' | 'JobFailed' = 'JobComplete',
@@ -127,7 +127,7 @@ export class HubFixture {
     await this.client.mergePatch(manifestWorks, key, { status }, { subresource: 'status' });
   }
 
-  /** Records the connection of a cluster's agent as the principal does. */
+  /** Records an agent's connection as the principal does. */
   async agentConnected(namespace: string, cluster: string, isConnected = true): Promise<void> {
     await this.put(leases, {
       metadata: {
@@ -143,7 +143,7 @@ export class HubFixture {
     });
   }
 
-  /** Reports a work as the work agent would: applied, with these ready replicas. */
+  /** Reports a work as applied, with this number of ready replicas, as the work agent would. */
   async reportWork(cluster: string, name: string, ready = 1): Promise<void> {
     const work = await this.client.get(manifestWorks, { namespace: cluster, name });
     if (!work) {

@@ -20,17 +20,17 @@ export async function installHubCrds(hub: HubCluster): Promise<void> {
 /** Names of the works of a cluster. */
 export const workNames = ['agent', 'argocd', 'crds'].map((part) => `argocd-agent-addon-${part}`);
 
-/** The part of a testbed's cluster that these tests use. */
+/** The parts of a testbed's cluster that these tests use. */
 export interface HubCluster {
   readonly client: KubeClient;
   applyCrds(paths: string | readonly string[]): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Changed again and again, by nobody but {@link TestHub.beat}. */
+/** An object that only {@link TestHub.beat} changes. */
 const pulse = { namespace: 'default', name: 'pulse' };
 
-/** A hub for the tests of one file: a namespace and two clusters of its own for each test, one controller at a time. */
+/** A hub for the tests of one file. Each test has its own namespace and two clusters; one controller runs at a time. */
 export class TestHub {
   cluster!: HubCluster;
   fixture!: HubFixture;
@@ -87,7 +87,7 @@ export class TestHub {
     );
   }
 
-  /** A GitOpsCluster with both clusters, enrolled by a running controller. */
+  /** Creates a GitOpsCluster with both clusters and starts a controller, which enrolls them. */
   async enroll(options: Parameters<typeof runController>[1] = {}): Promise<void> {
     await this.fixture.placement(this.ns, 'placement', [this.a, this.b], 1);
     await this.fixture.gitOpsCluster(this.ns, 'fleet', 'placement');
@@ -95,7 +95,7 @@ export class TestHub {
     await this.fixture.conditionIs([this.ns, 'fleet'], 'Ready', 'True');
   }
 
-  /** Takes a cluster out of the Placement that `enroll` made. */
+  /** Removes a cluster from the Placement that `enroll` made. */
   async unselect(cluster: string): Promise<void> {
     const page = cluster === this.a ? 1 : 2;
     await this.client.mergePatch(
@@ -106,7 +106,7 @@ export class TestHub {
     );
   }
 
-  /** What the API server holds of everything that the controller writes, by resourceVersion. */
+  /** resourceVersions of all objects that the controller writes. */
   async versions(): Promise<Record<string, string>> {
     const found: Record<string, string> = {};
     for (const type of [gitOpsClusters, managedClusterAddOns, manifestWorks, placements, secrets, configMaps]) {
@@ -121,8 +121,8 @@ export class TestHub {
   }
 
   /**
-   * Resolves when a change that is written now has been heard of by whoever watches: about as long as news take on their way to
-   * the controller at present.
+   * Resolves when a change made now has reached a watch: a measure of how long changes take to reach the controller at
+   * present.
    */
   async beat(): Promise<void> {
     if (this.#pulse === undefined) {
@@ -138,18 +138,18 @@ export class TestHub {
     const count = String(++this.#beats);
     await this.client.apply(configMaps, { metadata: pulse, data: { count } }, { fieldManager: 'test', force: true });
     const { promise, resolve } = Promise.withResolvers<void>();
-    const hear = ({ data }: ConfigMap) => Number(data?.count) >= Number(count) && resolve();
-    const stop = this.#pulse.subscribe({ added: hear, updated: (_, now) => hear(now) });
+    const onBeat = ({ data }: ConfigMap) => Number(data?.count) >= Number(count) && resolve();
+    const stop = this.#pulse.subscribe({ added: onBeat, updated: (_, now) => onBeat(now) });
     await promise;
     stop();
   }
 
-  /** Resolves when the controller has had nothing to do for as long as several pieces of news take, one after the other. */
+  /** Resolves when the controller has been idle for the duration of several {@link beat}s. */
   async idle(): Promise<void> {
     await this.quiet(() => this.controller.isIdle);
   }
 
-  /** As {@link idle}, by another measure. */
+  /** As {@link idle}, with another condition. */
   async quiet(isQuiet: () => boolean | Promise<boolean>, what = 'the controller to be idle'): Promise<void> {
     let rounds = 0;
     await until(what, async () => {
@@ -159,12 +159,12 @@ export class TestHub {
     });
   }
 
-  /** Ends what the hub's tests need besides it. */
+  /** Ends the helpers of the hub's tests. */
   end(): void {
     this.#end.abort();
   }
 
-  /** Holds a cluster's works as the work agent's finalizer does: until the cluster has removed what they brought. */
+  /** Gives a cluster's works a finalizer like the work agent's: they stay until the cluster has removed their objects. */
   async holdWorks(cluster: string): Promise<void> {
     const finalizers = ['cluster.open-cluster-management.io/manifest-work-cleanup'];
     for (const name of workNames) {
@@ -185,7 +185,7 @@ export class TestHub {
     await Promise.all([this.fixture.managedCluster(this.a), this.fixture.managedCluster(this.b)]);
   }
 
-  /** Leaves nothing that the next test's controller would work on. */
+  /** Removes all objects that the controller of the next test would reconcile. */
   async reset(): Promise<void> {
     await this.stop();
     for (const one of await this.client.list(gitOpsClusters)) {
@@ -205,7 +205,7 @@ export class TestHub {
   }
 }
 
-/** Registers the hooks that give a test file its hub. */
+/** Registers the hooks that start and end the hub of a test file. */
 export function useHub(startCluster: (options: { name: string }) => Promise<HubCluster>): TestHub {
   const hub = new TestHub();
   beforeAll(async () => {

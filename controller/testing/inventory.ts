@@ -5,12 +5,12 @@ interface ResourceList {
   resources: { name: string; kind: string; namespaced: boolean; verbs: string[] }[];
 }
 
-/** What comes and goes by itself: news, and who is alive. */
+/** Kinds whose objects change by themselves. */
 const passing = new Set(['events', 'leases', 'componentstatuses', 'endpoints', 'endpointslices', 'pods', 'nodes']);
 
 /**
- * Everything that an API server has, of every kind that it knows: its content as text by `plural.group namespace/name`.
- * Status, and what the server itself notes on an object, are left out.
+ * All objects of all kinds of an API server: their content as text, by `plural.group namespace/name`. Status and server
+ * metadata are left out.
  */
 export async function inventoryOf(client: KubeClient): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
@@ -23,7 +23,7 @@ export async function inventoryOf(client: KubeClient): Promise<Record<string, st
   return found;
 }
 
-/** What is in one inventory and not, or not the same, in the other, in words. */
+/** The differences between two inventories, as messages. */
 export function inventoryDifferences(before: Record<string, string>, after: Record<string, string>): string[] {
   const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   return keys.flatMap((key) => {

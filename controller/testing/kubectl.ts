@@ -15,7 +15,7 @@ export async function printed(client: KubeClient, namespace: string, name: strin
   return Object.fromEntries(table.columnDefinitions.map((column, index) => [column.name, table.rows[0]?.cells[index]]));
 }
 
-/** What `kubectl describe` tells of a GitOpsCluster, a line for each condition (`type status reason: message`) and Event. */
+/** Lines of `kubectl describe` for a GitOpsCluster: one for each condition (`type status reason: message`) and Event. */
 export async function described(client: KubeClient, namespace: string, name: string): Promise<string> {
   const [found, all] = await Promise.all([
     client.get(gitOpsClusters, { namespace, name }),
@@ -30,7 +30,7 @@ export async function described(client: KubeClient, namespace: string, name: str
   ].join('\n');
 }
 
-/** A logger and what it has written. */
+/** A logger, and the text that it has written. */
 export function capturedLog(): { logger: Logger; text(): string } {
   const lines: string[] = [];
   return {

@@ -2,19 +2,19 @@ import type { KubeClient, ResourceType } from '../../lib/kube/index.ts';
 
 const writing = ['create', 'replace', 'apply', 'mergePatch', 'delete'] as const;
 
-/** A client for a process that will not live long. */
+/** A client for a process that dies at a write. */
 export interface MortalClient {
   readonly client: KubeClient;
-  /** Writes that reached the server, `method plural name`. Events are not among them. */
+  /** Writes that reached the server, as `method plural name`, without Events. */
   readonly writes: readonly string[];
-  /** Resolves when the process is dead. */
+  /** Resolves when the process has died. */
   readonly died: Promise<void>;
 }
 
 /**
- * A client whose process ends at a write: right before it is sent, or right after the server has carried it out, so that
- * nobody learns of it. Nothing gets out of a dead process, and no answer gets in.
- * @param at counted from 1, Events left out
+ * A client whose process dies at a write: before the write is sent, or after the server has carried it out. Then no request
+ * leaves the process and no response reaches it.
+ * @param at number of the write, from 1, without Events
  */
 export function mortalClient(client: KubeClient, at: { write: number; when: 'before' | 'after' }): MortalClient {
   const writes: string[] = [];

@@ -2,7 +2,7 @@ import type { CustomResourceDefinition } from '../../lib/kube/index.ts';
 import { deliverableCrd } from '../hub/index.ts';
 import { noConfig, type OperatorInput, type RenderInput } from '../render/index.ts';
 
-/** A small CRD as the hub has it. */
+/** A small CRD as on the hub. */
 export const hubCrd = (name: string): CustomResourceDefinition => ({
   metadata: { name, uid: 'hub-uid', resourceVersion: '7', annotations: { a: 'b' } },
   spec: {
@@ -23,7 +23,7 @@ export const hubCrd = (name: string): CustomResourceDefinition => ({
   },
   status: { storedVersions: ['v1alpha1'] },
 });
-/** Argo CD as it is delivered. */
+/** Argo CD for delivery. */
 export const argoCD = {
   image: 'quay.io/argoproj/argocd:v3.2.6',
   redisImage: 'redis:8',
@@ -32,7 +32,7 @@ export const argoCD = {
   crds: [hubCrd('applications.argoproj.io'), hubCrd('appprojects.argoproj.io')].map(deliverableCrd),
 };
 
-/** What the works of a cluster are made from. */
+/** The input for the works of a cluster. */
 export const input: RenderInput = {
   namespace: 'argocd',
   mode: 'managed',
@@ -48,7 +48,7 @@ export const input: RenderInput = {
   config: noConfig,
 };
 
-/** argocd-operator as it is delivered. */
+/** argocd-operator for delivery. */
 export const operator: OperatorInput = {
   namespace: 'argocd-operator-system',
   image: 'quay.io/argoprojlabs/argocd-operator:v0.18.0',

@@ -17,22 +17,21 @@ import { planTrust, type Rotation, type TrustRecord } from './rotation.ts';
 import { currentSecret, rotationRequest, writeSecret } from './shared-secrets.ts';
 import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
-/** The authority of a namespace, and every authority that is trusted. */
+/** The issuing authority of a namespace, and all trusted authorities. */
 export interface HubAuthority {
-  /** Certificate and key of the authority that issues. */
+  /** Certificate and key of the issuing authority. */
   readonly authority: KeyCertificate;
   /** Certificates of all trusted authorities, PEM. */
   readonly authorities: string;
-  /** A change of the authority that is under way. */
+  /** The rotation of the authority, while one is in progress. */
   readonly rotation: Rotation | undefined;
 }
 
 /**
- * Makes the authority that all certificates come from, and records which authorities are trusted.
+ * Makes the authority that issues all certificates, and records the trusted authorities.
  *
  * A new authority, made here or supplied by the user, is trusted beside the former one before it issues anything. The state
- * of a change is kept in two Secrets, each written at once: a controller that is stopped at any point is continued by the
- * next one.
+ * of a rotation is in two Secrets, each written atomically. After a crash at any point another controller continues.
  */
 export function ensureAuthority(deps: TrustDeps, scope: TrustScope): Promise<StepReport<HubAuthority>> {
   return deps.mutex.run(scope.namespace, () => makeOrKeep(deps, scope));
@@ -61,7 +60,7 @@ async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepRepor
   }
   const { record, rotation } = planTrust({
     authority: authority.certificate,
-    wanted: authoritiesOfSecret(live.data, 'principal', what),
+    inSecret: authoritiesOfSecret(live.data, 'principal', what),
     known,
     servers: await serverCertificates(deps, scope),
     clusters: () => deps.clusterCertificates(namespace),
@@ -82,7 +81,7 @@ async function makeOrKeep(deps: TrustDeps, scope: TrustScope): Promise<StepRepor
   return { result, found, renewAt };
 }
 
-/** Why an authority of ours must be replaced; undefined when it stays. */
+/** Why an authority made by this controller must be replaced; undefined when it is kept. */
 function reasonToReplace(secret: Secret | undefined, now: Date): string | undefined {
   if (secret === undefined) {
     return 'there is none';
@@ -100,12 +99,12 @@ function reasonToReplace(secret: Secret | undefined, now: Date): string | undefi
       return 'two thirds of its life are over';
     }
   } catch {
-    return 'it is damaged'; // nothing that it signed could be checked against it either
+    return 'it is damaged'; // certificates that it signed could not be verified either
   }
   return rotationRequest(secret).pending ? 'an operator has asked for it' : undefined;
 }
 
-/** Records the authority that is about to be replaced as trusted, before it is replaced. */
+/** Records an authority as trusted before it is replaced. */
 async function recordFormer(
   deps: TrustDeps,
   scope: TrustScope,
@@ -116,7 +115,7 @@ async function recordFormer(
   try {
     former = authoritiesOfSecret(live?.data, 'principal');
   } catch {
-    return known; // it is replaced because it cannot be used
+    return known; // the authority is replaced because it cannot be used
   }
   const authorities = joinCertificates(known?.authorities ?? '', former);
   if (authorities === known?.authorities) {
@@ -146,7 +145,7 @@ async function makeAuthority(
   return writeSecret(deps, scope, hubNames.authority, content, annotations);
 }
 
-/** The certificates of principal and resource proxy, whoever made them. */
+/** The certificates of principal and resource proxy, PEM, also when a user supplied them. */
 async function serverCertificates(deps: TrustDeps, scope: TrustScope): Promise<string[]> {
   const live = await Promise.all(
     [hubNames.principalTls, hubNames.resourceProxyTls].map((name) => currentSecret(deps, scope, name)),
@@ -164,7 +163,7 @@ function trustRecord(secret: Secret | undefined): TrustRecord | undefined {
   try {
     return { authorities: joinCertificates(authorities), authority, since: time };
   } catch {
-    return undefined; // written anew
+    return undefined; // written again
   }
 }
 
@@ -208,7 +207,7 @@ async function ensureBundle(
   authorities: string,
 ): Promise<void> {
   const key = { namespace, name: hubNames.authorityBundle };
-  // All GitOpsClusters of the namespace share it. It names none of them, or they would overwrite each other for ever.
+  // All GitOpsClusters of the namespace share it. It has no owner, so that they do not overwrite each other.
   const desired: ConfigMap = {
     metadata: { ...key, labels: { [wellKnown.managedByLabel]: managedBy, [keys.component]: 'ca-bundle' } },
     data: { 'ca-bundle.crt': authorities },

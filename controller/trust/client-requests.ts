@@ -2,16 +2,16 @@ import type { CertificateSigningRequest } from '../../lib/kube/index.ts';
 import type { SigningRequest } from '../../lib/pki/index.ts';
 import { addOnName, agentSubject, keys } from '../hub/index.ts';
 
-/** How old a request may be when it is first looked at: whoever made it has given up by then, or asks again. */
+/** How old a request may be at the first reconcile, in milliseconds. Requesters of older ones have given up or ask again. */
 export const requestLifetimeMs = 3_600_000;
 
 const allowedUsages = ['client auth', 'digital signature', 'key encipherment'];
 
 /**
- * Why the certificate that a request asks for must not be issued; undefined when it may.
+ * Why a requested certificate must not be issued; undefined when it may be issued.
  *
- * The right to make requests, which OCM gives every cluster's agent, is not bound to a cluster: who asks for which
- * cluster, and for what, has to be looked at here.
+ * OCM gives every cluster's agent the right to create requests, and that right is not bound to a cluster. So the requester,
+ * the cluster and the requested subject and usages are checked here.
  */
 export function reasonToDeny(csr: CertificateSigningRequest, request: SigningRequest, now: Date): string | undefined {
   const { username = '', groups = [], usages = [] } = csr.spec ?? {};
@@ -60,12 +60,12 @@ export function reasonToDeny(csr: CertificateSigningRequest, request: SigningReq
   return undefined;
 }
 
-/** Whether a request has been decided upon and carried out, one way or the other. */
+/** Whether a request is decided and carried out: it has a certificate, or was denied, or failed. */
 export function isDone({ status }: CertificateSigningRequest): boolean {
   return status?.certificate !== undefined || hasVerdict(status, 'Denied') || hasVerdict(status, 'Failed');
 }
 
-/** Whether somebody has approved a request. */
+/** Whether a request has been approved, by anybody. */
 export function isApproved({ status }: CertificateSigningRequest): boolean {
   return hasVerdict(status, 'Approved');
 }

@@ -20,8 +20,8 @@ import { currentSecret, writeSecret } from './shared-secrets.ts';
 import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
 /**
- * Makes or renews the certificate that the principal shows to agents.
- * @param address where agents connect to, by this GitOpsCluster; empty when it is not known
+ * Issues or renews the principal's server certificate.
+ * @param address where agents of this GitOpsCluster connect; empty while unknown
  */
 export function ensurePrincipalCertificate(
   deps: TrustDeps,
@@ -30,7 +30,7 @@ export function ensurePrincipalCertificate(
   { exposure, address }: { readonly exposure: ServiceExposure; readonly address: string },
 ): Promise<StepReport> {
   const { gitOpsCluster, namespace } = scope;
-  // All GitOpsClusters of the namespace share the principal, each perhaps under an address of its own.
+  // All GitOpsClusters of the namespace share the principal. Each may have its own address for it.
   const others = deps.caches.gitOpsClusters
     .list(namespace)
     .filter(({ metadata }) => metadata.uid !== gitOpsCluster.metadata.uid && !metadata.deletionTimestamp)
@@ -40,7 +40,7 @@ export function ensurePrincipalCertificate(
   return ensureServerCertificate(deps, scope, issuer, { name: hubNames.principalTls, hosts, message });
 }
 
-/** Makes or renews the certificate that the resource proxy shows to Argo CD on the hub. */
+/** Issues or renews the resource proxy's server certificate, for Argo CD on the hub. */
 export function ensureResourceProxyCertificate(
   deps: TrustDeps,
   scope: TrustScope,
@@ -91,9 +91,9 @@ function ensureServerCertificate(
 }
 
 /**
- * Decides whether a server certificate must be issued now, and why. A certificate of a former authority is kept, even when
- * it is due for renewal, until every cluster trusts the new authority, at the latest until `waitUntil`. A change of its
- * names does not wait: agents at the new address need it.
+ * Decides whether a server certificate must be issued now, and why. Even a certificate due for renewal is kept while a
+ * cluster does not trust the new authority, at the latest until `waitUntil`. A change of its names does not wait, because
+ * agents at the new address need it.
  */
 export function judgeServer(
   current: Partial<KeyCertificate>,
@@ -107,7 +107,7 @@ export function judgeServer(
   const isAwaited = isFormer && isFrom(current.certificate ?? '', authorities) && rotation !== undefined;
   const waitUntil = isAwaited && rotation.untrusting.length > 0 ? latestSwitch(info) : undefined;
   const mayWait = waitUntil !== undefined && now < waitUntil;
-  // While it has to wait its age is no reason: it is judged as at the beginning of its life.
+  // While it has to wait, its age does not count: it is judged as if it were new.
   const reason = reasonToReissue(current, request, authorities, mayWait ? info?.notBefore : now);
   if (reason !== undefined) {
     return { reason };
@@ -129,7 +129,7 @@ function infoOf({ certificate }: Partial<KeyCertificate>) {
   }
 }
 
-/** The certificate and the key in a Secret of ours, as far as they are there. */
+/** The certificate and the key in a Secret; fields that are missing there are missing in the result. */
 export function keyCertificateOf(secret: Secret | undefined): Partial<KeyCertificate> {
   const certificate = secretText(secret?.data, 'tls.crt');
   const key = secretText(secret?.data, 'tls.key');

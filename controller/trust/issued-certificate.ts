@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { fingerprintsOf } from '../../lib/pki/index.ts';
 import { keys, type ManagedClusterAddOn } from '../hub/index.ts';
 
-/** How long after it was signed a certificate may take to be in use: OCM's agents look at least this often. */
+/** How long a cluster may take to use a signed certificate, in milliseconds: OCM's agents check at least this often. */
 const pickUpMs = 5 * 60_000;
 
 const issuedSchema = z.object({
@@ -12,17 +12,17 @@ const issuedSchema = z.object({
   until: z.iso.datetime(),
 });
 
-/** What is remembered of a certificate that was issued at a cluster's request; the certificate itself goes to the cluster. */
+/** Record of a certificate issued at a cluster's request. The certificate itself is only in the request. */
 export type Issued = z.infer<typeof issuedSchema>;
 
-/** The annotation that remembers it. */
+/** The annotation that stores the record. */
 export function issuedAnnotation(issued: Issued): Record<string, string> {
   return { [keys.issued]: JSON.stringify(issued) };
 }
 
 /**
- * Which authority the certificate is of that a cluster asked for itself.
- * @returns its fingerprint, or undefined and when to look again while one of another may be in use
+ * The authority of the certificate that a cluster requested.
+ * @returns its fingerprint; or undefined while another authority's certificate may be in use, and when to check again
  */
 export function authorityInUse(
   addOn: ManagedClusterAddOn | undefined,
@@ -45,6 +45,6 @@ function issuedOf(addOn: ManagedClusterAddOn | undefined): Issued | undefined {
   try {
     return issuedSchema.safeParse(JSON.parse(addOn?.metadata.annotations?.[keys.issued] ?? '')).data;
   } catch {
-    return undefined; // as if none had been issued: it is written anew with the next one
+    return undefined; // as if no certificate had been issued; the next one writes a new record
   }
 }

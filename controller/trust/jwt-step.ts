@@ -10,8 +10,8 @@ const tokenLifeMs = 24 * 3_600_000;
 const formerField = 'jwt.previous.pub';
 
 /**
- * Makes the key that signs the principal's tokens. An existing Secret of the user is used as it is. A key of ours is renewed
- * like an authority; the public half of the former key stays beside the new one until every token of it has expired.
+ * Makes the key that signs the principal's tokens. A Secret of the user is used as it is. A key of this controller is
+ * renewed like an authority. The former public key stays until every token that it verifies has expired.
  */
 export function ensureTokenKey(deps: TrustDeps, scope: TrustScope): Promise<StepReport> {
   return deps.mutex.run(scope.namespace, () => makeOrKeep(deps, scope));
@@ -60,7 +60,7 @@ async function writeKeys(
   await writeSecret(deps, scope, hubNames.jwt, { type: 'Opaque', data }, annotations);
 }
 
-/** Since when a key is in use. A Secret of an earlier version does not say; its creation counts. */
+/** Since when a key is in use. Secrets of earlier versions lack the annotation: their creation counts. */
 function sinceOf(secret: Secret | undefined, now: Date): Date {
   const { annotations, creationTimestamp } = secret?.metadata ?? {};
   const time = new Date(annotations?.[keys.since] ?? creationTimestamp ?? '');

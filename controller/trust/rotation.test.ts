@@ -38,7 +38,7 @@ const switched = (): ClusterCertificates => ({ trusts: [mark(next), mark(former)
 const plan = (input: Partial<TrustInput> = {}) =>
   planTrust({
     authority: next.certificate,
-    wanted: next.certificate,
+    inSecret: next.certificate,
     known: { authorities: former.certificate, authority: mark(former), since: begin },
     servers: [oldServer.certificate],
     clusters: () => new Map([['c1', undefined]]),

@@ -6,7 +6,7 @@ import type { TrustDeps, TrustScope } from './trust-deps.ts';
 
 type SecretDeps = Pick<TrustDeps, 'caches' | 'applier'>;
 
-/** A Secret of the hub by its well-known name, in its newest known state. */
+/** The newest known state of one of the Secrets in `hubNames`. */
 export function currentSecret(
   { caches, applier }: SecretDeps,
   { namespace, signal }: Pick<TrustScope, 'namespace' | 'signal'>,
@@ -16,8 +16,8 @@ export function currentSecret(
 }
 
 /**
- * Writes a Secret that the GitOpsClusters of a namespace share.
- * @throws ForeignObjectError when there is one that is not ours
+ * Writes a Secret that all GitOpsClusters of a namespace share.
+ * @throws ForeignObjectError when a Secret with that name belongs to somebody else
  */
 export async function writeSecret(
   { caches, applier }: SecretDeps,
@@ -40,7 +40,10 @@ export async function writeSecret(
   return isDeepStrictEqual(object.data, data) ? object : { ...object, data };
 }
 
-/** An operator's request on a Secret for another authority or key: whether it is pending, and how to mark it as carried out. */
+/**
+ * A user's request for a new authority or key, from annotation `rotate` of its Secret.
+ * @returns whether it is pending, and the annotations that mark it as carried out
+ */
 export function rotationRequest(secret: Secret | undefined): { pending: boolean; annotations: Record<string, string> } {
   const { [keys.rotate]: requested, [keys.rotated]: done } = secret?.metadata.annotations ?? {};
   const pending = requested !== undefined && requested !== '' && requested !== done;
@@ -50,7 +53,7 @@ export function rotationRequest(secret: Secret | undefined): { pending: boolean;
 
 function labelsOf({ gitOpsCluster, namespace }: TrustScope, name: string): Record<string, string> {
   const labels = { [wellKnown.managedByLabel]: managedBy, [keys.component]: name.replace(/^argocd-agent-/, '') };
-  // This Secret is rewritten as clusters are enrolled. It names no GitOpsCluster, so that all of them write the same.
+  // This Secret is rewritten as clusters are enrolled. It has no owner, so that all GitOpsClusters write the same content.
   if (name === hubNames.authorityTrust) {
     return labels;
   }

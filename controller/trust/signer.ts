@@ -29,11 +29,11 @@ import type { Foundation } from '../spec/index.ts';
 import { isApproved, isDone, reasonToDeny } from './client-requests.ts';
 import { issuedAnnotation } from './issued-certificate.ts';
 
-/** How soon a request is looked at again for which the controller does not have everything yet, in milliseconds. */
+/** How soon a request is reconciled again while its foundation is not published yet, in milliseconds. */
 const notYetMs = 1_000;
 /**
- * A request is not denied for so many milliseconds because its cluster lacks something: informers of different kinds are not
- * in step, and the cluster may ask before the controller's caches show what the controller itself wrote.
+ * How long a request waits before it is denied because its cluster lacks something, in milliseconds. Informers of different
+ * kinds are not in step, and a cluster may send its request before the caches show the controller's own writes.
  */
 const cacheLagMs = 3_000;
 const maxRemembered = 10_000;
@@ -46,25 +46,25 @@ export interface SignerDeps {
   readonly events: Pick<EventRecorder, 'warning'>;
   readonly caches: Caches;
   readonly ownership: Pick<Ownership, 'ownerOf'>;
-  /** By GitOpsCluster. */
+  /** By key of the GitOpsCluster. */
   readonly foundations: ReadonlyMap<string, Foundation>;
   readonly now: () => Date;
 }
 
 /**
- * Signs the certificates that clusters ask for (client certificate mode CSR): approves what a cluster's registration agent
- * may have, denies everything else that is addressed to our signer, and gives the reason.
+ * Signs the certificates that clusters request (`clientCertificate: CSR`). It approves requests of a cluster's registration
+ * agent, and denies every other request to our signer with a reason.
  */
 export class Signer {
   readonly #deps: SignerDeps;
-  /** When a request was first looked at whose cluster lacked something, by the request's name. */
+  /** When a request was first reconciled without its cluster being ready, by the request's name (`performance.now()`). */
   readonly #lackingSince = new Map<string, number>();
 
   constructor(deps: SignerDeps) {
     this.#deps = deps;
   }
 
-  /** Decides about one request, by its name. */
+  /** Reconciles one request. */
   async reconcile(name: string, signal: AbortSignal): Promise<{ requeueAfterMs: number } | undefined> {
     const csr = this.#deps.caches.requests.get({ name });
     if (csr === undefined || isDone(csr)) {
@@ -77,12 +77,12 @@ export class Signer {
       return { requeueAfterMs: notYetMs };
     }
     const request = await read(csr);
-    const fault = request instanceof PkiError ? request.message : reasonToDeny(csr, request, this.#deps.now());
-    if (fault !== undefined) {
-      return this.#refuse(csr, fault, signal);
+    const reason = request instanceof PkiError ? request.message : reasonToDeny(csr, request, this.#deps.now());
+    if (reason !== undefined) {
+      return this.#refuse(csr, reason, signal);
     }
     if (typeof found === 'string') {
-      if (this.#mayBeLate(name)) {
+      if (this.#isWithinCacheLag(name)) {
         return { requeueAfterMs: notYetMs };
       }
       return this.#refuse(csr, found, signal);
@@ -91,7 +91,7 @@ export class Signer {
     return undefined;
   }
 
-  #mayBeLate(name: string): boolean {
+  #isWithinCacheLag(name: string): boolean {
     const since = this.#lackingSince.get(name) ?? performance.now();
     this.#lackingSince.set(name, since);
     const [oldest = name] = this.#lackingSince.keys();
@@ -101,7 +101,7 @@ export class Signer {
     return performance.now() - since < cacheLagMs;
   }
 
-  /** The foundation that a cluster's certificates are made from; a text says why the cluster gets none. */
+  /** The foundation of a cluster's certificates, or why the cluster gets none. */
   #foundationFor(cluster: string): Foundation | string {
     const { ownership, foundations, caches } = this.#deps;
     const { owner } = ownership.ownerOf(cluster);
@@ -124,7 +124,7 @@ export class Signer {
 
   async #refuse(csr: CertificateSigningRequest, why: string, signal: AbortSignal): Promise<undefined> {
     const { logger, events } = this.#deps;
-    // A request that somebody else has approved can no longer be denied: it fails.
+    // An approved request cannot be denied any more. It is marked as failed instead.
     const [type, subresource] = isApproved(csr) ? (['Failed', 'status'] as const) : (['Denied', 'approval'] as const);
     await this.#patch(
       csr,
@@ -147,8 +147,8 @@ export class Signer {
   ): Promise<void> {
     const { client, logger } = this.#deps;
     const now = this.#deps.now();
-    const asked = (csr.spec?.expirationSeconds ?? Number.POSITIVE_INFINITY) * 1_000;
-    const lifetimeMs = Math.max(minLifetimeMs, Math.min(asked, lifetimes.requestedMs));
+    const requestedMs = (csr.spec?.expirationSeconds ?? Number.POSITIVE_INFINITY) * 1_000;
+    const lifetimeMs = Math.max(minLifetimeMs, Math.min(requestedMs, lifetimes.requestedMs));
     const certificate = await certifyClient(request, agentSubject(cluster), { authority, lifetimeMs, now });
     const approved = isApproved(csr)
       ? csr
@@ -158,7 +158,7 @@ export class Signer {
           { conditions: this.#with(csr, 'Approved', 'ArgoCDAgentRequestApproved', `agent of cluster ${cluster}`) },
           signal,
         );
-    // Recorded before the certificate can be in use, so that its authority stays trusted.
+    // The record is written before the certificate can be in use, so that its authority stays trusted.
     const until = inspectCertificate(certificate).notAfter;
     const annotations = issuedAnnotation({
       authority: fingerprintsOf(authority.certificate)[0] ?? '',

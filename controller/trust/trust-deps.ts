@@ -3,19 +3,19 @@ import type { EventRecorder } from '../../lib/kube/index.ts';
 import type { Applier, Caches, GitOpsCluster } from '../hub/index.ts';
 import type { ClusterCertificates } from '../ownership/index.ts';
 
-/** What the steps that make certificates and keys work with. */
+/** What the steps for certificates and keys work with. */
 export interface TrustDeps {
   readonly caches: Caches;
   readonly applier: Applier;
   readonly logger: Logger;
   readonly events: Pick<EventRecorder, 'normal' | 'warning'>;
-  /** Held by namespace: its GitOpsClusters share Secrets, and must not make the same one twice. */
+  /** Locked by namespace: its GitOpsClusters share Secrets and must not make the same one twice. */
   readonly mutex: KeyedMutex;
-  /** The reported certificates of all clusters of a namespace; undefined for a cluster not reconciled yet. */
+  /** The reported certificates of all clusters of a namespace, by cluster; undefined for one not reconciled yet. */
   readonly clusterCertificates: (namespace: string) => ReadonlyMap<string, ClusterCertificates | undefined>;
 }
 
-/** The GitOpsCluster for which a step runs. Most of what a step makes is shared by all GitOpsClusters of its namespace. */
+/** The GitOpsCluster of a step. All GitOpsClusters of a namespace share most of the objects that the steps make. */
 export interface TrustScope {
   readonly gitOpsCluster: GitOpsCluster;
   readonly namespace: string;

@@ -45,8 +45,8 @@ export class ArgoCdStandIn {
       backoff: { maxMs: 200 },
       logger,
     });
-    const hear = (one: PullApplication) => this.#queue.add(keyOf(one));
-    this.#informer.subscribe({ added: hear, updated: (_, now) => hear(now) });
+    const enqueue = (one: PullApplication) => this.#queue.add(keyOf(one));
+    this.#informer.subscribe({ added: enqueue, updated: (_, now) => enqueue(now) });
     const { signal } = this.#stop;
     this.#running = Promise.all([this.#informer.run(signal), this.#queue.run(signal)]);
   }
