@@ -128,7 +128,9 @@ function parsePayload(input: unknown, subject: string): Parsed<readonly KubeObje
   }
   const unplaced = manifests.findIndex((object) => isArgoCd(object) && !object.metadata.namespace);
   if (unplaced !== -1) {
-    return { problem: `${subject}: ${path}.manifests.${unplaced}.metadata.namespace must say where the ArgoCD belongs` };
+    return {
+      problem: `${subject}: ${path}.manifests.${unplaced}.metadata.namespace must say where the ArgoCD belongs`,
+    };
   }
   return { value: manifests };
 }
