@@ -383,7 +383,7 @@ test('ocm defect M22: of two Applications that claim one place the first gets it
   });
   const second = await fleet.onHub('the problem', 'guestbook', condition, 'gitops');
   expect(condition(second)).toMatch(
-    /^PullApplication argocd\/guestbook is argocd\/guestbook on managed cluster cluster1 already/,
+    /^Application argocd\/guestbook is argocd\/guestbook on managed cluster cluster1 already/,
   );
   expect(await fleet.works('gitops/guestbook')).toEqual([]);
   await fleet.remove('guestbook');
@@ -413,7 +413,7 @@ test('an Application of an agent is left to argocd-agent, and so is a cluster Se
   const agentsOwn = await fleet.create('agents');
   await fleet.change('agents', { spec: { destination: { name: 'cluster1' } } });
   const left = await fleet.onHub('the problem', 'agents', condition);
-  expect(condition(left)).toMatch(/^argocd-agent has this PullApplication for its agent cluster1; take label .* off/);
+  expect(condition(left)).toMatch(/^argocd-agent has this Application for its agent cluster1; take label .* off/);
   await fleet.remove('agents');
   await fleet.settled();
   const waiting = await fleet.hub.get(pullApplications, { namespace: 'argocd', name: 'agents' });
