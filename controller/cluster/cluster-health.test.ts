@@ -65,13 +65,13 @@ test('ocm defect M17: available when every workload has a ready pod', () => {
     reason: 'ProbeUnavailable',
     message: 'not ready: agent',
   });
-  // A StatefulSet without ready pods has no field readyReplicas at all.
+  // A StatefulSet without ready pods lacks the field readyReplicas.
   expect(availability([work({ ready: { agent: 1, controller: undefined } })], up, undefined)).toMatchObject({
     message: 'not ready: controller',
   });
 });
 
-test('unknown until the cluster has answered', () => {
+test('unknown until the cluster has reported', () => {
   expect(availability([], up, undefined)).toMatchObject({ status: 'Unknown', reason: 'WorkNotFound' });
   expect(availability([work({ applied: 'Unknown' })], up, undefined)).toMatchObject({
     status: 'Unknown',
@@ -83,7 +83,7 @@ test('unknown until the cluster has answered', () => {
   });
 });
 
-test('ocm defect M17: what the cluster refuses is named', () => {
+test('ocm defect M17: the message names the manifest that the cluster refuses', () => {
   const refused = work({ applied: 'False', refused: 'namespaces "argocd" not found' });
   const message = 'ManifestWork w: Deployment argocd/agent: namespaces "argocd" not found';
   expect(availability([refused], up, undefined)).toMatchObject({ status: 'False', reason: 'WorkNotApplied', message });
@@ -95,7 +95,7 @@ test('ocm defect M17: what the cluster refuses is named', () => {
   expect(progress([refused], undefined)).toMatchObject({ status: 'True', message: expect.stringContaining(message) });
 });
 
-test('a cluster that does not report is unknown, in the words that OCM used if it spoke first', () => {
+test('a cluster that does not report is unknown, with OCM’s reason if OCM set one first', () => {
   expect(availability([work()], cluster('Unknown'), undefined)).toMatchObject({
     status: 'Unknown',
     reason: 'ManagedClusterNotAvailable',
@@ -104,7 +104,7 @@ test('a cluster that does not report is unknown, in the words that OCM used if i
   expect(availability([work()], cluster('Unknown'), theirs)).toMatchObject({ reason: theirs.reason, message: 'lease' });
 });
 
-test('progress ends when every work is applied in its newest form', () => {
+test('progress ends when every work is applied in its current generation', () => {
   expect(progress([work()], undefined)).toMatchObject({ status: 'False', reason: 'Completed' });
   const changed = work();
   changed.metadata.generation = 2;
@@ -131,7 +131,7 @@ test('a cluster that applied before is updating', () => {
   expect(manifestApplied([], undefined, undefined)).toMatchObject({ reason: 'Progressing' });
 });
 
-test('the agentConnected is what the principal records', () => {
+test('agentConnected reports what the principal records', () => {
   const lease = (connected: string) => ({
     metadata: { name: 'l', annotations: { 'argocd-agent.argoproj-labs.io/connected': connected } },
     spec: { acquireTime: at, renewTime: at },
@@ -141,7 +141,7 @@ test('the agentConnected is what the principal records', () => {
   expect(agentConnected(lease('false'))).toMatchObject({ status: 'False', reason: 'Disconnected' });
 });
 
-test('what argocd-operator says of an ArgoCD counts', () => {
+test('the status that argocd-operator writes for an ArgoCD counts', () => {
   const argoCd = (phase: string | undefined): ManifestWork => {
     const made = work({ ready: {} });
     const metadata = { namespace: 'argocd', name: 'argocd' };
@@ -163,7 +163,7 @@ test('what argocd-operator says of an ArgoCD counts', () => {
   });
 });
 
-test('an object that a cluster should have had before is named', () => {
+test('the message names an object that the cluster must have and lacks', () => {
   const missing = work();
   missing.status?.resourceStatus?.manifests?.push({
     resourceMeta: { ordinal: 2, kind: 'CustomResourceDefinition', name: 'applications.argoproj.io' },

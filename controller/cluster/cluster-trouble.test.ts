@@ -20,12 +20,12 @@ const but = (...others: Condition[]) => well.map((one) => others.find(({ type })
 const judge = (conditions: readonly Condition[], now: Date, known?: Trouble, problems: object = {}) =>
   findTrouble({ problems, conditions, known, delays, now });
 
-test('nothing is wrong, and nobody has to look again, when everything is well', () => {
+test('a healthy cluster has no trouble and no time to look again', () => {
   expect(judge(well, after(1_000))).toEqual({});
   expect(judge([], after(1_000))).toEqual({});
 });
 
-test('what the controller could not do is wrong at once, and since it was first seen', () => {
+test('a failed concern is trouble at once, since it was first seen', () => {
   const { trouble } = judge(well, after(5), undefined, { import: 'no' });
   expect(trouble).toEqual({ step: 'ClustersImported', reason: 'Failed', message: 'no', since: '2030-01-01T00:00:05Z' });
   expect(judge(well, after(50), trouble, { import: 'still no' }).trouble).toEqual({ ...trouble, message: 'still no' });
@@ -45,12 +45,12 @@ test.each([
   expect(judge(but(one), after(seconds)).trouble).toMatchObject({ step: one.type, since: one.lastTransitionTime });
 });
 
-test('a cluster that OCM says is silent is wrong at once', () => {
+test('a cluster that OCM reports as unreachable is trouble at once', () => {
   const silent = condition('Available', 'Unknown', 'ManagedClusterLeaseUpdateStopped');
   expect(judge(but(silent), after(0)).trouble).toMatchObject({ step: 'Available', reason: silent.reason });
 });
 
-/** The Events that are recorded of a cluster between two reconciles. */
+/** The Events about a cluster that one reconcile records. */
 function recorded(change: Partial<Parameters<typeof recordClusterEvents>[2]>): string[] {
   const events: string[] = [];
   const record = (type: string) => (_: unknown, reason: string) => void events.push(`${type} ${reason}`);
@@ -62,18 +62,18 @@ function recorded(change: Partial<Parameters<typeof recordClusterEvents>[2]>): s
 const never = condition('AgentConnected', 'False', 'NeverConnected');
 const lost = condition('AgentConnected', 'False', 'Disconnected');
 
-test('enrolment and the first connection are told once', () => {
+test('enrolment and the first connection are recorded once', () => {
   const applied = [condition('ManifestApplied', 'True'), never];
   expect(recorded({ before: [], conditions: applied })).toEqual(['Normal ClusterEnrolled']);
   expect(recorded({ before: applied, conditions: applied })).toEqual([]);
   expect(recorded({ before: but(never), conditions: well })).toEqual(['Normal ClusterConnected']);
-  // It was connected before: that it comes back, or applies again what was changed, is no news by itself.
+  // It was connected before: neither a reconnection nor a repeated application is recorded.
   expect(recorded({ before: but(lost), conditions: well })).toEqual([]);
   expect(recorded({ before: but(condition('ManifestApplied', 'Unknown', 'Updating')), conditions: well })).toEqual([]);
   expect(recorded({ before: but(condition('ManifestApplied', 'False', 'Refused')), conditions: well })).toEqual([]);
 });
 
-test('enrolment is told also when the agent is heard of before the works', () => {
+test('enrolment is recorded also when the agent connects before the works are reported', () => {
   const pending = condition('ManifestApplied', 'Unknown', 'Progressing');
   expect(recorded({ before: but(never, pending), conditions: but(pending) })).toEqual(['Normal ClusterConnected']);
   expect(recorded({ before: but(pending), conditions: well })).toEqual(['Normal ClusterEnrolled']);
@@ -86,7 +86,7 @@ const trouble: Trouble = {
   since: '2030-01-01T00:00:00Z',
 };
 
-test('trouble is told when it begins and when it ends, not in between', () => {
+test('trouble is recorded when it begins and when it ends, not in between', () => {
   expect(recorded({ trouble })).toEqual(['Warning AgentDisconnected']);
   expect(recorded({ known: trouble, trouble: { ...trouble, message: 'other' } })).toEqual([]);
   expect(recorded({ known: trouble })).toEqual(['Normal ClusterRecovered']);
@@ -95,7 +95,7 @@ test('trouble is told when it begins and when it ends, not in between', () => {
   ]);
 });
 
-test('a controller that starts does not tell what the one before it has told', () => {
+test('a new controller does not record what its predecessor has recorded', () => {
   expect(recorded({ trouble, firstReconcile: { startedAt: after(3_600), delays } })).toEqual([]);
   expect(recorded({ trouble, firstReconcile: { startedAt: after(100), delays } })).toEqual([
     'Warning AgentDisconnected',

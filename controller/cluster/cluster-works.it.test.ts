@@ -27,7 +27,7 @@ async function useConfig(cluster: string, spec: object): Promise<void> {
   );
 }
 
-test('what was applied last of an AddOnDeploymentConfig follows what is wanted when the works have arrived', async () => {
+test('lastAppliedConfig becomes desiredConfig when the works with it are applied', async () => {
   const { a } = hub;
   await hub.enroll();
   await useConfig(a, { nodePlacement: { nodeSelector: { role: 'one' } } });
@@ -45,7 +45,7 @@ test('what was applied last of an AddOnDeploymentConfig follows what is wanted w
   await until('what was applied', async () => (await reference())?.lastAppliedConfig?.specHash === wanted);
 });
 
-test('what makes no sense in an AddOnDeploymentConfig is said, and the works stay as they are', async () => {
+test('an invalid AddOnDeploymentConfig is reported, and the works stay as they are', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   const before = await hub.work(a, 'agent');
@@ -68,7 +68,7 @@ test('what makes no sense in an AddOnDeploymentConfig is said, and the works sta
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
 });
 
-test('ocm defect M12: argocd-operator needs its CRDs on the hub; with them it is delivered with an ArgoCD for it', async () => {
+test('ocm defect M12: argocd-operator needs its CRDs on the hub; with them it is delivered with an ArgoCD', async () => {
   const { ns, a } = hub;
   await hub.fixture.placement(ns, 'placement', [a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement', { argoCD: 'Operator', agentNamespace: 'gitops' });
@@ -97,7 +97,7 @@ test('ocm defect M12: argocd-operator needs its CRDs on the hub; with them it is
   await hub.idle();
 });
 
-test("ocm defect M5: a user's ArgoCD that cannot work is said with the place of the mistake, and nothing else stops", async () => {
+test('ocm defect M5: an invalid ArgoCD of a user is reported with the field, and does not stop anything else', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const payload = (manifests: readonly object[]) =>
@@ -144,7 +144,7 @@ suite('a new version of Argo CD on the hub', () => {
   const rollout = (status: string, message: RegExp) =>
     hub.fixture.conditionIs([hub.ns, 'fleet'], 'ClustersUpToDate', status, message);
 
-  test('goes to one cluster after the other, each when the one before is well', async () => {
+  test('is delivered to one cluster after the other, each when the previous one is healthy', async () => {
     const { a, b } = hub;
     await hubRuns('3.2.6');
     await hub.enroll();
@@ -165,7 +165,7 @@ suite('a new version of Argo CD on the hub', () => {
     });
     await hub.idle();
     expect(await imageOf(b)).toBe(image('3.2.6'));
-    // Another controller knows no more than the works say.
+    // Another controller has only the works as its state.
     await hub.restart();
     await hub.idle();
     expect([await imageOf(a), await imageOf(b)]).toEqual([image('3.3.0'), image('3.2.6')]);
@@ -177,7 +177,7 @@ suite('a new version of Argo CD on the hub', () => {
     await until('rest', async () => (await condition(b, 'Progressing'))?.reason === 'Completed');
   });
 
-  test('stops at a cluster that fails, goes on when it is well, and does not wait for one out of reach', async () => {
+  test('stops at a cluster that fails, continues when it is healthy, and does not wait for an unreachable one', async () => {
     const { ns, a, b } = hub;
     let now = Date.now();
     await hubRuns('3.2.6');
@@ -207,7 +207,7 @@ suite('a new version of Argo CD on the hub', () => {
     await has(b, '3.3.0');
   });
 
-  test('comes at once to a cluster that is new, and with other settings to all', async () => {
+  test('reaches a new cluster at once, and all clusters when other settings change', async () => {
     const { ns, a, b } = hub;
     await hubRuns('3.2.6');
     await hub.fixture.placement(ns, 'placement', [a], 1);

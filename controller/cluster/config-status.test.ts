@@ -15,7 +15,7 @@ test('the hash of a configuration does not depend on the order of its fields', (
   expect(configHash(one)).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test('the hash of a configuration is that of what Go writes', () => {
+test('the hash of a configuration equals that of Go’s JSON', () => {
   const spec = { proxyConfig: { noProxy: 'a&b<c>' } };
   const text = '{"spec":{"proxyConfig":{"noProxy":"a\\u0026b\\u003cc\\u003e"}}}';
   const config = { apiVersion: 'v1', kind: 'AddOnDeploymentConfig', metadata: { name: 'x' }, spec };

@@ -23,7 +23,7 @@ import { useHub } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
 
-/** The owner of Applications that an ApplicationSet made. It is there: the garbage collector looks. */
+/** Creates the owner of an ApplicationSet's Applications. It must exist for the garbage collector. */
 async function applicationSet(): Promise<OwnerReference> {
   const template = { metadata: { name: 'any' }, spec: { project: 'default', destination: {} } };
   const metadata = { namespace: hub.ns, name: 'set' };
@@ -49,7 +49,7 @@ async function application(namespace: string, name: string, cluster: string, met
   return { namespace, name };
 }
 
-test('ocm defect H6: a cluster that does not answer holds nobody up and can be forced', async () => {
+test('ocm defect H6: a cluster that does not respond delays no other and can be force-detached', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -76,7 +76,7 @@ test('ocm defect H6: a cluster that does not answer holds nobody up and can be f
   }
 });
 
-test('ocm defect H8: a cluster that leaves is cleaned up in order, and can come back', async () => {
+test('ocm defect H8: a detached cluster is cleaned up in order, and can be enrolled again', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -127,7 +127,7 @@ test('ocm defect H8: a cluster that leaves is cleaned up in order, and can come 
   await hub.enrolled(a);
 });
 
-test('the agent stays until Applications that are deleted are gone', async () => {
+test('the agent stays until Applications that are being deleted are gone', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   await hub.fixture.agentConnected(ns, a);
@@ -157,7 +157,7 @@ test('the agent stays until Applications that are deleted are gone', async () =>
   await until('the add-on to go', async () => (await hub.addOn(a)) === undefined);
 });
 
-test('the agent does not stay for ever, nor when it is not connected', async () => {
+test('the agent stays for a limited time, and not at all when it is not connected', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.fixture.agentConnected(ns, a);
@@ -187,7 +187,7 @@ test('the agent does not stay for ever, nor when it is not connected', async () 
   await until('the add-ons to go', async () => !(await hub.addOn(a)) && !(await hub.addOn(b)));
 });
 
-test('a cluster that comes back while it is cleaned up is delivered to when the clean-up is gone', async () => {
+test('a cluster that is selected again during its clean-up gets its works when the clean-up is gone', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.unselect(a);
@@ -212,7 +212,7 @@ test('a cluster that comes back while it is cleaned up is delivered to when the 
   expect(findCondition(addOn.status?.conditions, 'HookManifestCompleted')).toBeUndefined();
 });
 
-test('a cluster that comes back while its works go gets them again', async () => {
+test('a cluster that is selected again while its works are being deleted gets them again', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -235,7 +235,7 @@ test('a cluster that comes back while its works go gets them again', async () =>
   }
 });
 
-test('a clean-up that failed says so, and runs again when its work is deleted', async () => {
+test('a failed clean-up is reported, and runs again when its work is deleted', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   await hub.unselect(a);
@@ -253,7 +253,7 @@ test('a clean-up that failed says so, and runs again when its work is deleted', 
   await until('nothing left', async () => (await hub.client.list(manifestWorks, { namespace: a })).length === 0);
 });
 
-test('ocm defect H2: nobody leaves because a Placement cannot be read', async () => {
+test('ocm defect H2: no cluster is detached because a Placement cannot be read', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.client.delete(placements, { namespace: ns, name: 'placement' });
@@ -262,18 +262,18 @@ test('ocm defect H2: nobody leaves because a Placement cannot be read', async ()
   }
   await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementEvaluated', 'False', /does not exist/);
   await hub.restart();
-  await delay(500); // longer than the time after which an unselected cluster would be left
+  await delay(500); // longer than the time after which an unselected cluster would be detached
   await hub.idle();
   for (const cluster of [a, b]) {
     expect((await hub.work(cluster, 'agent'))?.metadata.deletionTimestamp).toBeUndefined();
   }
 });
 
-test('ocm defect H3: of two GitOpsClusters that select a cluster the older has it, and hands it over when it goes', async () => {
+test('ocm defect H3: of two GitOpsClusters that select a cluster the older owns it, and hands it over when it is deleted', async () => {
   const { ns, a, b } = hub;
   await hub.fixture.placement(ns, 'first', [a]);
   await hub.fixture.gitOpsCluster(ns, 'older', 'first');
-  await delay(1_100); // creation times count in seconds
+  await delay(1_100); // creation times have whole seconds
   const other = `${ns}-other`;
   await hub.fixture.namespace(other);
   await hub.fixture.placement(other, 'second', [a, b]);
@@ -309,7 +309,7 @@ test('ocm defect H3: of two GitOpsClusters that select a cluster the older has i
   );
 });
 
-test('ocm defect H1: deleting a GitOpsCluster takes everything along', async () => {
+test('ocm defect H1: deleting a GitOpsCluster removes all its objects', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });

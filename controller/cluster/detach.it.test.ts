@@ -18,7 +18,7 @@ const held = { metadata: { finalizers: ['cluster.open-cluster-management.io/api-
 const cleanUpKey = (cluster: string) => ({ namespace: cluster, name: 'addon-argocd-agent-addon-pre-delete' });
 const addOnKey = (cluster: string) => ({ namespace: cluster, name: 'argocd-agent-addon' });
 
-/** Deletes a ManagedCluster as OCM does: it stays while there are add-ons and works, and the add-ons go first. */
+/** Deletes a ManagedCluster as OCM does: it stays while it has add-ons and works, and the add-ons are deleted first. */
 async function deleteCluster(cluster: string): Promise<void> {
   await hub.client.mergePatch(managedClusters, { name: cluster }, held);
   await hub.client.delete(managedClusters, { name: cluster });
@@ -33,12 +33,12 @@ const uidsOf = async (cluster: string) =>
 const isFree = async (cluster: string) =>
   (await hub.addOn(cluster)) === undefined &&
   (await hub.client.list(secrets, { namespace: hub.ns })).every(({ metadata }) => !metadata.name.includes(cluster));
-/** Creation times count in seconds: waits until whatever is made from now on is younger. */
+/** Creation times have whole seconds: waits until objects made from now on are younger. */
 async function isOld(namespace: string, name: string): Promise<void> {
   const born = (await hub.client.get(gitOpsClusters, { namespace, name }))?.metadata.creationTimestamp;
   await until('the next second', async () => Date.now() >= Date.parse(born ?? '') + 1_000);
 }
-/** Waits until it is known that a GitOpsCluster would like to have a cluster: its decisions may be heard of after itself. */
+/** Waits until a GitOpsCluster reports that another one owns a cluster that it selects. */
 const wants = (namespace: string, name: string, cluster: string) =>
   hub.fixture.conditionIs(
     [namespace, name],
@@ -80,7 +80,7 @@ test('ocm defect H8: a ManagedCluster that is deleted is cleaned up in order, wh
   expect(await uidsOf(b)).toHaveLength(3);
 });
 
-test('a ManagedCluster that is deleted and does not report holds up nobody', async () => {
+test('a ManagedCluster that is deleted and does not report delays nothing', async () => {
   const { a } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -94,7 +94,7 @@ test('a ManagedCluster that is deleted and does not report holds up nobody', asy
   }
 });
 
-test('a ManagedCluster that falls silent while it leaves is let go', async () => {
+test('a ManagedCluster that stops reporting during its detachment is released', async () => {
   const { a } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
@@ -108,7 +108,7 @@ test('a ManagedCluster that falls silent while it leaves is let go', async () =>
   }
 });
 
-test('a ManagedCluster that is gone at once leaves nothing on the hub', async () => {
+test('a ManagedCluster that is deleted at once leaves no objects on the hub', async () => {
   const { a } = hub;
   await hub.enroll();
   await hub.client.delete(managedClusters, { name: a });
@@ -117,7 +117,7 @@ test('a ManagedCluster that is gone at once leaves nothing on the hub', async ()
   await hub.enrolled(a);
 });
 
-test('ocm defect M2: an add-on that somebody deletes is made again, and the cluster does not notice', async () => {
+test('ocm defect M2: an add-on that somebody deletes is made again, and the cluster is not affected', async () => {
   const { a } = hub;
   await hub.enroll();
   const before = await hub.addOn(a);
@@ -132,7 +132,7 @@ test('ocm defect M2: an add-on that somebody deletes is made again, and the clus
   expect(await uidsOf(a)).toEqual(uids);
 });
 
-test('an add-on with a finalizer of somebody else waits for that one too', async () => {
+test('an add-on with a foreign finalizer waits for that one, too', async () => {
   const { a } = hub;
   await hub.enroll();
   const live = await hub.addOn(a);
@@ -151,7 +151,7 @@ test('an add-on with a finalizer of somebody else waits for that one too', async
   await until('nothing left', async () => (await works(a)).length === 0);
 });
 
-test("a cluster whose namespace on the hub is deleted keeps nobody's namespace, and is enrolled again in the next", async () => {
+test('a cluster whose namespace on the hub is deleted releases the namespace, and is enrolled again in the next', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   await hub.client.delete(namespaces, { name: a });
@@ -165,7 +165,7 @@ test("a cluster whose namespace on the hub is deleted keeps nobody's namespace, 
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
 });
 
-test('a cluster whose namespace on the hub is deleted while it is left is not waited for', async () => {
+test('a cluster whose namespace on the hub is deleted during its detachment is not waited for', async () => {
   const { a } = hub;
   await hub.enroll();
   await hub.unselect(a);
@@ -175,7 +175,7 @@ test('a cluster whose namespace on the hub is deleted while it is left is not wa
   await until('nothing of it', () => isFree(a));
 });
 
-test('settings that are gone do not keep a cluster from being cleaned up', async () => {
+test('missing settings do not stop the clean-up of a cluster', async () => {
   const { a } = hub;
   await hub.enroll();
   const key = { namespace: a, name: 'settings' };
@@ -202,7 +202,7 @@ test('ocm defect H1: when the namespace of a GitOpsCluster is deleted its cluste
   }
 });
 
-test('ocm defect H2: a page of decisions that is missing is no reason to leave', async () => {
+test('ocm defect H2: a missing page of decisions detaches no cluster', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const key = { namespace: ns, name: 'placement' };
@@ -214,7 +214,7 @@ test('ocm defect H2: a page of decisions that is missing is no reason to leave',
     { subresource: 'status' },
   );
   await hub.client.mergePatch(placements, key, { metadata: { annotations: isDisabled } });
-  // Of the Placement it hears in any case before, and not only perhaps.
+  // After a restart the controller is certain to read the Placement before the decisions change.
   await hub.restart();
   await hub.client.delete(placementDecisions, { namespace: ns, name: 'placement-decision-2' });
   await hub.fixture.conditionIs([ns, 'fleet'], 'PlacementEvaluated', 'Unknown', /announces 2 clusters.*name 1/);
@@ -229,7 +229,7 @@ test('ocm defect H2: a page of decisions that is missing is no reason to leave',
   expect(await uidsOf(a)).toHaveLength(3);
 });
 
-test('ocm defect H1: a fleet without its Placement goes when its GitOpsCluster does', async () => {
+test('ocm defect H1: a fleet without its Placement is removed with its GitOpsCluster', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.client.delete(placements, { namespace: ns, name: 'placement' });
@@ -281,7 +281,7 @@ test.each(['the same namespace', 'another namespace'])(
   },
 );
 
-test('a GitOpsCluster that another one cannot take over from can be forced to go', async () => {
+test('a GitOpsCluster whose clusters another one cannot take over can be force-detached', async () => {
   const { ns, a } = hub;
   await hub.fixture.placement(ns, 'placement', [a]);
   await hub.fixture.gitOpsCluster(ns, 'one', 'placement');
@@ -304,7 +304,7 @@ test('a GitOpsCluster that another one cannot take over from can be forced to go
   expect(await uidsOf(a)).toEqual(uids);
 });
 
-test('clusters that shall keep what they have do, and nothing of theirs waits for a controller', async () => {
+test('clusters that are to be retained keep their objects, and none of their objects waits for a controller', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const key = { namespace: ns, name: 'fleet' };

@@ -9,7 +9,7 @@ const app = (name: string, metadata: Partial<HubApplication['metadata']> = {}): 
   spec: { destination: { name: 'c1' } },
 });
 
-test('what is being deleted, and what an ApplicationSet will delete, needs the agent; the rest does not', () => {
+test('Applications that are being deleted, or that an ApplicationSet will delete, need the agent; others do not', () => {
   const { controller: _, ...noController } = owner;
   const all = [
     app('kept'),
@@ -23,12 +23,12 @@ test('what is being deleted, and what an ApplicationSet will delete, needs the a
   expect(pendingDeletions([app('kept')], true)).toEqual([]);
 });
 
-test('an ApplicationSet follows the Placement only: when the GitOpsCluster goes, its Applications stay', () => {
+test('an ApplicationSet follows the Placement only: when the GitOpsCluster is deleted, its Applications stay', () => {
   const all = [app('set', { ownerReferences: [owner] }), app('going', { deletionTimestamp: at })];
   expect(pendingDeletions(all, false)).toEqual(['argocd/going']);
 });
 
-test('an Application is of the cluster that its destination or its namespace names', () => {
+test('an Application belongs to the cluster that its destination or its namespace names', () => {
   expect(clustersOf(app('a'))).toEqual(['c1', 'argocd']);
   expect(clustersOf({ metadata: { namespace: 'c2', name: 'a' } })).toEqual(['c2']);
   expect(clustersOf({ metadata: { namespace: 'c1', name: 'a' }, spec: { destination: { name: 'c1' } } })).toEqual([
@@ -36,7 +36,7 @@ test('an Application is of the cluster that its destination or its namespace nam
   ]);
 });
 
-test('nothing else of an Application is held', () => {
+test('the other fields of an Application are dropped', () => {
   const full = {
     ...app('a', { resourceVersion: '7', annotations: { a: 'b' }, ownerReferences: [owner], deletionTimestamp: at }),
     status: { resources: [] },

@@ -19,7 +19,7 @@ const environmentOf = (work: ManifestWork | undefined) => {
   return Object.fromEntries(job?.spec.template.spec.containers[0]?.env?.map(({ name, value }) => [name, value]) ?? []);
 };
 
-/** Enrolls a cluster that has applied everything, with its agent in namespace `argocd`. */
+/** Enrolls a cluster that has applied all works, with its agent in namespace `argocd`. */
 async function settled(): Promise<void> {
   const { ns, a } = hub;
   await hub.fixture.placement(ns, 'placement', [a], 1);
@@ -39,7 +39,7 @@ async function moveTo(agentNamespace: string): Promise<void> {
   }
 }
 
-test('the namespace that the agent has moved away from is cleaned up when the cluster has what is delivered now', async () => {
+test('a former namespace is cleaned up when the cluster has applied the new works', async () => {
   const { ns, a } = hub;
   await settled();
   await moveTo('gitops');
@@ -49,7 +49,7 @@ test('the namespace that the agent has moved away from is cleaned up when the cl
   await applied();
   const work = await until('the clean-up of the namespace', former);
   expect(environmentOf(work)).toEqual({ ARGOCD_NAMESPACE: 'argocd', CLEANUP_PRINCIPAL_NAMESPACE: ns });
-  // Another controller goes on.
+  // Another controller continues.
   await hub.restart();
   await hub.fixture.endCleanUp(a, 'JobFailed', formerWork.name);
   await until('an Event', async () =>
@@ -65,7 +65,7 @@ test('the namespace that the agent has moved away from is cleaned up when the cl
   expect(await hub.versions()).toEqual(versions);
 });
 
-test('an agent that moves on, or back, is followed', async () => {
+test('an agent that moves again, or back, has its other former namespaces cleaned up', async () => {
   await settled();
   await moveTo('gitops');
   await applied();
@@ -86,7 +86,7 @@ test('an agent that moves on, or back, is followed', async () => {
   expect(await noted()).toBe('gitops,third');
 });
 
-test('a cluster that leaves while a former namespace is being cleaned up is left altogether', async () => {
+test('a cluster that is detached while a former namespace is cleaned up is detached completely', async () => {
   const { a } = hub;
   await settled();
   await moveTo('gitops');

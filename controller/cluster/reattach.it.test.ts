@@ -15,7 +15,7 @@ const hub = useHub(startCluster);
 const cleanUpName = 'addon-argocd-agent-addon-pre-delete';
 const workAgent = ['cluster.open-cluster-management.io/manifest-work-cleanup'];
 
-/** How far a cluster has left when it comes back. The work agent carries out nothing but what is done here for it. */
+/** Stages of a detachment at which the cluster is selected again. The tests act as its work agent. */
 const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = {
   'the agent stays for deletions': (cluster) =>
     until(
@@ -86,7 +86,7 @@ async function cleanedUp(cluster: string) {
   await isGoing(cluster, 'crds');
 }
 
-/** What the work agent does in the end: it lets works go that are being deleted. */
+/** Releases the works that are being deleted, as the work agent does at the end. */
 async function letGo(cluster: string): Promise<void> {
   for (const { metadata } of await works(cluster)) {
     if (!metadata.deletionTimestamp || !metadata.finalizers) {
@@ -96,7 +96,7 @@ async function letGo(cluster: string): Promise<void> {
   }
 }
 
-/** An Application that an ApplicationSet has not taken back yet: a connected agent stays for it. */
+/** Creates an Application of an ApplicationSet that has not deleted it yet: a connected agent stays for it. */
 async function applicationFor(cluster: string): Promise<void> {
   const namespace = hub.ns;
   const template = { metadata: { name: '{{name}}' }, spec: { project: 'default', destination: {} } };
@@ -118,7 +118,7 @@ async function applicationFor(cluster: string): Promise<void> {
 }
 
 test.each(['goes on running', 'is another one by then'])(
-  'ocm defect M2: ocm defect M9: ocm defect H7: a cluster that comes back at any stage of leaving works again, and until then nothing says that it does (the controller %s)',
+  'ocm defect M2: ocm defect M9: ocm defect H7: a cluster that is selected again at any stage of its detachment works again, and is not reported as working before (the controller %s)',
   async (controller) => {
     const { ns } = hub;
     const names = Object.keys(stages);

@@ -56,7 +56,7 @@ test('a cluster that never had Argo CD is clean', async () => {
   expect(await run()).toEqual({ removed: 0, namespace: 'deleted' });
 });
 
-test('ocm defect M15: copies go without what they deployed, everywhere, and then the namespace', async () => {
+test('ocm defect M15: copies are removed without their deployed resources, everywhere, and then the namespace', async () => {
   await installCrds(cluster.client, await publishedCrds('argocd'));
   const elsewhere = `${ns}-team`;
   await namespace();
@@ -79,7 +79,7 @@ test('ocm defect M15: copies go without what they deployed, everywhere, and then
   expect(await run()).toEqual({ removed: 0, namespace: 'absent' });
 });
 
-test('other namespaces that the add-on made go too, those that were there before stay', async () => {
+test('other namespaces that the add-on made are removed, too; those that existed before stay', async () => {
   const [made, before] = [`${ns}-operator`, `${ns}-before`];
   await namespace();
   await namespace(ours, made);
@@ -89,9 +89,9 @@ test('other namespaces that the add-on made go too, those that were there before
   expect(await isThere(before)).toBe(true);
 });
 
-test('of namespaces that the agent has moved away from goes what it kept there, and nothing else of the cluster', async () => {
+test('in former namespaces only the agent’s own objects are removed, and nothing else of the cluster', async () => {
   await installCrds(cluster.client, await publishedCrds('argocd'));
-  // The hub has a namespace that is called like one of those that the agent had, and Applications in it.
+  // On the hub one namespace has the same name as a former namespace of the agent, and contains Applications.
   const [now, sameName] = [`${ns}-now`, `${ns}-same`];
   await namespace();
   await namespace(ours, now);
@@ -113,7 +113,7 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
     logger: createLogger({ level: 'fatal', name: 'clean-up' }),
     signal: AbortSignal.timeout(180_000),
   });
-  // What the works brought may take a while to go.
+  // Objects of the works may take a while to disappear.
   await until('the copies to go', async () => {
     const left = await cluster.client.list(argoProjects, { namespace: ns });
     return left.length === 0;
@@ -137,7 +137,7 @@ test('of namespaces that the agent has moved away from goes what it kept there, 
   await cluster.client.delete(argoProjects, { namespace: now, name: 'default' });
 });
 
-test('ocm defect M15: a namespace that was there before stays', async () => {
+test('ocm defect M15: a namespace that existed before stays', async () => {
   await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace({ 'app.kubernetes.io/managed-by': 'argocd-agent-addon' });
   await create(argoCdApplications, { name: 'one', annotations: copyOf, finalizers }, { spec });
@@ -185,7 +185,7 @@ test('a namespace that an Application deployed into stays, also when the clean-u
   expect(await isThere()).toBe(true);
 });
 
-test('nothing is touched while the agent runs', async () => {
+test('nothing is removed while the agent runs', async () => {
   await installCrds(cluster.client, await publishedCrds('argocd'));
   await namespace();
   const labels = { 'app.kubernetes.io/name': 'argocd-agent-agent' };
@@ -195,7 +195,7 @@ test('nothing is touched while the agent runs', async () => {
   const running = run().finally(() => {
     isDone = true;
   });
-  // Long enough to look at the pods more than once.
+  // Long enough to list the pods more than once.
   const began = Date.now();
   await until('a while', async () => Date.now() - began > 1_200);
   expect(isDone).toBe(false);

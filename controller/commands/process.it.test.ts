@@ -18,7 +18,7 @@ import { installHubCrds } from '../testing/hub.ts';
 const root = join(import.meta.dirname, '../..');
 const leaseName = '7310a56a.open-cluster-management.io';
 const image = 'quay.io/open-cluster-management/argocd-fleet:test';
-/** A leader that cannot renew for a while ends, and nobody starts it again here: a busy machine is not to make it one. */
+/** On a busy machine the leader must not lose the Lease: it would exit, and nothing restarts it here. */
 const patientLeader = [
   '--leader-elect',
   '--leader-election-lease-duration=120s',
@@ -74,14 +74,14 @@ const answers = (port: number, path: string) =>
 const holder = async () =>
   (await hub.client.get(leases, { namespace: 'release', name: leaseName }))?.spec?.holderIdentity;
 
-test('with the flags of the original: one leads, another takes over, a signal ends it at once', async () => {
+test('with argocd-pull-integration’s flags: one leads, another takes over, a signal ends it at once', async () => {
   const first = await program('first', ['--mode=controller', ...patientLeader]);
   await until('the first to lead', async () => (await holder())?.startsWith('first'));
   const second = await program('second', ['--mode=controller', ...patientLeader]);
   await Promise.all([first, second].map(({ health }) => answers(health, '/readyz')));
   await fixture.gitOpsCluster('argocd', 'fleet', 'placement');
   await fixture.conditionIs(['argocd', 'fleet'], 'Ready', 'True');
-  // It counts what is over, and it may still be busy with the last of it.
+  // The metric counts completed reconciles, and the last one may still be running.
   await until('the cluster to be counted', async () =>
     /gitops_controller_reconciles_done\{queue="clusters"\} [1-9]/.test(await answers(first.metrics, '/metrics')),
   );
@@ -95,7 +95,7 @@ test('with the flags of the original: one leads, another takes over, a signal en
   expect(await second.log()).not.toMatch(/BEGIN|level=error/);
 });
 
-test('render shows what the works hold, without what is secret', async () => {
+test('render shows the manifests of the works, without secret values', async () => {
   const render = await program('render', ['render', '--cluster=c1']);
   expect(await render.exited).toMatchObject({ code: 0 });
   const text = await render.log();
@@ -134,7 +134,7 @@ test('render shows what the works hold, without what is secret', async () => {
   expect(await draft.log()).toMatch(/agent\.server\.address: other[\s\S]*agent\.namespace: gitops/);
 });
 
-test('uninstall leaves no GitOpsCluster without a controller', async () => {
+test('uninstall leaves no GitOpsCluster behind without a controller', async () => {
   const uninstall = await program('uninstall-one', ['uninstall', '--namespace=argocd', '--name=another']);
   expect(await uninstall.exited).toMatchObject({ code: 1 });
   expect(await uninstall.log()).toContain('GitOpsCluster argocd/fleet would be left without a controller');
@@ -156,7 +156,7 @@ test('uninstall waits until the controller has cleaned up', async () => {
   expect(await hub.client.list(manifestWorks, { namespace: 'c1' })).toEqual([]);
 });
 
-test('what is wrong with the command line is said in one line', async () => {
+test('a mistake on the command line is reported in one line', async () => {
   const bad = await program('bad', ['--mode=addon']);
   expect(await bad.exited).toMatchObject({ code: 1 });
   expect(await bad.log()).toMatch(/^Error: .*--mode.*"addon" is not supported by this version/);

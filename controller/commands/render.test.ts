@@ -63,7 +63,7 @@ test.each([
   expect(JSON.stringify(works)).toContain(mode);
 });
 
-test('a configuration counts, objects can be printed without their works, and what is secret is hidden', async () => {
+test('a configuration applies, objects can be printed without their works, and secret values are hidden', async () => {
   const objects = await render(server, `--config=${join(folder, 'config.yaml')}`, '--manifests');
   const agent = objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'argocd-agent-agent');
   expect(JSON.stringify(agent)).toContain('"role":"infra"');
@@ -78,7 +78,7 @@ test('a configuration counts, objects can be printed without their works, and wh
   expect(shown).toContain(Buffer.from('(generated)').toString('base64'));
 });
 
-test('what is missing is said', async () => {
+test('a missing input is reported', async () => {
   await expect(render({})).rejects.toThrow(
     'without a hub the GitOpsCluster must say spec.argoCDAgentAddon.principalServerAddress and principalServerPort',
   );

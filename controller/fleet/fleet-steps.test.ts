@@ -37,7 +37,7 @@ const good: StepOutcome[] = [
   { condition: 'RemovedClustersCleanedUp', result: undefined },
 ];
 
-test('Ready sums up whether the controller did its work, with how the clusters fare as its message', () => {
+test('Ready sums up whether the controller did its work, with the health of the clusters as its message', () => {
   const status = nextStatus(goc, good, { ...known, now: monday });
   expect(status).toMatchObject({
     observedGeneration: 3,
@@ -56,12 +56,12 @@ test('Ready sums up whether the controller did its work, with how the clusters f
   });
 });
 
-test('nothing changes when nothing has changed', () => {
+test('an unchanged state yields an unchanged status', () => {
   const first = nextStatus(goc, good, { ...known, now: monday });
   expect(nextStatus({ ...goc, status: first }, good, { ...known, now: tuesday })).toEqual(first);
 });
 
-test('Ready names the first of what is wrong, and that there is more', () => {
+test('Ready names the first problem, and that there are more', () => {
   const bad: StepOutcome[] = [
     { condition: 'ServerDiscovered', result: failed('Server discovery failed: x', 'ServerNotDiscovered') },
     { condition: 'AddonConfigured', result: failed('Failed to configure addon') },
@@ -85,7 +85,7 @@ const trouble = (cluster: string, since: string) => ({
 });
 const at = (second: number) => `2030-01-07T00:00:${String(second).padStart(2, '0')}Z`;
 
-test('ocm defect M9: of many failing clusters the ten are listed that have been failing for longest, in the same order every time', () => {
+test('ocm defect M9: of many failing clusters the status lists ten, those failing longest, always in the same order', () => {
   const failing = Array.from({ length: 30 }, (_, i) => trouble(`c${30 - i}`, at(30 - i)));
   const of = (before: GitOpsCluster, now: Date) =>
     nextStatus(before, good, { ...known, summary: { ...summary, failing }, now });
@@ -96,7 +96,7 @@ test('ocm defect M9: of many failing clusters the ten are listed that have been 
   expect(of({ ...goc, status }, tuesday)).toEqual(status);
 });
 
-test('a cluster that another GitOpsCluster has is failing since it was first seen', () => {
+test('a cluster that another GitOpsCluster owns is failing since it was first seen', () => {
   const lost = Array.from({ length: 15 }, (_, i) => ({ cluster: `c${i}`, owner: 'argocd/older' }));
   const of = (before: GitOpsCluster, now: Date) =>
     nextStatus(before, good, { ...known, summary: { ...summary, lost }, now });
@@ -112,13 +112,13 @@ test('a cluster that another GitOpsCluster has is failing since it was first see
   expect(of({ ...goc, status: first }, tuesday)).toEqual(first);
 });
 
-test('messages in the list are no longer than the CRD takes', () => {
+test('messages in the list are no longer than the CRD allows', () => {
   const failing = [{ ...trouble('c', at(1)), message: 'x'.repeat(5_000) }];
   const { clusters } = nextStatus(goc, good, { ...known, summary: { ...summary, failing }, now: monday });
   expect((clusters as FleetStatus).failingClusters?.[0]?.message).toHaveLength(1024);
 });
 
-test('a number where the clusters are now, and fields that are gone, do not stay', async () => {
+test('a number in `clusters`, and former fields, are removed', async () => {
   const old = { clusters: 7, availableClusters: 5, conditions: [] } as unknown as NonNullable<GitOpsCluster['status']>;
   const status = nextStatus({ ...goc, status: old }, good, { ...known, now: monday });
   expect(status.clusters).toMatchObject({ selected: 2 });
@@ -129,7 +129,7 @@ test('a number where the clusters are now, and fields that are gone, do not stay
   expect(patches).toMatchObject([{ status: { clusters: { selected: 2 }, availableClusters: null } }]);
 });
 
-test('a CRD of another version does not keep the conditions from being written', async () => {
+test('a CRD of another version does not prevent the conditions from being written', async () => {
   const status = nextStatus(goc, good, { ...known, now: monday });
   const patches: { status: object }[] = [];
   const warnings: unknown[] = [];
@@ -148,7 +148,7 @@ test('a CRD of another version does not keep the conditions from being written',
   expect(warnings).toHaveLength(1);
 });
 
-test('a step that throws is a failed condition, and the others go on', async () => {
+test('a step that throws yields a failed condition, and the other steps run', async () => {
   const { signal } = new AbortController();
   const outcomes = await Promise.all([
     runStep({ condition: 'A', purpose: 'do a' }, signal, () => Promise.reject(new Error('no'))),
@@ -160,7 +160,7 @@ test('a step that throws is a failed condition, and the others go on', async () 
   ]);
 });
 
-test('what a step found before it failed is kept', async () => {
+test('the findings of a step that fails later are kept', async () => {
   const { signal } = new AbortController();
   const error = new Error('no');
   const step = { condition: 'A', purpose: 'do a' };
@@ -172,19 +172,19 @@ test('what a step found before it failed is kept', async () => {
   });
 });
 
-test('names are listed in the form of the original', () => {
+test('names are listed in argocd-pull-integration’s form', () => {
   expect(namesText(['a', 'b', 'c'])).toBe('[a b c]');
   expect(namesText(['a', 'b', 'c', 'd'])).toBe('[a b c]... (4 total)');
 });
 
-test('long names make valid and different label values', () => {
+test('long names yield valid, distinct label values', () => {
   const [x, y] = ['x'.repeat(80), `${'x'.repeat(79)}y`];
   expect(labelValue('short')).toBe('short');
   expect(labelValue(x)).toHaveLength(63);
   expect(labelValue(x)).not.toBe(labelValue(y));
 });
 
-test("an agent's subject is what OCM would request", () => {
+test("an agent's subject is the one that OCM would request", () => {
   expect(agentSubject('c1')).toEqual({
     commonName: 'system:open-cluster-management:cluster:c1:addon:argocd-agent-addon:agent:argocd-agent-addon-agent',
     organizations: [

@@ -18,7 +18,7 @@ test('all pages count, duplicates once', () => {
   expect(known(readSelection(reference, placement(), [page()]))).toEqual([]);
 });
 
-test('what cannot be told is not taken for nothing', () => {
+test('an incomplete set of decisions is unknown, not empty', () => {
   expect(known(readSelection(reference, undefined, []))).toBe('Placement argocd/p does not exist');
   expect(known(readSelection(reference, placement(), []))).toMatch(/no decisions yet/);
   expect(known(readSelection(reference, placement(), [page('a'), { metadata: { name: 'fresh' } }]))).toMatch(
@@ -31,7 +31,7 @@ test('what cannot be told is not taken for nothing', () => {
   expect(known(readSelection(reference, going, [page('a')]))).toMatch(/being deleted/);
 });
 
-test('a number that is behind does not keep clusters in, nor does one of a Placement that nobody schedules', () => {
+test('an outdated number does not keep clusters selected, nor does that of a Placement without scheduling', () => {
   expect(known(readSelection(reference, placement({ numberOfSelectedClusters: 1 }), [page('a', 'b')]))).toEqual([
     'a',
     'b',
@@ -51,7 +51,7 @@ const candidate = (key: string, createdAt: string, clusters: string[] | undefine
     : { known: false, error: true, problem: 'cannot be told' },
 });
 
-test('the oldest of those that select a cluster has it', () => {
+test('the oldest GitOpsCluster that selects a cluster owns it', () => {
   const old = candidate('x/old', '2030-01-01T00:00:00Z', ['a']);
   const young = candidate('x/young', '2030-01-02T00:00:00Z', ['a', 'b']);
   expect(decideOwner('a', [young, old], undefined)).toEqual({ owner: 'x/old', losers: ['x/young'] });
@@ -62,13 +62,13 @@ test('the oldest of those that select a cluster has it', () => {
   expect(decideOwner('a', [old, twin], undefined).owner).toBe('x/a-twin');
 });
 
-test('one that cannot tell what it selects keeps what it has and gets nothing new', () => {
+test('a GitOpsCluster with an unknown selection keeps its clusters and gets no new ones', () => {
   const blind = candidate('x/blind', '2030-01-01T00:00:00Z', undefined);
   expect(decideOwner('a', [blind], 'x/blind').owner).toBe('x/blind');
   expect(decideOwner('a', [blind], undefined).owner).toBeUndefined();
 });
 
-test('one that is being deleted has nothing', () => {
+test('a GitOpsCluster that is being deleted owns nothing', () => {
   const going = candidate('x/going', '2030-01-01T00:00:00Z', ['a'], true);
   const next = candidate('x/next', '2030-01-02T00:00:00Z', ['a']);
   expect(decideOwner('a', [going], 'x/going').owner).toBeUndefined();

@@ -25,7 +25,7 @@ const envOf = (pod: PodSpec | undefined) =>
   Object.fromEntries((pod?.containers[0]?.env ?? []).map(({ name, value }) => [name, value]));
 
 suite('an AddOnDeploymentConfig', () => {
-  test('places, mirrors, proxies and limits', () => {
+  test('applies placement, mirrors, proxies and resources', () => {
     const config = read({
       nodePlacement: { nodeSelector: { role: 'infra' }, tolerations: [{ key: 'infra', operator: 'Exists' }] },
       registries: [{ source: 'quay.io/argoproj', mirror: 'mirror.local/argo' }],
@@ -57,7 +57,7 @@ suite('an AddOnDeploymentConfig', () => {
     expect(pod?.containers[0]?.image).toBe('all.local/argocd-operator:v0.18.0');
   });
 
-  test('sends what leaves the cluster through the proxy, and nothing else', () => {
+  test('sends traffic that leaves the cluster through the proxy, and nothing else', () => {
     const config = read({ proxyConfig: { httpsProxy: 'http://proxy:3128', noProxy: '10.0.0.0/8, .corp' } });
     for (const { spec } of workloadsOf(config)) {
       const env = envOf(spec.template.spec);
@@ -74,7 +74,7 @@ suite('an AddOnDeploymentConfig', () => {
     );
   });
 
-  test("brings the proxy's certificates to every pod", () => {
+  test("delivers the proxy's certificates to every pod", () => {
     const pem = '-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n';
     const config = read({ proxyConfig: { httpsProxy: 'https://p:1', caBundle: Buffer.from(pem).toString('base64') } });
     for (const { spec } of workloadsOf(config)) {
@@ -97,7 +97,7 @@ suite('an AddOnDeploymentConfig', () => {
     }
   });
 
-  test('of several registries that match the last one counts', () => {
+  test('of several matching registries the last one counts', () => {
     const registries = [
       { source: '', mirror: 'all.local' },
       { source: 'quay.io/', mirror: 'q.local/' },
@@ -111,7 +111,7 @@ suite('an AddOnDeploymentConfig', () => {
     expect(mirrored('quay.io/a/b:1', [])).toBe('quay.io/a/b:1');
   });
 
-  test('registries stand before those of the ManagedCluster', () => {
+  test('registries of the configuration replace those of the ManagedCluster', () => {
     const annotations = {
       'open-cluster-management.io/image-registries': JSON.stringify({
         registries: [{ source: 'quay.io', mirror: 'cluster.local' }],
@@ -123,7 +123,7 @@ suite('an AddOnDeploymentConfig', () => {
     ]);
   });
 
-  test("understands the original's variables, and lets others be", () => {
+  test("reads argocd-pull-integration's variables, and ignores others", () => {
     const variables = (values: Record<string, string>) =>
       read({ customizedVariables: Object.entries(values).map(([name, value]) => ({ name, value })) });
     expect(variables({ ARGOCD_NAMESPACE: 'gitops', ARGOCD_OPERATOR_NAMESPACE: 'ops', OTHER: 'x' })).toMatchObject({
@@ -135,7 +135,7 @@ suite('an AddOnDeploymentConfig', () => {
     expect(variables({ ARGOCD_OPERATOR_INSTALL: 'false' }).installsOperator).toBe(false);
   });
 
-  test('the install namespace counts unless it is the default that every configuration has', () => {
+  test('the install namespace counts unless it is the default of the CRD', () => {
     expect(read({ agentInstallNamespace: 'open-cluster-management-agent-addon' }).agentNamespace).toBeUndefined();
     expect(read({ agentInstallNamespace: '' }).agentNamespace).toBeUndefined();
     expect(read({ agentInstallNamespace: 'gitops' }).agentNamespace).toBe('gitops');
@@ -146,7 +146,7 @@ suite('an AddOnDeploymentConfig', () => {
     expect(read(both).agentNamespace).toBe('own');
   });
 
-  test('containers are named by kind, workload and container, with globs; the last that matches counts', () => {
+  test('containers are selected by kind, workload and container, with globs; the last match counts', () => {
     const requirement = (containerID: string, cpu: string) => ({ containerID, resources: { requests: { cpu } } });
     const config = read({
       resourceRequirements: [
@@ -204,7 +204,7 @@ test.each([
   expect(problem).toContain(message);
 });
 
-test('registries of a ManagedCluster that cannot be read are named', () => {
+test('a ManagedCluster’s registries that cannot be parsed are reported', () => {
   const cluster = (text: string) => ({
     metadata: { name: 'c1', annotations: { 'open-cluster-management.io/image-registries': text } },
   });

@@ -12,7 +12,7 @@ const jobOf = (spec: ManifestWork['spec']) => {
   return job as KubeObject & { spec: { template: { spec: PodSpec } } };
 };
 
-test('the clean-up runs our image against the namespace of Argo CD, in a namespace of its own', () => {
+test('the clean-up runs our image against the namespace of Argo CD, in its own namespace', () => {
   const spec = renderCleanUp(templates, input);
   const job = jobOf(spec);
   const [container] = job.spec.template.spec.containers;
@@ -29,7 +29,7 @@ test('the clean-up runs our image against the namespace of Argo CD, in a namespa
   expect(spec.deleteOption).toBeUndefined();
 });
 
-test('every namespace that the add-on has used is cleaned up, and no other may be touched', () => {
+test('every namespace that the add-on has used is cleaned up, and no other one may be changed', () => {
   const otherNamespaces = ['argocd-operator-system', 'gitops', 'former'];
   const spec = renderCleanUp(templates, { ...input, otherNamespaces });
   const [container] = jobOf(spec).spec.template.spec.containers;
@@ -46,7 +46,7 @@ test('every namespace that the add-on has used is cleaned up, and no other may b
   ]);
 });
 
-test('ocm defect M11: the clean-up may not do more than it needs: nothing to make, and to change only what it removes', () => {
+test('ocm defect M11: the clean-up has no more rights than it needs: none to create, and to change only what it removes', () => {
   const { manifests } = renderCleanUp(templates, input).workload;
   const of = <T>(suffix: string) => manifests.filter(({ kind }) => kind?.endsWith(suffix)) as (KubeObject & T)[];
   const roles = of<{ rules: { resources: string[]; verbs: string[] }[] }>('Role');
@@ -62,7 +62,7 @@ test('ocm defect M11: the clean-up may not do more than it needs: nothing to mak
   expect(bindings.map(({ roleRef }) => roleRef.name)).toEqual(roles.map(({ metadata }) => metadata.name));
 });
 
-test('the image comes from a mirror and the pod goes to a node like those of the add-on', () => {
+test('the image comes from a mirror, and the pod is placed like those of the add-on', () => {
   const config = parseAddOnConfig({
     metadata: { name: 'c' },
     spec: {
@@ -75,7 +75,7 @@ test('the image comes from a mirror and the pod goes to a node like those of the
   expect(pod.tolerations).toEqual([{ key: 'infra', operator: 'Exists' }]);
 });
 
-test('the end of the Job is read from the feedback that the work asks for', () => {
+test('the end of the Job is read from the status feedback', () => {
   const spec = renderCleanUp(templates, input);
   const { namespace, name } = jobOf(spec).metadata;
   expect(spec.manifestConfigs).toMatchObject([

@@ -9,7 +9,7 @@ const templates = new Templates();
 const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
 const agentImage = `quay.io/example/fleet@${digest}`;
 
-/** The images of all containers, init containers too. */
+/** The images of all containers and init containers. */
 function imagesOf(manifests: readonly KubeObject[]): string[] {
   return manifests.flatMap((object) => {
     const { containers = [], initContainers = [] } =
@@ -18,7 +18,7 @@ function imagesOf(manifests: readonly KubeObject[]): string[] {
   });
 }
 
-test('ocm defect M13: images named by their digest are delivered as they are', () => {
+test('ocm defect M13: images with a digest are delivered unchanged', () => {
   const image = `quay.io/argoproj/argocd@${digest}`;
   const redisImage = `docker.io/library/redis@${digest}`;
   const render = (config: RenderInput['config']) => {

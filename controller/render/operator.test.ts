@@ -19,7 +19,7 @@ const argoCd = (spec: object, metadata: object = {}) => ({
   spec,
 });
 
-test("the generated ArgoCD is the original's", () => {
+test('the generated ArgoCD equals that of argocd-pull-integration', () => {
   expect(specOf(allManifests(worksWith()), 'argocd')).toEqual({
     server: { enabled: false },
     sourceNamespaces: ['*'],
@@ -58,7 +58,7 @@ test("the generated ArgoCD is the original's", () => {
   expect(autonomous.argoCDAgent.agent).toMatchObject({ client: { mode: 'autonomous' } });
 });
 
-test('ocm defect H8: operator, then ArgoCD and credentials; namespaces and CRDs stay when they go', () => {
+test('ocm defect H8: works are the operator, then ArgoCD and credentials; namespaces and CRDs stay when they are deleted', () => {
   const works = worksWith();
   expect(works.map(({ part }) => part)).toEqual(['crds', 'argocd', 'agent']);
   const [crds, runtime, agent] = works;
@@ -79,7 +79,7 @@ test('ocm defect H8: operator, then ArgoCD and credentials; namespaces and CRDs 
     'Service argocd-operator-system/argocd-operator-controller-manager-metrics-service',
     'Service argocd-operator-system/argocd-operator-webhook-service',
     'Deployment argocd-operator-system/argocd-operator-controller-manager',
-    // Goes after the ArgoCD: without it the work agent may not see that one disappear.
+    // Removed after the ArgoCD: without this role the work agent could not observe its deletion.
     'ClusterRole open-cluster-management:argocd-agent:work-agent-argocd',
   ]);
   expect(agent?.spec.workload.manifests.map(describe)).toEqual([
@@ -98,7 +98,7 @@ test('ocm defect H8: operator, then ArgoCD and credentials; namespaces and CRDs 
   );
 });
 
-test('an operator that the cluster has already is left alone', () => {
+test('an existing operator of the cluster is not changed', () => {
   const works = worksWith({ image: undefined, crds: [] });
   expect(works.map(({ part }) => part)).toEqual(['argocd', 'agent']);
   expect(works[0]?.spec.workload.manifests.map(describe)).toEqual([
@@ -106,7 +106,7 @@ test('an operator that the cluster has already is left alone', () => {
   ]);
 });
 
-test("a user's ArgoCD gets the principal's address where it has none", () => {
+test("a user's ArgoCD without the principal's address gets it", () => {
   const spec = (given: object) => specOf(allManifests(worksWith({ payload: [argoCd(given)] })), 'own');
   const client = { principalServerAddress: 'principal.example.com', principalServerPort: '443' };
   expect(spec({ argoCDAgent: { agent: { enabled: true } } })).toEqual({
@@ -127,7 +127,7 @@ test("a user's ArgoCD gets the principal's address where it has none", () => {
   });
 });
 
-test('the agents that argocd-operator makes have the rights for live access that are asked for', () => {
+test('the agents that argocd-operator makes have the configured rights for live access', () => {
   const accounts = (payload?: KubeObject[], from: Partial<RenderInput> = {}) =>
     allManifests(worksWith({ payload }, from))
       .filter(({ kind, metadata }) => kind === 'ClusterRoleBinding' && metadata.name.startsWith('argocd-agent-agent:'))
@@ -140,7 +140,7 @@ test('the agents that argocd-operator makes have the rights for live access that
   expect(accounts(undefined, { liveAccess: 'None' })).toEqual([]);
 });
 
-test("a user's other objects are delivered as they are, in the namespace that they name", () => {
+test("a user's other objects are delivered unchanged, in their namespaces", () => {
   const other = {
     apiVersion: 'v1',
     kind: 'ConfigMap',

@@ -14,7 +14,7 @@ suite('size', () => {
     return { ...empty, data: { a: `é${'x'.repeat(bytes - JSON.stringify(empty).length - 2)}` } } as KubeObject;
   };
 
-  test('splits into as many works as needed, keeping order and losing nothing', () => {
+  test('splits into as many works as needed, keeps the order and loses nothing', () => {
     const objects = [object('a', 400), object('b', 500), object('c', 200), object('d', 801), object('e', 199)];
     const shares = pack(objects, 1000);
     expect(shares.flat()).toEqual(objects);
@@ -25,7 +25,7 @@ suite('size', () => {
     }
   });
 
-  test('an object that fits nowhere is named with its size', () => {
+  test('an object that is too large is reported with its size', () => {
     const big = object('big', workLimit + 2);
     expect(() => pack([object('a', 400), big])).toThrow(OversizedManifestError);
     expect(() => pack([big])).toThrow(

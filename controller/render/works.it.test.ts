@@ -11,7 +11,7 @@ import { Templates } from './templates.ts';
 import { allManifests, type RenderInput, renderWorks } from './works.ts';
 
 const templates = new Templates();
-/** As Argo CD and argocd-operator publish them. */
+/** The CRDs that Argo CD publishes, for delivery. */
 const crds = (await publishedCrds('argocd')).map(deliverableCrd);
 const operatorCrds = [...crds, ...(await publishedCrds('argocd-operator')).map(deliverableCrd)];
 
@@ -60,7 +60,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-/** Why the API server refuses an object; undefined when it takes it as it is. Nothing is kept. */
+/** Why the API server refuses an object in a dry run; undefined when it accepts the object. */
 async function refusal(object: KubeObject): Promise<string | undefined> {
   const type = await cluster.client.resolve(object.apiVersion ?? '', object.kind ?? '');
   const { namespace, name } = object.metadata;
@@ -83,13 +83,13 @@ async function refusal(object: KubeObject): Promise<string | undefined> {
   }
 }
 
-/** Why a pod of a workload would not be let in where Pod Security is enforced. */
+/** Why Pod Security admission would refuse the pods of a workload. */
 async function podRefusal(object: KubeObject): Promise<string | undefined> {
   const { template } = (object as { spec?: { template?: PodTemplate } }).spec ?? {};
   if (template?.spec === undefined) {
     return undefined;
   }
-  // Service accounts are not there, and are not what is asked about.
+  // Service accounts do not exist here and are not under test.
   const { serviceAccountName: _, ...spec } = template.spec;
   const metadata = { namespace: object.metadata.namespace ?? '', name: object.metadata.name };
   try {
@@ -113,7 +113,7 @@ test("Argo CD's own CRDs fit into one work", () => {
   }
 });
 
-test.each(cases)('a real API server takes every manifest of $name', async ({ from }) => {
+test.each(cases)('a real API server accepts every manifest of $name', async ({ from }) => {
   const works = renderWorks(templates, from);
   const onlyRead = works.flatMap(({ spec }) =>
     (spec.manifestConfigs ?? [])
@@ -130,7 +130,7 @@ test.each(cases)('a real API server takes every manifest of $name', async ({ fro
   expect(refused.filter(Boolean)).toEqual([]);
 });
 
-test.each([noConfig, everything ?? noConfig])('a real API server takes the clean-up', async (config) => {
+test.each([noConfig, everything ?? noConfig])('a real API server accepts the clean-up', async (config) => {
   const { workload } = renderCleanUp(templates, {
     namespace: 'argocd',
     image: 'agent:1',
@@ -144,7 +144,7 @@ test.each([noConfig, everything ?? noConfig])('a real API server takes the clean
   expect(refused.filter(Boolean)).toEqual([]);
 });
 
-test('a pod that asks for too much would be noticed', async () => {
+test('a pod with too many privileges is refused here', async () => {
   const containers = [{ name: 'c', image: 'x', securityContext: { privileged: true } }];
   const metadata = { namespace: 'argocd', name: 'x' };
   const object = { kind: 'Deployment', metadata, spec: { template: { spec: { containers } } } } as KubeObject;

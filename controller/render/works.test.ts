@@ -18,13 +18,13 @@ const find = (kind: string, name: string, from: RenderInput = input) =>
     | undefined;
 
 suite('works of a cluster', () => {
-  test('are three, in the order of delivery, and the same input gives the same', () => {
+  test('are three, in the order of delivery, and the same input yields the same works', () => {
     const works = renderWorks(templates, input);
     expect(works.map(({ part, index }) => `${part}-${index}`)).toEqual(['crds-0', 'argocd-0', 'agent-0']);
     expect(renderWorks(templates, structuredClone(input))).toEqual(works);
   });
 
-  test('carry no duplicates, every manifest has apiVersion, kind and name, namespaced ones the right namespace', () => {
+  test('carry no duplicates; every manifest has apiVersion, kind and name, namespaced ones the right namespace', () => {
     for (const { spec } of renderWorks(templates, { ...input, namespace: 'gitops' })) {
       const seen = new Set<string>();
       for (const object of spec.workload.manifests) {
@@ -38,7 +38,7 @@ suite('works of a cluster', () => {
     }
   });
 
-  test('leave the CRDs and the namespace behind when they go', () => {
+  test('keep the CRDs and the namespace when they are deleted', () => {
     const [crds, argocd, agent] = renderWorks(templates, input);
     expect(crds?.spec.deleteOption).toEqual({ propagationPolicy: 'Orphan' });
     for (const work of [argocd, agent]) {
@@ -49,13 +49,13 @@ suite('works of a cluster', () => {
     }
   });
 
-  test('make the ConfigMap of the GPG keys once: the agent fills it with what the hub says', () => {
+  test('create the ConfigMap of the GPG keys once: the agent fills it from the hub', () => {
     const configs = renderWorks(templates, input).flatMap(({ spec }) => spec.manifestConfigs ?? []);
     const keys = configs.filter(({ resourceIdentifier: { name } }) => name === 'argocd-gpg-keys-cm');
     expect(keys).toMatchObject([{ updateStrategy: { type: 'CreateOnly' } }]);
   });
 
-  test('ask for the status of every workload', () => {
+  test('request the status of every workload', () => {
     const watched = renderWorks(templates, input).flatMap(({ spec }) =>
       (spec.manifestConfigs ?? []).filter(({ feedbackRules }) => feedbackRules).map((c) => c.resourceIdentifier.name),
     );
@@ -66,7 +66,7 @@ suite('works of a cluster', () => {
     );
   });
 
-  test('give the agent the rights for live access that are asked for, each by a binding of its own', () => {
+  test('grant the agent the configured rights for live access, each by its own binding', () => {
     const grantsOf = (liveAccess: string) =>
       allManifests({ ...input, liveAccess }).filter(({ metadata: { name } }) => /live-access|agent-agent:/.test(name));
     expect(grantsOf('None')).toEqual([]);
@@ -98,12 +98,12 @@ suite('works of a cluster', () => {
     },
   );
 
-  test('an Argo CD that is there already is left alone: only the agent comes', () => {
+  test('contain only the agent when the cluster has its own Argo CD', () => {
     const works = renderWorks(templates, { ...input, argoCD: undefined });
     expect(works.map(({ part }) => part)).toEqual(['agent']);
   });
 
-  test('an Argo CD that is there already must have its CRDs: they are looked at, never written, and stay', () => {
+  test('require the CRDs of an existing Argo CD: they are read, never written, and stay', () => {
     const name = 'applications.argoproj.io';
     const [work] = renderWorks(templates, { ...input, argoCD: undefined });
     const identity = { group: 'apiextensions.k8s.io', resource: 'customresourcedefinitions', name };
@@ -119,7 +119,7 @@ suite('works of a cluster', () => {
 });
 
 suite('the pods', () => {
-  test('run without rights on the node', () => {
+  test('run without privileges on the node', () => {
     expect(workloadsOf()).toHaveLength(4);
     for (const { metadata, spec } of workloadsOf()) {
       const pod = spec.template.spec;
@@ -159,7 +159,7 @@ suite('the pods', () => {
     }
   });
 
-  test('find every Secret and ConfigMap that they insist on in the works', () => {
+  test('contain every Secret and ConfigMap that they require', () => {
     for (const { spec } of workloadsOf()) {
       for (const { env } of spec.template.spec.containers) {
         for (const { valueFrom } of env ?? []) {
@@ -174,7 +174,7 @@ suite('the pods', () => {
 });
 
 suite('the agent', () => {
-  test('gets its parameters under the names of the original', () => {
+  test('gets the parameters of argocd-pull-integration', () => {
     expect(find('ConfigMap', 'argocd-agent-params')?.data).toMatchObject({
       'agent.server.address': 'principal.example.com',
       'agent.server.port': '443',
@@ -210,13 +210,13 @@ suite('the agent', () => {
     expect(find('Secret', client?.metadata.name ?? '', without)).toBeUndefined();
   });
 
-  test('ocm defect M11: may not do more than it needs', () => {
+  test('ocm defect M11: has no more rights than it needs', () => {
     const roles = allManifests({ ...input, liveAccess: 'None' }).filter(
       ({ kind, metadata }) => kind?.endsWith('Role') && metadata.name.includes('agent'),
     );
     expect(roles.length).toBeGreaterThan(1);
     expect(JSON.stringify(roles)).not.toContain('"*"');
-    // Nor has it what others may: its bindings lead to these roles alone.
+    // It has no further rights: its bindings refer to these roles only.
     const bindings = allManifests({ ...input, liveAccess: 'None' }).filter(
       ({ kind, metadata }) => kind?.endsWith('RoleBinding') && metadata.name.includes('agent'),
     ) as (KubeObject & { roleRef: { kind: string; name: string } })[];
@@ -225,7 +225,7 @@ suite('the agent', () => {
     for (const { roleRef } of bindings) {
       expect(own).toContain(`${roleRef.kind} ${roleRef.name}`);
     }
-    // What users may do by way of it is another matter, and nobody's cluster-admin either.
+    // Live access for users is configured separately, and it is not cluster-admin either.
     expect(JSON.stringify(allManifests().filter(({ kind }) => kind === 'ClusterRoleBinding'))).not.toContain(
       'cluster-admin',
     );
@@ -233,20 +233,20 @@ suite('the agent', () => {
 });
 
 suite('values', () => {
-  test('cannot break out of their place', () => {
+  test('are escaped', () => {
     const nasty = 'a"\n  injected: {{b}} \\';
     const params = find('ConfigMap', 'argocd-agent-params', { ...input, serverAddress: nasty });
     expect(params?.data?.['agent.server.address']).toBe(nasty);
     expect(params?.data).not.toHaveProperty('injected');
   });
 
-  test('that are missing are an error, not an empty field', () => {
+  test('that are missing cause an error, not an empty field', () => {
     expect(() => templates.render('agent', { namespace: 'argocd' })).toThrow(/not defined/);
   });
 });
 
 suite('CRDs', () => {
-  test('ocm defect M12: are brought up to date on the clusters, not only made', () => {
+  test('ocm defect M12: are updated on the clusters, not only created', () => {
     const works = renderWorks(templates, input).filter(({ part }) => part === 'crds');
     expect(works.length).toBeGreaterThan(0);
     for (const { spec } of works) {
@@ -256,7 +256,7 @@ suite('CRDs', () => {
     }
   });
 
-  test('travel without texts, conversion and traces of the hub', () => {
+  test('are delivered without descriptions, conversion and metadata of the hub', () => {
     const made = deliverableCrd(hubCrd('applications.argoproj.io'));
     expect(made.metadata).toEqual({ name: 'applications.argoproj.io', labels: expect.anything() });
     expect(made).not.toHaveProperty('status');

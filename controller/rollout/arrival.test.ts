@@ -44,7 +44,7 @@ function work(values: Record<string, string | number> = settled, observedGenerat
   };
 }
 
-test('works have arrived when what they brought runs', () => {
+test('works have arrived when their workloads run', () => {
   expect(haveArrived([work()])).toBe(true);
   expect(haveArrived([])).toBe(false);
 });
@@ -59,7 +59,7 @@ test.each([
   ['the cluster has not looked at the change', { ...settled, ObservedGeneration: 1 }],
   ['the pod is still the former one', { ...settled, UpdatedReplicas: 0 }],
   ['the new pod is not ready', { ...settled, ReadyReplicas: 0 }],
-  // A status leaves fields out that are 0.
+  // Go omits fields with value 0 from a status.
   ['no pod is new', without('UpdatedReplicas')],
   ['no pod is ready', without('ReadyReplicas')],
   ['nothing is known of it', {}],
@@ -67,11 +67,11 @@ test.each([
   expect(haveArrived([work(values)])).toBe(false);
 });
 
-test('not while one of them is not applied as it is now', () => {
+test('works have not arrived while one is not applied in its current generation', () => {
   expect(haveArrived([work(), work(settled, 2)])).toBe(false);
 });
 
-test('what nobody asked the status of is not waited for', () => {
+test('workloads without requested feedback are not waited for', () => {
   const quiet = work({});
   delete quiet.spec.manifestConfigs;
   expect(haveArrived([quiet])).toBe(true);

@@ -27,7 +27,7 @@ test.each<[string, Phase, string[]]>([
   expect(planRollout(strategy(), [cluster('a', phase), cluster('b'), cluster('c')]).start).toEqual(start);
 });
 
-test('the first failure stops it, unless more are allowed', () => {
+test('the first failure stops the rollout, unless more failures are allowed', () => {
   const clusters = [cluster('a', 'TimeOut'), ...many(9)];
   expect(planRollout(strategy(), clusters)).toMatchObject({ start: [], failed: ['a'], isStopped: true });
   expect(planRollout(progressive({ maxFailures: 1 }), clusters)).toMatchObject({ start: ['W00'], isStopped: false });
@@ -36,7 +36,7 @@ test('the first failure stops it, unless more are allowed', () => {
   expect(planRollout(progressive({ maxFailures: 1 }), two).isStopped).toBe(true);
 });
 
-test('clusters that are well already come first; those out of reach wait for their return', () => {
+test('healthy clusters come first; unreachable ones wait until they return', () => {
   const ill = cluster('a', 'Waiting', { isHealthy: false });
   expect(planRollout(strategy(), [ill, cluster('b', 'Unreachable'), cluster('c')])).toMatchObject({
     start: ['c'],
@@ -46,14 +46,14 @@ test('clusters that are well already come first; those out of reach wait for the
   expect(planRollout(strategy(), [ill, cluster('c', 'Succeeded')]).start).toEqual(['a']);
 });
 
-test('all at once on request, whatever fails', () => {
+test('type All updates all clusters at once, whatever fails', () => {
   expect(planRollout(strategy({ type: 'All' }), [cluster('x', 'TimeOut'), ...many(3)])).toMatchObject({
     start: ['W00', 'W01', 'W02'],
     isStopped: false,
   });
 });
 
-test('group by group: the next when everybody of the one before is done', () => {
+test('type ProgressivePerGroup starts a group when the previous one is done', () => {
   const perGroup = (settings: object = {}) => strategy({ type: 'ProgressivePerGroup', progressivePerGroup: settings });
   const of = (phase: Phase) => [
     cluster('c', 'Waiting', group(1)),
@@ -72,7 +72,7 @@ test('group by group: the next when everybody of the one before is done', () => 
   expect(planRollout(perGroup({ maxFailures: '50%' }), failed).start).toEqual(['c', 'd']);
 });
 
-test('mandatory groups come first, by name or index, and none of theirs may fail', () => {
+test('mandatory groups come first, by name or index, and none of their clusters may fail', () => {
   const settings = { mandatoryDecisionGroups: [{ groupName: 'canary' }, { groupIndex: 2 }], maxFailures: 5 };
   const of = (phase: Phase) => [...many(3), cluster('y', 'Waiting', group(2)), cluster('x', phase, group(1, 'canary'))];
   expect(planRollout(progressive(settings), of('Waiting')).start).toEqual(['x']);
@@ -80,7 +80,7 @@ test('mandatory groups come first, by name or index, and none of theirs may fail
   expect(planRollout(progressive(settings), of('Succeeded')).start).toEqual(['y']);
 });
 
-test('nothing to do is nothing to start, whoever is not well', () => {
+test('a completed rollout starts no cluster', () => {
   expect(planRollout(strategy(), [cluster('a', 'Succeeded'), cluster('b', 'Succeeded')])).toEqual({
     total: 2,
     start: [],
@@ -110,7 +110,7 @@ test.each([
   expect(phaseOf(facts, timed, now)).toEqual(expected);
 });
 
-test('without a deadline a cluster is waited for as long as it takes', () => {
+test('without a deadline a cluster is waited for without limit', () => {
   const patient = progressive({ progressDeadline: 'None' });
   expect(phaseOf(started, patient, 1e15)).toMatchObject({ phase: 'Progressing' });
 });

@@ -9,7 +9,7 @@ const at = '2030-01-01T00:00:00Z';
 const one: Version = { agent: 'agent:1' };
 const two: Version = { agent: 'agent:2' };
 
-/** A hub whose clusters each have one work without workloads: it has arrived when it is applied. */
+/** A hub whose clusters each have one work without workloads. The work has arrived when it is applied. */
 class Hub {
   readonly works = new Map<string, ManifestWork>();
   readonly woken: string[] = [];
@@ -75,7 +75,7 @@ function fleet(version: Version, name = 'fleet', strategy: object = {}): Foundat
 const signal = new AbortController().signal;
 const names = Array.from({ length: 30 }, (_, i) => `c${String(i).padStart(2, '0')}`);
 
-test('of thirty clusters three have their turn at a time, and the next are woken when one is done', async () => {
+test('three of thirty clusters are updated at a time, and the next are woken when one is done', async () => {
   const hub = new Hub();
   for (const name of names) {
     hub.deliver(name, one);
@@ -84,7 +84,7 @@ test('of thirty clusters three have their turn at a time, and the next are woken
   const started = names.toReversed().filter((_, index) => !turns[index]?.isHeld);
   expect(started).toEqual(['c02', 'c01', 'c00']);
   expect(turns.filter(({ isHeld }) => isHeld).every(({ version }) => version.agent === 'agent:1')).toBe(true);
-  // Until the works have arrived, nobody else.
+  // No other cluster starts until the works have arrived.
   for (const name of started) {
     hub.deliver(name, two, at, 'argocd/fleet', false);
     expect(hub.rollouts.report(fleet(two), name, false)).toMatchObject({ phase: 'Progressing' });
@@ -98,7 +98,7 @@ test('of thirty clusters three have their turn at a time, and the next are woken
   expect(await hub.rollouts.deliveryFor(fleet(two), 'c04', signal)).toMatchObject({ version: one, isHeld: true });
 });
 
-test('news that change nothing wake nobody', async () => {
+test('a report that changes nothing wakes no cluster', async () => {
   const hub = new Hub();
   for (const name of names) {
     hub.deliver(name, one);
@@ -116,7 +116,7 @@ test('news that change nothing wake nobody', async () => {
   expect(hub.changed).toEqual([]);
 });
 
-test('another controller goes on where this one stopped', async () => {
+test('another controller continues a rollout', async () => {
   const hub = new Hub();
   for (const name of names) {
     hub.deliver(name, one);
@@ -130,7 +130,7 @@ test('another controller goes on where this one stopped', async () => {
   expect(turns[5]).toMatchObject({ updatedAt: at });
 });
 
-test('a cluster that is not well in time stops the others, and is looked at again when its time is over', async () => {
+test('a cluster that misses its deadline stops the rollout, and is reconciled when its time is over', async () => {
   const hub = new Hub();
   for (const name of names) {
     hub.deliver(name, one);
@@ -149,7 +149,7 @@ test('a cluster that is not well in time stops the others, and is looked at agai
   expect(hub.woken).toEqual(['c01', 'c02', 'c03']);
 });
 
-test('clusters that leave, or belong to another GitOpsCluster now, keep nobody waiting', async () => {
+test('clusters that are detached, or belong to another GitOpsCluster now, do not block the rollout', async () => {
   const hub = new Hub();
   for (const name of ['a', 'b', 'c']) {
     hub.deliver(name, one);
@@ -163,7 +163,7 @@ test('clusters that leave, or belong to another GitOpsCluster now, keep nobody w
   expect(hub.rollouts.planOf(fleet(two))).toMatchObject({ start: ['c'], total: 1 });
 });
 
-test('what has no version, or one of something else, gets the newest at once', async () => {
+test('a cluster without a version, or with other components, gets the newest version at once', async () => {
   const hub = new Hub();
   expect(await hub.rollouts.deliveryFor(fleet(two), 'new', signal)).toMatchObject({
     isHeld: false,

@@ -24,7 +24,7 @@ import { capturedLog, described, printed } from '../testing/kubectl.ts';
 const hub = useHub(startCluster);
 const goc = () => [hub.ns, 'fleet'] as const;
 const key = () => ({ namespace: hub.ns, name: 'fleet' });
-/** What is wrong is told at once here. */
+/** Problems are reported at once in these tests. */
 const troubleDelays = { refusedMs: 0, slowMs: 600_000 };
 
 async function fleetStatus(): Promise<FleetStatus | undefined> {
@@ -44,7 +44,7 @@ async function shows(columns: Readonly<Record<string, unknown>>, name = 'fleet')
   }
 }
 
-/** Waits until the controller's log contains a line: what Events say stands there, too. */
+/** Waits until the controller's log contains a line. Events are logged, too. */
 async function logs(log: ReturnType<typeof capturedLog>, line: RegExp): Promise<void> {
   await until(`a log line ${line}`, async () => line.test(log.text())).catch(() => expect(log.text()).toMatch(line));
 }
@@ -62,7 +62,7 @@ async function tells(line: RegExp, name = 'fleet'): Promise<void> {
   }
 }
 
-test('kubectl get shows what matters, in these columns', async () => {
+test('kubectl get shows the important fields in these columns', async () => {
   await hub.enroll({ troubleDelays });
   await shows({ Placement: 'placement', Mode: 'managed', Selected: 2, Enrolled: 0, Connected: 0, Ready: 'True' });
   expect(Object.keys(await printed(hub.client, hub.ns, 'fleet'))).toEqual([
@@ -102,7 +102,7 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
   await tells(
     /does not exist; there is one in namespace other, but a GitOpsCluster uses a Placement of its own namespace/,
   );
-  // OCM makes one empty decision, and says on the Placement why.
+  // OCM makes one empty decision and reports the reason on the Placement.
   await hub.fixture.placement(ns, 'elsewhere', []);
   const condition = {
     type: 'PlacementSatisfied',
@@ -128,7 +128,7 @@ test('two GitOpsClusters that select the same cluster', async () => {
   const log = capturedLog();
   await hub.enroll({ troubleDelays, logger: log.logger });
   await hub.fixture.placement(ns, 'second', [a, b]);
-  // Ages count in seconds.
+  // Creation times have whole seconds.
   const older = Date.parse((await hub.client.get(gitOpsClusters, key()))?.metadata.creationTimestamp ?? '');
   await until('the next second', async () => Date.now() > older + 1_000);
   await hub.fixture.gitOpsCluster(ns, 'younger', 'second');
@@ -219,9 +219,9 @@ test('a work that the cluster refuses, and one that its work agent has no right 
   await tells(new RegExp(`Normal ClusterRecovered: cluster ${a} is well again`));
 });
 
-test('since when a cluster fails does not change when the controller is restarted', async () => {
+test('the start time of a problem survives a restart of the controller', async () => {
   const { ns, a } = hub;
-  // Not ours, and in the way: nothing but the status remembers since when.
+  // A foreign Secret is in the way, so that only the status records the time.
   await hub.fixture.put(secrets, { metadata: { namespace: ns, name: `cluster-${a}` }, data: { name: 'bWluZQ==' } });
   await hub.fixture.placement(ns, 'placement', [a]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
@@ -271,7 +271,7 @@ test.each<[string, (one: KeyCertificate, other: KeyCertificate) => Record<string
   await shows({ Ready: 'True' });
 });
 
-/** Fails or holds up writes of one kind, as an API server does that has too much to do. */
+/** Fails or delays writes of one kind, as an overloaded API server does. */
 function busy(
   client: KubeClient,
   plural: string,
@@ -324,7 +324,7 @@ test.each([
   await until('both in the list', async () => (await fleetStatus())?.failing === 2);
   expect((await fleetStatus())?.failingClusters?.[0]).toMatchObject({ name: a, step: 'ManifestWorkCreated' });
   await logs(log, new RegExp(`level=warning msg="[^"]*${message}.*event=ManifestWorkCreatedFailed`));
-  // Six works at each attempt; without back-off it would be thousands by now.
+  // There are six works per attempt. Without back-off there would be thousands by now.
   expect(refused).toBeLessThan(6 * 20);
   isDown = false;
   await Promise.all([hub.enrolled(a), hub.enrolled(b)]);
@@ -332,7 +332,7 @@ test.each([
   await until('nothing to fail', async () => (await fleetStatus())?.failing === 0);
 });
 
-test('an API server that answers late holds no other cluster up, and the status says what is under way', async () => {
+test('a slow API server delays no other cluster, and the status reports the work in progress', async () => {
   const { a, b, ns } = hub;
   const { promise: late, resolve: answer } = Promise.withResolvers<undefined>();
   let asked = 0;
@@ -360,7 +360,7 @@ test('an API server that answers late holds no other cluster up, and the status 
   expect(await described(hub.client, ns, 'fleet')).not.toMatch(/^Warning /m);
 });
 
-test('a status of an earlier version, with a number where the clusters are now, is replaced', async () => {
+test('a status of an earlier version, with a number in `clusters`, is replaced', async () => {
   const { ns } = hub;
   await hub.enroll({ troubleDelays });
   await hub.stop();
@@ -386,7 +386,7 @@ test('a status of an earlier version, with a number where the clusters are now, 
       )
       .then(({ status: now }) => now?.clusters === 2),
   );
-  // A controller that is upgraded before the CRD works on, without the list.
+  // A controller that is newer than the CRD works on, without the list.
   await hub.client.mergePatch(gitOpsClusters, key(), { spec: { argoCDAgentAddon: { mode: 'autonomous' } } });
   hub.start({ troubleDelays });
   const { generation } = (await hub.client.get(gitOpsClusters, key()))?.metadata ?? {};
@@ -396,7 +396,7 @@ test('a status of an earlier version, with a number where the clusters are now, 
   );
   await hub.stop();
   await setStatusSchema(status);
-  // Others can write the object in between, whatever its status holds.
+  // Others can write the object in the meantime, whatever its status contains.
   await until('a write by a user', () =>
     hub.client.mergePatch(gitOpsClusters, key(), { spec: { argoCDAgentAddon: { mode: 'managed' } } }),
   );
@@ -407,7 +407,7 @@ test('a status of an earlier version, with a number where the clusters are now, 
   await hub.fixture.conditionIs(goc(), 'Ready', 'True');
 });
 
-test('250 clusters in three decisions of two groups; decisions that are made anew make nobody leave', async () => {
+test('250 clusters in three decisions of two groups: new decisions for the same clusters detach none', async () => {
   const { ns, a, b } = hub;
   const nobody = Array.from({ length: 248 }, (_, i) => `n${String(i).padStart(3, '0')}`);
   const pages = [[...nobody.slice(0, 99), a], nobody.slice(99, 199), [...nobody.slice(199), b]];
@@ -450,7 +450,7 @@ test('250 clusters in three decisions of two groups; decisions that are made ane
   expect(await described(hub.client, ns, 'fleet')).not.toContain('ClusterLeaving');
 });
 
-test('what can never work is refused when it is written, with what to do instead', async () => {
+test('a specification that can never work is refused when it is written, with instructions', async () => {
   const { ns } = hub;
   const make = (addOn: object, reference: object = {}) =>
     hub.fixture.gitOpsCluster(ns, 'bad', 'placement', addOn, reference);

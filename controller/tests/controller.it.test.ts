@@ -16,7 +16,7 @@ import { chartCrds, useHub, workNames } from '../testing/hub.ts';
 
 const hub = useHub(startCluster);
 
-test('clusters that are selected while the certificate authority is being made are enrolled', async () => {
+test('clusters selected while the certificate authority is being made are enrolled', async () => {
   const { ns, a, b } = hub;
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   const selectFirst = async (key: { name: string }) => {
@@ -45,7 +45,7 @@ test('clusters that are selected while the certificate authority is being made a
   await hub.fixture.conditionIs([ns, 'fleet'], 'Ready', 'True');
 });
 
-test('ocm defect H3: two GitOpsClusters of a namespace share authority and principal, and come to rest', async () => {
+test('ocm defect H3: two GitOpsClusters of a namespace share authority and principal without endless writes', async () => {
   const { ns, a, b } = hub;
   await hub.fixture.placement(ns, 'one', [a]);
   await hub.fixture.placement(ns, 'two', [b]);
@@ -132,7 +132,7 @@ test('ocm defect H6: ocm defect M4: a GitOpsCluster enrolls the clusters of all 
   ]);
 });
 
-test('ocm defect M14: a second look writes nothing, nor does a restart', async () => {
+test('ocm defect M14: neither a second reconcile nor a restart writes anything', async () => {
   const { a } = hub;
   await hub.enroll();
   await hub.idle();
@@ -146,7 +146,7 @@ test('ocm defect M14: a second look writes nothing, nor does a restart', async (
   expect(hub.controller.writes).toBe(0);
 });
 
-test('ocm defect M2: what someone deletes or changes is repaired', async () => {
+test('ocm defect M2: a deleted or changed object is restored', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
   const original = await hub.work(a, 'agent');
@@ -219,7 +219,7 @@ test('ocm defect M9: the health of a cluster comes from its works and its connec
   await until('unknown', async () => (await verdict('Available'))?.status === 'Unknown');
 });
 
-test('wrong input is answered with a message that names object and field, and an Event', async () => {
+test('invalid input leads to a message that names object and field, and to an Event', async () => {
   const { ns } = hub;
   const goc = [ns, 'fleet'] as const;
   hub.start();
@@ -239,7 +239,7 @@ test('wrong input is answered with a message that names object and field, and an
   );
 });
 
-test('what the CRD refuses, the API server says at once', async () => {
+test('the API server refuses at once what the CRD forbids', async () => {
   const { ns } = hub;
   const make = (addOn: object, reference: object = {}) =>
     hub.fixture.gitOpsCluster(ns, 'bad', 'placement', addOn, reference);
@@ -249,7 +249,7 @@ test('what the CRD refuses, the API server says at once', async () => {
   await expect(make({}, { kind: 'PlacementDecision' })).rejects.toThrow(/placementRef/);
 });
 
-test('with the CRD of the original, which refuses little, the status says what is wrong', async () => {
+test('with the permissive CRD of argocd-pull-integration, the status reports the mistakes', async () => {
   const { ns, a } = hub;
   await installCrds(hub.client, await originalCrds());
   try {

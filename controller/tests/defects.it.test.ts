@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 afterAll(() => limited?.close());
 
-/** Gives the restricted controller every right but those on one kind, or all of them. */
+/** Grants the restricted controller all rights except those on one kind, or all rights. */
 async function allowAllBut(resource: string | undefined): Promise<void> {
   const verbs = ['get', 'list', 'watch', 'create', 'update', 'patch', 'delete'];
   const group = { managedclusters: 'cluster', placements: 'cluster', placementdecisions: 'cluster' }[resource ?? ''];
@@ -62,7 +62,7 @@ async function allowAllBut(resource: string | undefined): Promise<void> {
   await knows(limited, resource);
 }
 
-/** Waits until the API server goes by the rights: it hears of them like everybody else, a little later. */
+/** Waits until the API server applies the rights: its authorizer follows them with a delay. */
 async function knows(client: KubeClient, withheld: string | undefined): Promise<void> {
   const groups = {
     managedclusters: 'cluster',
@@ -94,7 +94,7 @@ const worksOf = async (name: string) =>
   );
 
 test.each(['managedclusters', 'placementdecisions', 'placements'])(
-  'ocm defect H2: nobody leaves because %s cannot be read',
+  'ocm defect H2: no cluster is detached because %s cannot be read',
   async (resource) => {
     const { ns, a, b } = hub;
     await allowAllBut(undefined);
@@ -109,7 +109,7 @@ test.each(['managedclusters', 'placementdecisions', 'placements'])(
       placementdecisions: 'PlacementDecision',
       placements: 'Placement',
     };
-    // Everything else has been read by then: whoever acts on a part of what there is to know acts now.
+    // Everything else has been read by now. A controller that acts on incomplete caches would act now.
     await until('the rest to be read', async () => {
       const missing = hub.controller.missing();
       return missing.length === 1 && missing[0] === kind[resource as keyof typeof kind];
@@ -124,20 +124,20 @@ test.each(['managedclusters', 'placementdecisions', 'placements'])(
   },
 );
 
-test('ocm defect M1: what failed is tried again by itself, and the status says so until it works', async () => {
+test('ocm defect M1: a failed step is retried without a change, and the status reports it until it succeeds', async () => {
   const { ns, a, b } = hub;
   await allowAllBut('manifestworks');
   await hub.fixture.placement(ns, 'placement', [a, b]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start(limited ? { client: limited } : {});
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'False', /forbidden/);
-  // A right that is given is no change of anything that the controller follows.
+  // Granting a right changes no object that the controller watches.
   await allowAllBut(undefined);
   await until('the works', async () => (await worksOf(a)).length === 3 && (await worksOf(b)).length === 3);
   await hub.fixture.conditionIs([ns, 'fleet'], 'ManifestWorkCreated', 'True');
 });
 
-test('ocm defect M3: the discovered address stands in no specification, and follows the Service', async () => {
+test('ocm defect M3: the discovered address is not written into a specification, and follows the Service', async () => {
   const { ns, a, b } = hub;
   const key = { namespace: ns, name: 'argocd-agent-principal' };
   const address = (ip: string) => ({ status: { loadBalancer: { ingress: [{ ip }] } } });
@@ -150,14 +150,14 @@ test('ocm defect M3: the discovered address stands in no specification, and foll
   const holds = (text: string) =>
     until(`works with ${text}`, async () => JSON.stringify((await hub.work(a, 'agent'))?.spec ?? {}).includes(text));
   await holds('192.0.2.1');
-  // What comes now is seen because of the Service, not by the way.
+  // The next change can only be seen through the watch of the Service.
   await hub.idle();
   await hub.client.mergePatch(services, key, address('192.0.2.2'), { subresource: 'status' });
   await holds('192.0.2.2');
   expect((await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' }))?.spec).toEqual(spec);
 });
 
-test('ocm defect M6: a namespace of the agents that changes, changes everywhere', async () => {
+test('ocm defect M6: a change of the agents’ namespace applies everywhere', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   const spec = { argoCDAgentAddon: { agentNamespace: 'elsewhere' } };
@@ -171,7 +171,7 @@ test('ocm defect M6: a namespace of the agents that changes, changes everywhere'
   });
 });
 
-test('ocm defect M10: tolerations are added to a Placement that lacks them, beside those that it has', async () => {
+test('ocm defect M10: missing tolerations are added to a Placement and others are kept', async () => {
   const { ns, a } = hub;
   await hub.fixture.placement(ns, 'placement', [a]);
   const own = { key: 'own', operator: 'Exists' as const };
@@ -203,7 +203,7 @@ test('ocm defect M12: a CRD that the hub upgrades is upgraded on the clusters', 
   await until('the CRD of the cluster', async () => (await versionOf()).includes('upgraded'));
 });
 
-test('ocm defect M14: what others note on what the controller made stays, and leads to no write', async () => {
+test('ocm defect M14: fields that others add to the controller’s objects stay, and lead to no write', async () => {
   const { ns, a } = hub;
   await hub.enroll();
   await hub.idle();
@@ -230,10 +230,10 @@ test('ocm defect M14: what others note on what the controller made stays, and le
   }
 });
 
-test('ocm defect H7: nothing that a departure leaves behind keeps the agent of a cluster that comes back from working', async () => {
+test('ocm defect H7: no remains of a detachment stop the agent of a cluster that is enrolled again', async () => {
   const { ns, a, b } = hub;
   await hub.enroll();
-  // Secrets are made anew; all else that the cluster gets is what it got at first.
+  // Secrets are generated anew. All other objects are the same as at the first enrolment.
   const delivered = async () =>
     (await Promise.all(['crds', 'argocd', 'agent'].map((part) => hub.work(a, part)))).map((work) =>
       work?.spec.workload.manifests.map((one) =>

@@ -18,7 +18,7 @@ import { mortalClient } from '../testing/mortal.ts';
 const hub = useHub(startCluster);
 let standIn: { abort(): void; ended: Promise<void> };
 
-/** Clusters do at once what clean-up Jobs do. */
+/** Clean-up Jobs complete at once. */
 beforeEach(() => {
   const { signal, abort } = abortable();
   const informer = new Informer<ManifestWork>({ client: hub.client, type: manifestWorks });
@@ -28,7 +28,7 @@ beforeEach(() => {
         return;
       }
       hub.fixture.endCleanUp(metadata.namespace ?? '').catch((error) => {
-        // It may be gone by now.
+        // The work may be gone by now.
         if (!signal.aborted && error.status !== 404) {
           throw error;
         }
@@ -47,7 +47,7 @@ function abortable(): { signal: AbortSignal; abort(): void } {
   return { signal: controller.signal, abort: () => controller.abort() };
 }
 
-/** Everything that was made for the fleet, without what differs from one time to the next. */
+/** All objects made for the fleet, without fields that differ from one time to the next. */
 async function madeFor(clusters: readonly string[]): Promise<unknown> {
   const labelSelector = `app.kubernetes.io/managed-by=${managedBy}`;
   const lists = await Promise.all([
@@ -86,7 +86,7 @@ function plain(key: string, value: unknown): unknown {
   if (passing.has(key)) {
     return undefined;
   }
-  // Counts of earlier departures.
+  // It counts earlier detachments.
   if (key === 'conditions' && Array.isArray(value)) {
     return (value as { type: string }[]).filter(({ type }) => type !== 'RemovedClustersCleanedUp');
   }
@@ -99,7 +99,7 @@ function plain(key: string, value: unknown): unknown {
   return value;
 }
 
-/** Lets a controller live until it dies at a write or everything is as it shall be. */
+/** Runs a controller until it dies at a write or `isDone` is true. */
 async function live(
   at: { write: number; when: 'before' | 'after' },
   isDone: () => Promise<boolean>,
@@ -124,7 +124,7 @@ async function liveOn(what: string, isDone: () => Promise<boolean>): Promise<voi
   }
 }
 
-/** Lets a controller live until it has nothing more to do: what it has made then is all that there is to make. */
+/** Runs a controller until it is idle after `isDone`: then it has made everything. */
 async function liveToRest(what: string, isDone: () => Promise<boolean>): Promise<string[]> {
   const { client, writes } = mortalClient(hub.client, { write: Number.POSITIVE_INFINITY, when: 'before' });
   const { stop, controller } = runController(client);
@@ -138,7 +138,7 @@ async function liveToRest(what: string, isDone: () => Promise<boolean>): Promise
 
 const isGone = async () => (await hub.client.get(gitOpsClusters, { namespace: hub.ns, name: 'fleet' })) === undefined;
 
-test('killed after every single write, it enrolls and leaves a fleet from nothing to nothing', {
+test('killed after every single write, it enrolls and detaches a fleet completely', {
   timeout: 300_000,
 }, async () => {
   const { ns, a, b } = hub;
@@ -152,7 +152,7 @@ test('killed after every single write, it enrolls and leaves a fleet from nothin
   }
   await liveToRest('Ready', isReady);
   const ready = await madeFor([a, b]);
-  // Nothing was made twice: keys and passwords are as they were made first, whoever found them.
+  // Nothing was made twice: the first keys and passwords are kept, whichever controller finds them.
   const times = Map.groupBy(
     lives.filter((write) => /^(create|apply) secrets /.test(write)),
     (write) => write,
@@ -175,21 +175,21 @@ test('killed after every single write, it enrolls and leaves a fleet from nothin
   }
   expect(await madeFor([a, b])).toEqual([]);
   expect(await hub.secret('argocd-agent-ca')).toBeUndefined();
-  // And once more, by one that lives.
+  // The same again with a controller that is not killed.
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   await liveToRest('Ready again', isReady);
   expect(await madeFor([a, b])).toEqual(ready);
 });
 
-test('killed right before and right after any write, the next one ends where an undisturbed one does', {
+test('killed right before and right after any write, the next controller reaches the undisturbed result', {
   timeout: 600_000,
 }, async () => {
   const { ns, a } = hub;
-  // One is enough: what is written for it is written by several hands at once, too.
+  // One cluster is enough: several tasks write its objects concurrently.
   const clusters = [a];
   await hub.fixture.placement(ns, 'nobody', []);
   await hub.fixture.placement(ns, 'placement', clusters);
-  // It keeps the authority and the server certificates: making RSA keys takes longer than everything else here.
+  // It keeps the authority and the server certificates, because making RSA keys takes longer than all the rest.
   await hub.fixture.gitOpsCluster(ns, 'keeper', 'nobody');
   const isKept = async () => (await hub.fixture.condition(ns, 'keeper', 'Ready'))?.status === 'True';
   await liveToRest('the keeper', isKept);

@@ -55,7 +55,7 @@ afterAll(async () => {
   await Promise.all([hub?.stop(), managed?.stop()]);
 });
 
-/** Runs the pods of the clean-up Job, as a node would. */
+/** Runs the pods of the clean-up Job, as a kubelet would. */
 async function actAsKubelet(signal: AbortSignal): Promise<void> {
   const logger = createLogger({ level: 'fatal', name: 'clean-up' });
   const informer = new Informer({ client: managed.client, type: pods, namespace: 'argocd-agent-addon-cleanup' });
@@ -76,7 +76,7 @@ async function actAsKubelet(signal: AbortSignal): Promise<void> {
   await Promise.all([informer.run(signal), queue.run(signal)]);
 }
 
-/** What users have, on the hub and on the cluster; some of it is called or labelled like something of ours. */
+/** Objects of users on the hub and the cluster. Some have names or labels like the controller's. */
 async function usersObjects(): Promise<void> {
   const put = <T extends KubeObject>(client: Cluster['client'], type: ResourceType<T>, object: T) =>
     client.apply(type, object, { fieldManager: 'user', force: true });
@@ -98,7 +98,7 @@ async function usersObjects(): Promise<void> {
   });
 }
 
-/** What an agent would write into the namespace of Argo CD, from the hub. */
+/** Writes copies into Argo CD's namespace, as an agent would. */
 async function actAsAgent(): Promise<void> {
   const annotations = { 'argocd.argoproj.io/source-uid': '11111111-2222-4333-8444-555555555555' };
   const finalizers = ['resources-finalizer.argocd.argoproj.io'];
@@ -110,7 +110,7 @@ async function actAsAgent(): Promise<void> {
   await managed.client.create(argoProjects, { metadata: { ...metadata, name: 'default' }, spec: {} } as KubeObject);
 }
 
-/** Argo CD's kinds stay: what users declared with them would go too. */
+/** All objects except Argo CD's CRDs, which stay together with the objects that users declared. */
 const withoutCrds = (all: Record<string, string>) =>
   Object.fromEntries(
     Object.entries(all).filter(([key]) => !/^(customresourcedefinitions|apiservices)\..*argoproj/.test(key)),
@@ -141,14 +141,14 @@ async function enroll(): Promise<void> {
   await actAsAgent();
 }
 
-test('ocm defect M15: hub and cluster are after leaving what they were before enrolment', async () => {
+test('ocm defect M15: after a detachment hub and cluster are as they were before the enrolment', async () => {
   await ocm.join(managed, { fleet: 'yes' });
   await fixture.namespace(ns);
   await hub.client.create(managedClusterSetBindings, {
     metadata: { namespace: ns, name: 'global' },
     spec: { clusterSet: 'global' },
   });
-  // These two would be added, and stay: without them OCM takes away a cluster that is silent for a while.
+  // The controller would add these two, and they stay: without them OCM drops clusters that do not report for a while.
   const tolerations = ['unreachable', 'unavailable'].map((one) => ({
     key: `cluster.open-cluster-management.io/${one}`,
     operator: 'Exists' as const,

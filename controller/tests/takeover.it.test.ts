@@ -9,7 +9,7 @@ import { manifestWorks } from '../hub/index.ts';
 import { HubFixture } from '../testing/fixture.ts';
 
 const root = join(import.meta.dirname, '../..');
-/** Longer than the default: a busy machine is not to make leaders give up that nobody starts again here. */
+/** Longer than the default: on a busy machine leaders must not lose the Lease, because nothing restarts them here. */
 const leaseSeconds = 15;
 const flags = [
   '--leader-elect',
@@ -84,7 +84,7 @@ async function repaired(cluster: string): Promise<void> {
   await until('the work again', isNew);
 }
 
-test('of two replicas the other one goes on within seconds: after a crash, a freeze, and at once after a goodbye', async () => {
+test('the second replica takes over within seconds after a crash or a freeze, and at once after a shutdown', async () => {
   onTestFailed(async () => console.error((await Promise.all(replicas.map((one) => one.log()))).join('\n---\n')));
   const first = await replica('first');
   await leads('first');
@@ -101,7 +101,7 @@ test('of two replicas the other one goes on within seconds: after a crash, a fre
   const third = await replica('third');
   process.kill(second.pid, 'SIGSTOP');
   await leads('third');
-  // What the frozen one would find to do when it wakes up.
+  // Changes that the frozen replica would repair when it wakes up.
   await repaired('c1');
   process.kill(second.pid, 'SIGCONT');
   expect(await second.exited).toMatchObject({ code: 1 });
@@ -112,7 +112,7 @@ test('of two replicas the other one goes on within seconds: after a crash, a fre
   await until('the fourth to wait', async () => (await fourth.log()).includes('leader=third_'));
   third.signal('SIGTERM');
   expect(await third.exited).toMatchObject({ code: 0 });
-  // Nobody has to wait for the end of its lease.
+  // The former leader released the Lease, so the next one need not wait for its end.
   expect((await hub.client.get(leases, leaseKey))?.spec?.holderIdentity).not.toMatch(/^third_/);
   await leads('fourth');
   await repaired('c3');

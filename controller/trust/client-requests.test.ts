@@ -32,7 +32,7 @@ beforeAll(async () => {
   good = await ask();
 });
 
-test('what an agent of OCM asks for may be issued', async () => {
+test('the requests of OCM’s agents may be issued', async () => {
   expect(reasonToDeny(csr(), good, now)).toBeUndefined();
   expect(reasonToDeny(csr({ usages: ['client auth'] }), await ask({ dnsNames: [] }), now)).toBeUndefined();
 });
@@ -76,7 +76,7 @@ test('a weak key is denied', () => {
   expect(reasonToDeny(csr(), { ...good, weakness }, now)).toBe(weakness);
 });
 
-test('a request is looked at until it has a certificate, or none', () => {
+test('a request is done when it has a certificate, was denied or failed', () => {
   const status = (type: string) => ({ conditions: [{ type, status: 'True' }] });
   expect(isDone(csr())).toBe(false);
   expect([

@@ -18,7 +18,7 @@ const rotate = (name: string, text: string) =>
     { metadata: { annotations: { 'apps.open-cluster-management.io/rotate': text } } },
   );
 
-/** What a cluster holds of certificates: those of the last work that it has applied. */
+/** The authorities and certificates on a cluster: those of the last work that it has applied. */
 interface Held {
   authorities: string;
   certificate: string;
@@ -36,7 +36,7 @@ async function delivered(cluster: string): Promise<Held> {
   };
 }
 
-test('killed after every single write of a rotation, nobody is ever without trust in the other', {
+test('killed after every single write of a rotation, agents and principal trust each other at all times', {
   timeout: 600_000,
 }, async () => {
   const { a, b, client } = hub;
@@ -44,7 +44,7 @@ test('killed after every single write of a rotation, nobody is ever without trus
   await hub.enroll();
   const apply = async (held: Map<string, Held>) => {
     for (const cluster of clusters) {
-      // In this order: what is held is what was there when it was reported, or newer, as on a cluster.
+      // In this order the values are those at the time of the report, or newer, as on a cluster.
       const now = await delivered(cluster);
       for (const part of ['crds', 'argocd', 'agent']) {
         await hub.fixture.reportWork(cluster, `argocd-agent-addon-${part}`);
@@ -61,7 +61,7 @@ test('killed after every single write of a rotation, nobody is ever without trus
   await rotate('argocd-agent-ca', 'now');
   await rotate('argocd-agent-jwt', 'now');
 
-  /** Every agent can connect: principal and agent trust what the other one shows. */
+  /** Whether every agent can connect: principal and agent trust each other's certificates. */
   const everybodyIsTrusted = async () => {
     const server = await textIn('argocd-agent-principal-tls', 'tls.crt');
     const trusted = await textIn('argocd-agent-ca-trust', 'ca.crt');
@@ -86,7 +86,7 @@ test('killed after every single write of a rotation, nobody is ever without trus
     return all.every(({ authorities }) => isAlone(authorities));
   };
   const lives: string[] = [];
-  // What the dead have written is looked up: an answer may have come too late for them, to what was carried out.
+  // The writes of the dead are read from the hub: a response may have come too late for a write that was carried out.
   const made = new Map(
     ['argocd-agent-ca tls.crt', 'argocd-agent-principal-tls tls.crt', 'argocd-agent-jwt jwt.key'].map((name) => [
       name,
@@ -118,14 +118,14 @@ test('killed after every single write of a rotation, nobody is ever without trus
     lives.push(...writes);
     await look();
     await everybodyIsTrusted();
-    // A controller that found nothing to do waits for the clusters.
+    // An idle controller waits for the clusters.
     if (!isDead) {
       await apply(held);
     }
     await everybodyIsTrusted();
     expect(lives.length).toBeLessThan(150);
   }
-  // Each was made once, whoever found the request.
+  // Each object was made once, whichever controller found the request.
   for (const [name, values] of made) {
     expect([...values], name).toHaveLength(2);
   }

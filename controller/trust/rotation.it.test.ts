@@ -23,7 +23,7 @@ const textIn = async (secret: string, key: string) => secretText((await hub.secr
 const authority = () => textIn('argocd-agent-ca', 'tls.crt');
 const trusted = async () => splitCertificates(await textIn('argocd-agent-ca-trust', 'ca.crt'));
 
-/** What is delivered to a cluster: its authorities and its certificate. */
+/** The authorities and the certificate that are delivered to a cluster. */
 async function delivered(cluster: string): Promise<{ authorities: string[]; certificate: string }> {
   const work = (await hub.work(cluster, 'agent')) as ManifestWork;
   const data = (name: RegExp) =>
@@ -38,7 +38,7 @@ async function delivered(cluster: string): Promise<{ authorities: string[]; cert
 
 const report = (cluster: string) => Promise.all(workNames.map((name) => hub.fixture.reportWork(cluster, name)));
 
-/** Waits until a cluster is given both authorities and a certificate of the new one. */
+/** Waits until a cluster's works contain both authorities and a certificate of the new one. */
 const offered = (cluster: string, now: string) =>
   until(`both authorities for ${cluster}`, async () => {
     const { authorities, certificate } = await delivered(cluster);
@@ -57,7 +57,7 @@ async function rotated(former: string): Promise<string> {
   });
 }
 
-/** Follows a rotation from the moment when there is another authority to its end. */
+/** Follows a rotation from the second authority to its end. */
 async function followRotation(former: string): Promise<void> {
   const { a, b, ns } = hub;
   const now = await rotated(former);
@@ -90,7 +90,7 @@ async function enrolled(options: Parameters<typeof hub.enroll>[0] = {}): Promise
   return authority();
 }
 
-test('ocm defect H5: ocm defect M16: an operator asks for another authority: nothing changes over before all clusters trust it', async () => {
+test('ocm defect H5: ocm defect M16: a requested rotation changes no certificate before all clusters trust the new authority', async () => {
   const { ns } = hub;
   const former = await enrolled();
   const ask = (text: string) =>
@@ -103,13 +103,13 @@ test('ocm defect H5: ocm defect M16: an operator asks for another authority: not
   await followRotation(former);
   await hub.idle();
   const settled = await hub.versions();
-  // The request has been carried out: a restart does not see a new one in it.
+  // The request has been carried out: after a restart it does not count as a new one.
   await hub.restart();
   await hub.idle();
   expect(await hub.versions()).toEqual(settled);
 });
 
-test('a user replaces an authority of theirs: the former one stays trusted until everything has changed over', async () => {
+test('a user replaces their own authority: the former one stays trusted until all certificates have changed', async () => {
   const { ns } = hub;
   const [first, second] = await Promise.all([
     createAuthority({ commonName: 'first' }),
@@ -127,11 +127,11 @@ test('a user replaces an authority of theirs: the former one stays trusted until
   const former = await enrolled();
   const { metadata } = await supply(second);
   await followRotation(former);
-  // It is used, never written.
+  // The user's Secret is read, never written.
   expect((await hub.secret('argocd-agent-ca'))?.metadata.resourceVersion).toBe(metadata.resourceVersion);
 });
 
-test('ocm defect H5: ocm defect M1: an authority of ours is renewed after two thirds of its life', async () => {
+test('ocm defect H5: ocm defect M1: the controller’s own authority is renewed after two thirds of its life', async () => {
   let now = Date.now();
   const former = await enrolled({ clock: () => new Date(now) });
   now += 250 * 24 * 3600_000;
@@ -141,17 +141,17 @@ test('ocm defect H5: ocm defect M1: an authority of ours is renewed after two th
   await Promise.all([offered(hub.a, next), offered(hub.b, next)]);
 });
 
-test('ocm defect M1: what becomes due while the controller works is renewed by itself', async () => {
+test('ocm defect M1: a certificate that becomes due while the controller runs is renewed without a change', async () => {
   const former = await enrolled();
   await hub.stop();
   const due = renewalTime(inspectCertificate(former)).getTime();
   const begin = Date.now();
-  // What has fewer days to live is renewed at the start; nobody touches anything after that.
+  // Everything with fewer days to live is renewed at the start. Nothing triggers the renewals after that.
   hub.start({ clock: () => new Date(due - 5_000 + Date.now() - begin) });
   await rotated(former);
 });
 
-test('to delete what is trusted ends the trust in a former authority at once', async () => {
+test('deleting the trust record ends the trust in a former authority at once', async () => {
   const { ns, a, b } = hub;
   const former = await enrolled();
   const key = { namespace: ns, name: 'argocd-agent-ca' };
@@ -163,7 +163,7 @@ test('to delete what is trusted ends the trust in a former authority at once', a
   await until('one authority', async () => (await trusted()).length === 1);
 });
 
-test('a key for tokens is renewed when it is due or asked for; what the former one signed counts for a day', async () => {
+test('a token key is renewed when due or on request; tokens of the former key are valid for a day', async () => {
   const { ns } = hub;
   let now = Date.now();
   const clock = () => new Date(now);

@@ -46,7 +46,7 @@ const plan = (input: Partial<TrustInput> = {}) =>
     ...input,
   });
 
-test('without a former authority nobody is asked', () => {
+test('without a former authority the clusters are not read', () => {
   const clusters = vi.fn();
   const settled = { authorities: joinCertificates(next.certificate), authority: mark(next) };
   expect(plan({ known: undefined, clusters })).toEqual({ record: { ...settled, since: now }, rotation: undefined });
@@ -62,7 +62,7 @@ test('a new authority is trusted beside the former one at once', () => {
   });
 });
 
-test('the former authority goes when neither a cluster nor a server has anything of it', () => {
+test('the former authority is removed when no cluster and no server uses its certificates', () => {
   const known = { authorities: both(), authority: mark(next), since: now };
   const rest = (clusters: ClusterCertificates[], servers: KeyCertificate[]) =>
     plan({
@@ -81,7 +81,7 @@ test('the former authority goes when neither a cluster nor a server has anything
   });
 });
 
-test('a cluster that never answers holds the former authority for the life of a certificate, no longer', () => {
+test('a cluster that does not respond keeps the former authority for the life of a certificate, no longer', () => {
   const known = { authorities: both(), authority: mark(next), since: now };
   expect(plan({ known, now: new Date(now.getTime() + 29 * day) }).rotation?.untrusting).toEqual(['c1']);
   expect(plan({ known, now: new Date(now.getTime() + 30 * day) })).toMatchObject({
@@ -103,7 +103,7 @@ test('a server keeps its certificate until all clusters trust the new authority'
   const trust = { authority: next.certificate, authorities: both(), rotation };
   const limit = latestSwitch(inspectCertificate(oldServer.certificate));
   expect(judgeServer(oldServer, request, trust, now)).toEqual({ waitUntil: limit });
-  // Two thirds of its life are over on the 30th.
+  // On the 30th two thirds of its life are over.
   expect(judgeServer(oldServer, request, trust, new Date('2030-02-01T00:00:00Z'))).toEqual({ waitUntil: limit });
   expect(judgeServer(oldServer, request, trust, limit).reason).toMatch(/two thirds/);
   expect(judgeServer(oldServer, { ...request, hosts: ['other.example.com'] }, trust, now).reason).toMatch(/host names/);

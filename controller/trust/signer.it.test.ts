@@ -20,14 +20,14 @@ const day = 24 * 3600_000;
 const signerName = 'open-cluster-management.io/argocd-agent-addon';
 const ocmSecret = 'argocd-agent-addon-open-cluster-management.io-argocd-agent-addon-client-cert';
 
-/** Asks as the registration agent of a cluster, for whatever cluster. */
+/** Makes a request as the registration agent of a cluster, for any cluster. */
 async function ask(
   from: string,
   options: { of?: string; subject?: Partial<RequestedSubject>; spec?: object } = {},
 ): Promise<{ name: string; key: string }> {
   const { of = from, subject = {}, spec = {} } = options;
   const user = `system:open-cluster-management:${from}:agent`;
-  // What the agents may do is not what is tested.
+  // The rights of the agents are not under test.
   const groups = [`system:open-cluster-management:${from}`, 'system:masters'];
   const client = KubeClient.fromKubeconfig(await (hub.cluster as Cluster).kubeconfigFor({ user, groups }));
   const { request, key } = await createSigningRequest({ ...agentSubject(of), ...subject });
@@ -75,7 +75,7 @@ async function enrolled(addOn: object = { clientCertificate: 'CSR' }): Promise<v
 
 const report = (cluster: string) => Promise.all(workNames.map((name) => hub.fixture.reportWork(cluster, name)));
 
-test('a cluster that asks for its certificate gets it; the add-on says what to ask for, the works name its Secret', async () => {
+test('a cluster gets the certificate that it requests; add-on and works name signer and Secret', async () => {
   const { a } = hub;
   await enrolled();
   const { commonName: user, organizations: groups } = agentSubject(a);
@@ -97,12 +97,12 @@ test('a cluster that asks for its certificate gets it; the add-on says what to a
   expect(info.notAfter.getTime() - Date.now()).toBeLessThanOrEqual(day);
   expect(isIssuedBy(certificate, secretText((await hub.secret('argocd-agent-ca'))?.data, 'tls.crt') ?? '')).toBe(true);
   expect(new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key))).toBe(true);
-  // A shorter life than usual is granted.
+  // A shorter life than the usual one is granted.
   const short = await certificateFor((await ask(a, { spec: { expirationSeconds: 3600 } })).name);
   expect(inspectCertificate(short).notAfter.getTime() - Date.now()).toBeLessThanOrEqual(3600_000);
 });
 
-test('what a cluster must not have is denied, with the reason in the request and an Event', async () => {
+test('an improper request is denied, with the reason in the request and an Event', async () => {
   const { a, b } = hub;
   await enrolled();
   const refused = async (asked: Promise<{ name: string }>, why: RegExp) => {
@@ -122,13 +122,13 @@ test('what a cluster must not have is denied, with the reason in the request and
     refused(ask('nobody'), /no GitOpsCluster selects cluster nobody/),
     refused(ask(a, { spec: { usages: ['client auth', 'server auth'] } }), /more than client authentication/),
   ]);
-  // Of another signer: not ours to decide about.
+  // Another signer's request is not decided here.
   const { name } = await ask(a, { spec: { signerName: 'example.com/other' } });
   await certificateFor((await ask(a)).name);
   expect((await hub.client.get(certificateSigningRequests, { name }))?.status?.conditions).toBeUndefined();
 });
 
-test('what somebody else has approved is signed only if it may be', async () => {
+test('a request that somebody else approved is signed only if it is permitted', async () => {
   const { a, b } = hub;
   await enrolled();
   await hub.stop();
@@ -143,13 +143,13 @@ test('what somebody else has approved is signed only if it may be', async () => 
   await certificateFor(good.name);
 });
 
-test('clusters that get generated certificates may not ask for others', async () => {
+test('clusters with generated certificates may not request others', async () => {
   await enrolled({});
   const { refusal } = await answer((await ask(hub.a)).name);
   expect(refusal?.message).toMatch(/does not let its clusters ask .*clientCertificate is Generated/);
 });
 
-test('a former authority stays trusted as long as a certificate that a cluster asked for is of it', async () => {
+test('a former authority stays trusted while a requested certificate of it is in use', async () => {
   const { ns, a, b } = hub;
   let now = Date.now();
   await hub.fixture.placement(ns, 'placement', [a, b]);
@@ -164,7 +164,7 @@ test('a former authority stays trusted as long as a certificate that a cluster a
   const trusted = async () =>
     splitCertificates(secretText((await hub.secret('argocd-agent-ca-trust'))?.data, 'ca.crt') ?? '').length;
   await until('both authorities', async () => (await trusted()) === 2);
-  // Only what is delivered with both of them is worth a report.
+  // A report counts only when the works contain both authorities.
   for (const cluster of [a, b]) {
     await until(`both authorities for ${cluster}`, async () => {
       const work = (await hub.work(cluster, 'agent')) as ManifestWork;
@@ -176,7 +176,7 @@ test('a former authority stays trusted as long as a certificate that a cluster a
   const message = new RegExp(`trusted until clusters \\[${a}] use certificates of the new one`);
   await hub.fixture.conditionIs([ns, 'fleet'], 'CACertificateReady', 'True', message);
   expect(await trusted()).toBe(2);
-  // The cluster renews its certificate; some minutes later it certainly uses it.
+  // The cluster renews its certificate, and certainly uses the new one after some minutes.
   await certificateFor((await ask(a)).name);
   now += 6 * 60_000;
   await hub.stop();

@@ -37,7 +37,7 @@ async function requestOf(of: string): Promise<CertificateSigningRequest> {
   } as CertificateSigningRequest;
 }
 
-/** What the controller's caches show, one kind after the other. */
+/** Fills the controller's caches, one kind after the other. */
 function start(csr: CertificateSigningRequest, authority: KeyCertificate) {
   const known = { owner: undefined as string | undefined, addOn: undefined as object | undefined };
   const written: object[] = [];
@@ -60,7 +60,7 @@ function start(csr: CertificateSigningRequest, authority: KeyCertificate) {
   return { known, written, reconcile: () => signer.reconcile('csr', signal) };
 }
 
-test('a request that is known of before its cluster is not denied', async () => {
+test('a request that arrives in the caches before its cluster is not denied', async () => {
   const authority = await createAuthority({ commonName: 'authority' });
   const { known, written, reconcile } = start(await requestOf(cluster), authority);
   expect(await reconcile()).toEqual({ requeueAfterMs: 1_000 });
@@ -74,7 +74,7 @@ test('a request that is known of before its cluster is not denied', async () => 
   expect(written).toMatchObject([{ conditions: [{ type: 'Approved' }] }, { certificate: expect.any(String) }]);
 });
 
-test('one whose cluster nobody has known of after a while is denied; what is wrong with it is said at once', async () => {
+test('a request whose cluster stays unknown is denied after a while; an invalid request is denied at once', async () => {
   const authority = await createAuthority({ commonName: 'authority' });
   const late = start(await requestOf(cluster), authority);
   expect(await late.reconcile()).toEqual({ requeueAfterMs: 1_000 });
