@@ -32,17 +32,17 @@ test('lastAppliedConfig becomes desiredConfig when the works with it are applied
   await hub.enroll();
   await useConfig(a, { nodePlacement: { nodeSelector: { role: 'one' } } });
   const reference = async () => (await hub.addOn(a))?.status?.configReferences?.[0];
-  const wanted = await until('the hash', async () => (await reference())?.desiredConfig?.specHash);
+  const desired = await until('the hash', async () => (await reference())?.desiredConfig?.specHash);
   await until('the works', async () => JSON.stringify(await hub.work(a, 'agent')).includes('"role":"one"'));
   expect((await reference())?.lastAppliedConfig).toBeUndefined();
   const noted = (await hub.work(a, 'agent'))?.metadata.annotations?.['open-cluster-management.io/config-spec-hash'];
   expect(JSON.parse(noted ?? '')).toEqual({
-    [`addondeploymentconfigs.addon.open-cluster-management.io/${a}/settings`]: wanted,
+    [`addondeploymentconfigs.addon.open-cluster-management.io/${a}/settings`]: desired,
   });
   for (const name of workNames) {
     await hub.fixture.reportWork(a, name);
   }
-  await until('what was applied', async () => (await reference())?.lastAppliedConfig?.specHash === wanted);
+  await until('what was applied', async () => (await reference())?.lastAppliedConfig?.specHash === desired);
 });
 
 test('an invalid AddOnDeploymentConfig is reported, and the works stay as they are', async () => {

@@ -80,9 +80,9 @@ test('ocm defect H8: a detached cluster is cleaned up in order, and can be enrol
   const { ns, a, b } = hub;
   await hub.enroll();
   await hub.holdWorks(a);
-  const isGoing = async (part: string) => (await hub.work(a, part))?.metadata.deletionTimestamp !== undefined;
+  const isTerminating = async (part: string) => (await hub.work(a, part))?.metadata.deletionTimestamp !== undefined;
   await hub.unselect(a);
-  await until('the agent to go', () => isGoing('agent'));
+  await until('the agent to go', () => isTerminating('agent'));
   expect((await hub.addOn(a))?.metadata.annotations).toMatchObject({
     'apps.open-cluster-management.io/detaching': 'true',
   });
@@ -92,10 +92,10 @@ test('ocm defect H8: a detached cluster is cleaned up in order, and can be enrol
     'False',
     /Cleaning up 1 removed cluster.*argocd-agent-addon-agent/,
   );
-  expect(await isGoing('argocd')).toBe(false);
+  expect(await isTerminating('argocd')).toBe(false);
   await hub.releaseWork(a, 'agent');
-  await until('Argo CD to go', () => isGoing('argocd'));
-  expect(await isGoing('crds')).toBe(false);
+  await until('Argo CD to go', () => isTerminating('argocd'));
+  expect(await isTerminating('crds')).toBe(false);
   expect(await hub.secret(`cluster-${a}`)).toBeDefined();
   await hub.releaseWork(a, 'argocd');
   await hub.fixture.conditionIs([ns, 'fleet'], 'RemovedClustersCleanedUp', 'False', /must finish the clean-up Job/);
@@ -103,9 +103,9 @@ test('ocm defect H8: a detached cluster is cleaned up in order, and can be enrol
     status: 'False',
     reason: 'HookManifestIsNotCompleted',
   });
-  expect(await isGoing('crds')).toBe(false);
+  expect(await isTerminating('crds')).toBe(false);
   await hub.fixture.endCleanUp(a);
-  await until('the CRDs work to go', () => isGoing('crds'));
+  await until('the CRDs work to go', () => isTerminating('crds'));
   await hub.releaseWork(a, 'crds');
   await until('nothing left', async () => {
     const left = await Promise.all([
@@ -179,10 +179,10 @@ test('the agent stays for a limited time, and not at all when it is not connecte
   await hub.stop();
   hub.start({ clock: () => new Date(Date.now() + 120_000) });
   await until('the agent to go', async () => (await hub.work(a, 'agent')) === undefined);
-  const told = await until('the event', async () =>
+  const event = await until('the event', async () =>
     (await hub.client.list(events, { namespace: ns })).find(({ reason }) => reason === 'DrainTimedOut'),
   );
-  expect(told.note).toContain(`${ns}/of-${a}`);
+  expect(event.note).toContain(`${ns}/of-${a}`);
   await Promise.all([a, b].map((cluster) => hub.fixture.endCleanUp(cluster)));
   await until('the add-ons to go', async () => !(await hub.addOn(a)) && !(await hub.addOn(b)));
 });

@@ -26,7 +26,7 @@ async function deleteCluster(cluster: string): Promise<void> {
 }
 
 const works = (cluster: string) => hub.client.list(manifestWorks, { namespace: cluster });
-const isGoing = async (cluster: string, part: string) =>
+const isTerminating = async (cluster: string, part: string) =>
   (await hub.work(cluster, part))?.metadata.deletionTimestamp !== undefined;
 const uidsOf = async (cluster: string) =>
   (await works(cluster)).map(({ metadata }) => `${metadata.name} ${metadata.uid}`).sort();
@@ -54,22 +54,22 @@ test('ocm defect H8: a ManagedCluster that is deleted is cleaned up in order, wh
   await hub.enroll();
   await hub.holdWorks(a);
   await deleteCluster(a);
-  await until('the agent to go', () => isGoing(a, 'agent'));
+  await until('the agent to go', () => isTerminating(a, 'agent'));
   await hub.fixture.conditionIs(
     [ns, 'fleet'],
     'PlacementEvaluated',
     'True',
     new RegExp(`${a} is skipped: ManagedCluster ${a} is being deleted`),
   );
-  expect(await isGoing(a, 'argocd')).toBe(false);
+  expect(await isTerminating(a, 'argocd')).toBe(false);
   await hub.releaseWork(a, 'agent');
-  await until('Argo CD to go', () => isGoing(a, 'argocd'));
+  await until('Argo CD to go', () => isTerminating(a, 'argocd'));
   await hub.releaseWork(a, 'argocd');
   await until('the clean-up', () => hub.client.get(manifestWorks, cleanUpKey(a)));
   expect((await hub.addOn(a))?.metadata.deletionTimestamp).toBeDefined();
-  expect(await isGoing(a, 'crds')).toBe(false);
+  expect(await isTerminating(a, 'crds')).toBe(false);
   await hub.fixture.endCleanUp(a);
-  await until('the work of the CRDs to go', () => isGoing(a, 'crds'));
+  await until('the work of the CRDs to go', () => isTerminating(a, 'crds'));
   await hub.releaseWork(a, 'crds');
   await until('nothing of it', async () => (await isFree(a)) && (await works(a)).length === 0);
   await hub.client.mergePatch(managedClusters, { name: a }, { metadata: { finalizers: null } });
@@ -89,7 +89,7 @@ test('a ManagedCluster that is deleted and does not report delays nothing', asyn
   await until('the add-on to be let go', () => isFree(a));
   expect(await hub.client.get(manifestWorks, cleanUpKey(a))).toBeUndefined();
   for (const part of ['agent', 'argocd', 'crds']) {
-    expect(await isGoing(a, part)).toBe(true);
+    expect(await isTerminating(a, part)).toBe(true);
     await hub.releaseWork(a, part);
   }
 });
@@ -99,7 +99,7 @@ test('a ManagedCluster that stops reporting during its detachment is released', 
   await hub.enroll();
   await hub.holdWorks(a);
   await deleteCluster(a);
-  await until('the agent to go', () => isGoing(a, 'agent'));
+  await until('the agent to go', () => isTerminating(a, 'agent'));
   expect(await isFree(a)).toBe(false);
   await hub.fixture.clusterAvailable(a, 'Unknown');
   await until('the add-on to be let go', () => isFree(a));

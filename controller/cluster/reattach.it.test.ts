@@ -22,19 +22,19 @@ const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = 
       'the drain',
       async () => (await hub.addOn(cluster))?.metadata.annotations?.['apps.open-cluster-management.io/drain-until'],
     ),
-  'the agent is going': (cluster) => isGoing(cluster, 'agent'),
-  'Argo CD is going': async (cluster) => {
-    await isGoing(cluster, 'agent');
+  'the agent is being deleted': (cluster) => isTerminating(cluster, 'agent'),
+  'Argo CD is being deleted': async (cluster) => {
+    await isTerminating(cluster, 'agent');
     await hub.releaseWork(cluster, 'agent');
-    await isGoing(cluster, 'argocd');
+    await isTerminating(cluster, 'argocd');
   },
   'the clean-up runs': runsCleanUp,
   'the clean-up failed': async (cluster) => {
     await runsCleanUp(cluster);
     await hub.fixture.endCleanUp(cluster, 'JobFailed');
   },
-  'the work of the CRDs is going': cleanedUp,
-  'the add-on is going': async (cluster) => {
+  'the work of the CRDs is being deleted': cleanedUp,
+  'the add-on is being deleted': async (cluster) => {
     const live = await hub.addOn(cluster);
     const finalizers = [...(live?.metadata.finalizers ?? []), 'example.com/held'];
     await hub.client.mergePatch(managedClusterAddOns, addOnKey(cluster), { metadata: { finalizers } });
@@ -42,7 +42,7 @@ const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = 
     await hub.releaseWork(cluster, 'crds');
     await until('the add-on to go', async () => (await hub.addOn(cluster))?.metadata.deletionTimestamp);
   },
-  'the clean-up itself is going': async (cluster) => {
+  'the clean-up itself is being deleted': async (cluster) => {
     await cleanedUp(cluster);
     await hub.client.mergePatch(
       manifestWorks,
@@ -52,7 +52,7 @@ const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = 
     await hub.releaseWork(cluster, 'crds');
     await until('the add-on to be gone', async () => (await hub.addOn(cluster)) === undefined);
   },
-  'nobody waited for it, because it did not answer': async (cluster) => {
+  'its detachment was forced, because it did not respond': async (cluster) => {
     await hub.fixture.clusterAvailable(cluster, 'Unknown');
     const annotations = { 'apps.open-cluster-management.io/force-detach': 'true' };
     await hub.client.mergePatch(managedClusterAddOns, addOnKey(cluster), { metadata: { annotations } });
@@ -68,14 +68,14 @@ const stages: Readonly<Record<string, (cluster: string) => Promise<unknown>>> = 
 const addOnKey = (cluster: string) => ({ namespace: cluster, name: 'argocd-agent-addon' });
 const works = (cluster: string) => hub.client.list(manifestWorks, { namespace: cluster });
 
-function isGoing(cluster: string, part: string) {
+function isTerminating(cluster: string, part: string) {
   return until(`${part} of ${cluster} to go`, async () => (await hub.work(cluster, part))?.metadata.deletionTimestamp);
 }
 
 async function runsCleanUp(cluster: string) {
-  await isGoing(cluster, 'agent');
+  await isTerminating(cluster, 'agent');
   await hub.releaseWork(cluster, 'agent');
-  await isGoing(cluster, 'argocd');
+  await isTerminating(cluster, 'argocd');
   await hub.releaseWork(cluster, 'argocd');
   await until('the clean-up', () => hub.client.get(manifestWorks, { namespace: cluster, name: cleanUpName }));
 }
@@ -83,11 +83,11 @@ async function runsCleanUp(cluster: string) {
 async function cleanedUp(cluster: string) {
   await runsCleanUp(cluster);
   await hub.fixture.endCleanUp(cluster);
-  await isGoing(cluster, 'crds');
+  await isTerminating(cluster, 'crds');
 }
 
 /** Releases the works that are being deleted, as the work agent does at the end. */
-async function letGo(cluster: string): Promise<void> {
+async function releaseWorks(cluster: string): Promise<void> {
   for (const { metadata } of await works(cluster)) {
     if (!metadata.deletionTimestamp || !metadata.finalizers) {
       continue;
@@ -160,10 +160,10 @@ test.each(['goes on running', 'is another one by then'])(
     for (const cluster of clusters) {
       await hub.fixture.clusterAvailable(cluster, 'True');
     }
-    const held = clusters[names.indexOf('the add-on is going')] ?? '';
+    const held = clusters[names.indexOf('the add-on is being deleted')] ?? '';
     await hub.client.mergePatch(managedClusterAddOns, addOnKey(held), { metadata: { finalizers: null } });
     await until('the clusters to have everything', async () => {
-      await Promise.all(clusters.map(letGo));
+      await Promise.all(clusters.map(releaseWorks));
       const found = await Promise.all(clusters.map(works));
       return found.every(
         (list) =>
@@ -197,7 +197,7 @@ test.each(['goes on running', 'is another one by then'])(
     await hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
     const ends = clusters.map((cluster) => hub.fixture.endCleanUp(cluster));
     await until('everything to be left', async () => {
-      await Promise.all(clusters.map(letGo));
+      await Promise.all(clusters.map(releaseWorks));
       return (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'fleet' })) === undefined;
     });
     await Promise.all(ends);

@@ -45,7 +45,7 @@ export interface DaemonOptions {
   readonly make: (client: KubeClient, instance: string) => Daemon;
 }
 
-/** Runs a daemon until aborted, with health and metrics servers, and with leader election if the flags say so. */
+/** Runs a daemon until aborted, with health and metrics servers, and with leader election if the flags enable it. */
 export async function runDaemon(options: DaemonOptions): Promise<void> {
   const { flags, env, logger, signal } = options;
   const client = KubeClient.load(connectionOf(flags));

@@ -13,7 +13,7 @@ const logFlags = {
   'log-level': listFlag({ usage: 'log level: fatal, error, warning, info, debug or trace', default: ['info'] }),
   'log-format': stringFlag({ usage: 'log format: text or json', default: 'text' }),
 };
-/** Flags of the long-running commands: names and defaults of the original's manager. */
+/** Flags of the long-running commands: names and defaults of argocd-pull-integration's manager. */
 export const daemonFlags = {
   ...hubFlags,
   ...logFlags,

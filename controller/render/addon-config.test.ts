@@ -39,9 +39,9 @@ suite('an AddOnDeploymentConfig', () => {
       expect(pod.nodeSelector).toEqual({ 'kubernetes.io/os': 'linux', role: 'infra' });
       expect(pod.tolerations).toEqual([{ key: 'infra', operator: 'Exists' }]);
       const [container] = pod.containers;
-      const wanted =
+      const desired =
         metadata.name === 'argocd-agent-agent' ? { limits: { memory: '1Gi' } } : { requests: { cpu: '1m' } };
-      expect(container?.resources).toEqual(wanted);
+      expect(container?.resources).toEqual(desired);
       if (container?.image?.includes('argocd:')) {
         expect(container.image).toBe('mirror.local/argo/argocd:v3.2.6');
       }
@@ -92,8 +92,8 @@ suite('an AddOnDeploymentConfig', () => {
     }
     for (const { part, spec } of renderWorks(templates, { ...input, config })) {
       const maps = spec.workload.manifests.filter(({ metadata }) => metadata.name === 'argocd-agent-addon-proxy-ca');
-      const wanted = { kind: 'ConfigMap', metadata: { namespace: 'argocd' }, data: { 'ca-bundle.crt': pem } };
-      expect(maps).toMatchObject(part === 'crds' ? [] : [wanted]);
+      const desired = { kind: 'ConfigMap', metadata: { namespace: 'argocd' }, data: { 'ca-bundle.crt': pem } };
+      expect(maps).toMatchObject(part === 'crds' ? [] : [desired]);
     }
   });
 

@@ -22,9 +22,9 @@ test('ocm defect M13: images with a digest are delivered unchanged', () => {
   const image = `quay.io/argoproj/argocd@${digest}`;
   const redisImage = `docker.io/library/redis@${digest}`;
   const render = (config: RenderInput['config']) => {
-    const wanted = { ...input, agentImage, argoCD: { ...argoCD, image, redisImage }, config };
+    const desired = { ...input, agentImage, argoCD: { ...argoCD, image, redisImage }, config };
     return [
-      ...renderWorks(templates, wanted).flatMap(({ spec }) => spec.workload.manifests),
+      ...renderWorks(templates, desired).flatMap(({ spec }) => spec.workload.manifests),
       ...renderCleanUp(templates, { namespace: 'argocd', image: agentImage, pullPolicy: 'Always', config }).workload
         .manifests,
     ];

@@ -50,7 +50,7 @@ async function logs(log: ReturnType<typeof capturedLog>, line: RegExp): Promise<
 }
 
 /** Waits until `kubectl describe` contains a line. */
-async function tells(line: RegExp, name = 'fleet'): Promise<void> {
+async function describes(line: RegExp, name = 'fleet'): Promise<void> {
   let text = '';
   try {
     await until(`a line ${line}`, async () => {
@@ -80,8 +80,10 @@ test('kubectl get shows the important fields in these columns', async () => {
   }
   await hub.fixture.agentConnected(hub.ns, hub.a);
   await shows({ Selected: 2, Enrolled: 1, Connected: 1 });
-  await tells(new RegExp(`Normal ClusterEnrolled: cluster ${hub.a} has applied everything`));
-  await tells(new RegExp(`Normal ClusterConnected: the agent of cluster ${hub.a} has connected .* for the first time`));
+  await describes(new RegExp(`Normal ClusterEnrolled: cluster ${hub.a} has applied everything`));
+  await describes(
+    new RegExp(`Normal ClusterConnected: the agent of cluster ${hub.a} has connected .* for the first time`),
+  );
 });
 
 test('a Placement that is missing, in another namespace, or not bound to a cluster set', async () => {
@@ -90,16 +92,16 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'elsewhere', {}, { namespace: 'default' });
   hub.start({ troubleDelays, logger: log.logger });
   await shows({ Placement: 'elsewhere', Ready: 'False', Selected: 0 });
-  await tells(
+  await describes(
     /PlacementEvaluated False Failed: .*Placement \S+\/elsewhere does not exist; spec\.placementRef\.namespace \(default\) is not used: a GitOpsCluster uses a Placement of its own namespace/,
   );
-  await tells(/Warning PlacementEvaluatedFailed: .*elsewhere does not exist/);
+  await describes(/Warning PlacementEvaluatedFailed: .*elsewhere does not exist/);
   await logs(log, /level=warning msg="[^"]*elsewhere does not exist.*event=PlacementEvaluatedFailed/);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'elsewhere');
   await hub.fixture.namespace('other');
   await hub.fixture.put(placements, { metadata: { namespace: 'other', name: 'elsewhere' }, spec: {} });
   await hub.client.mergePatch(gitOpsClusters, key(), { metadata: { annotations: { look: 'again' } } });
-  await tells(
+  await describes(
     /does not exist; there is one in namespace other, but a GitOpsCluster uses a Placement of its own namespace/,
   );
   // OCM makes one empty decision and reports the reason on the Placement.
@@ -117,7 +119,7 @@ test('a Placement that is missing, in another namespace, or not bound to a clust
     { status: { numberOfSelectedClusters: 0, conditions: [condition] } },
     { subresource: 'status' },
   );
-  await tells(
+  await describes(
     /PlacementEvaluated True NoClusters: No managed clusters selected by placement: NoManagedClusterSetBindings: .*; create a ManagedClusterSetBinding in namespace/,
   );
   await shows({ Selected: 0, Enrolled: 0 });
@@ -133,11 +135,11 @@ test('two GitOpsClusters that select the same cluster', async () => {
   await until('the next second', async () => Date.now() > older + 1_000);
   await hub.fixture.gitOpsCluster(ns, 'younger', 'second');
   await shows({ Selected: 2, Enrolled: 0, Ready: 'True' }, 'younger');
-  await tells(
+  await describes(
     new RegExp(`${a}, ${b} already belong to the older GitOpsCluster ${ns}/fleet and are left to it`),
     'younger',
   );
-  await tells(new RegExp(`Warning ClusterConflict: ${a}, ${b} already belong`), 'younger');
+  await describes(new RegExp(`Warning ClusterConflict: ${a}, ${b} already belong`), 'younger');
   await logs(log, new RegExp(`level=warning msg="${a}, ${b} already belong.*event=ClusterConflict`));
   const of = async () => (await hub.client.get(gitOpsClusters, { namespace: ns, name: 'younger' }))?.status?.clusters;
   const before = (await of()) as FleetStatus;
@@ -147,13 +149,13 @@ test('two GitOpsClusters that select the same cluster', async () => {
     [b, 'PlacementEvaluated', 'Conflict'],
   ]);
   const conflicts = async () => (await described(hub.client, ns, 'younger')).split('ClusterConflict').length;
-  const told = await conflicts();
+  const recorded = await conflicts();
   await hub.stop();
   hub.start({ troubleDelays });
   await until('caches', async () => hub.controller.missing().length === 0);
   await hub.idle();
   expect(await of()).toEqual(before);
-  expect(await conflicts()).toBe(told);
+  expect(await conflicts()).toBe(recorded);
 });
 
 test('the hub itself and clusters that are not registered', async () => {
@@ -164,10 +166,10 @@ test('the hub itself and clusters that are not registered', async () => {
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start({ troubleDelays, logger: log.logger });
   await shows({ Selected: 5, Ready: 'True' });
-  await tells(
+  await describes(
     /Evaluated 5 managed clusters; hub-too is skipped: it is the hub itself; .*nobody-1 is skipped: there is no ManagedCluster nobody-1; .*; 1 more are skipped/,
   );
-  await tells(/Normal ClusterSkipped: hub-too is skipped: it is the hub itself/);
+  await describes(/Normal ClusterSkipped: hub-too is skipped: it is the hub itself/);
   await logs(log, /level=info msg="hub-too is skipped: it is the hub itself.*event=ClusterSkipped/);
   expect(await hub.client.list(manifestWorks, { namespace: 'hub-too' })).toEqual([]);
 });
@@ -192,7 +194,7 @@ test('a work that the cluster refuses, and one that its work agent has no right 
   const log = capturedLog();
   await hub.enroll({ troubleDelays, logger: log.logger });
   await refuse(a, 'admission webhook "policy.example.com" denied the request: no');
-  await tells(
+  await describes(
     /ClusterRefusesWork: cluster \S+: ManifestWork argocd-agent-addon-agent: Deployment argocd\/argocd-agent-agent: admission webhook "policy\.example\.com" denied the request: no/,
   );
   await shows({ Selected: 2, Enrolled: 0 });
@@ -216,7 +218,7 @@ test('a work that the cluster refuses, and one that its work agent has no right 
     await hub.fixture.reportWork(a, `argocd-agent-addon-${part}`);
   }
   await until('nothing to fail', async () => (await fleetStatus())?.failing === 0);
-  await tells(new RegExp(`Normal ClusterRecovered: cluster ${a} is well again`));
+  await describes(new RegExp(`Normal ClusterRecovered: cluster ${a} is well again`));
 });
 
 test('the start time of a problem survives a restart of the controller', async () => {
@@ -262,8 +264,8 @@ test.each<[string, (one: KeyCertificate, other: KeyCertificate) => Record<string
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start({ troubleDelays, logger: log.logger });
   await shows({ Selected: 1, Enrolled: 0, Ready: 'False' });
-  await tells(new RegExp(`CACertificateReady False Failed: .*${why.source}`));
-  await tells(new RegExp(`Warning CACertificateReadyFailed: .*${why.source}`));
+  await describes(new RegExp(`CACertificateReady False Failed: .*${why.source}`));
+  await describes(new RegExp(`Warning CACertificateReadyFailed: .*${why.source}`));
   await logs(log, new RegExp(`level=warning msg="[^"]*${why.source}.*event=CACertificateReadyFailed`));
   expect(await hub.work(a, 'agent')).toBeUndefined();
   await hub.client.mergePatch(secrets, metadata, { data: tlsSecretData(one) });
@@ -317,10 +319,10 @@ test.each([
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start({ troubleDelays, client, logger: log.logger });
   await shows({ Selected: 2, Enrolled: 0, Ready: 'False' });
-  await tells(
+  await describes(
     new RegExp(`ManifestWorkCreated False Failed: Failed to create ManifestWorks for clusters: \\[.*${message}`),
   );
-  await tells(new RegExp(`Warning ManifestWorkCreatedFailed: .*${message}`));
+  await describes(new RegExp(`Warning ManifestWorkCreatedFailed: .*${message}`));
   await until('both in the list', async () => (await fleetStatus())?.failing === 2);
   expect((await fleetStatus())?.failingClusters?.[0]).toMatchObject({ name: a, step: 'ManifestWorkCreated' });
   await logs(log, new RegExp(`level=warning msg="[^"]*${message}.*event=ManifestWorkCreatedFailed`));
@@ -335,23 +337,23 @@ test.each([
 test('a slow API server delays no other cluster, and the status reports the work in progress', async () => {
   const { a, b, ns } = hub;
   const { promise: late, resolve: answer } = Promise.withResolvers<undefined>();
-  let asked = 0;
+  let held = 0;
   const client = busy(hub.client, 'manifestworks', ({ metadata }) => {
     if (metadata.namespace !== a) {
       return undefined;
     }
-    asked += 1;
+    held += 1;
     return late;
   });
   await hub.fixture.placement(ns, 'placement', [a, b]);
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start({ troubleDelays, client });
   try {
-    await until('the write that is not answered', async () => asked > 0);
+    await until('the write that gets no response', async () => held > 0);
     await hub.enrolled(b);
     await shows({ Selected: 2, Ready: 'Unknown' });
-    await tells(/ManifestWorkCreated Unknown InProgress: Reconciliation in progress/);
-    expect(asked).toBe(1);
+    await describes(/ManifestWorkCreated Unknown InProgress: Reconciliation in progress/);
+    expect(held).toBe(1);
   } finally {
     answer(undefined);
   }
@@ -434,7 +436,7 @@ test('250 clusters in three decisions of two groups: new decisions for the same 
   await hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
   hub.start({ troubleDelays, settleMs: 0 });
   await shows({ Selected: 250, Ready: 'True' });
-  await tells(/Evaluated 250 managed clusters; n000 is skipped: .*; 245 more are skipped/);
+  await describes(/Evaluated 250 managed clusters; n000 is skipped: .*; 245 more are skipped/);
   await Promise.all([hub.enrolled(a), hub.enrolled(b)]);
   const addOns = async () => (await Promise.all([hub.addOn(a), hub.addOn(b)])).map((addOn) => addOn?.metadata);
   const before = await addOns();

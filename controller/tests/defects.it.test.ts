@@ -59,11 +59,11 @@ async function allowAllBut(resource: string | undefined): Promise<void> {
     subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
   } as KubeObject);
   limited ??= KubeClient.fromKubeconfig((await cluster?.kubeconfigFor({ user, groups: [] })) ?? '');
-  await knows(limited, resource);
+  await waitForRights(limited, resource);
 }
 
 /** Waits until the API server applies the rights: its authorizer follows them with a delay. */
-async function knows(client: KubeClient, withheld: string | undefined): Promise<void> {
+async function waitForRights(client: KubeClient, withheld: string | undefined): Promise<void> {
   const groups = {
     managedclusters: 'cluster',
     placementdecisions: 'cluster',

@@ -195,22 +195,22 @@ test('killed right before and right after any write, the next controller reaches
   await liveToRest('the keeper', isKept);
   const nothing = JSON.stringify(await madeFor(clusters));
   const enroll = () => hub.fixture.gitOpsCluster(ns, 'fleet', 'placement');
-  const leave = () => hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
+  const remove = () => hub.client.delete(gitOpsClusters, { namespace: ns, name: 'fleet' });
   const isReady = async () => (await hub.fixture.condition(ns, 'fleet', 'Ready'))?.status === 'True';
   await enroll();
   const enrolling = await liveToRest('everything to be enrolled', isReady);
   const enrolled = JSON.stringify(await madeFor(clusters));
   const isEnrolled = async () => JSON.stringify(await madeFor(clusters)) === enrolled;
-  await leave();
-  const isLeft = async () => JSON.stringify(await madeFor(clusters)) === nothing;
-  const leaving = await liveToRest('everything to be left', isLeft);
-  expect(Math.min(enrolling.length, leaving.length)).toBeGreaterThan(8);
+  await remove();
+  const isDetached = async () => JSON.stringify(await madeFor(clusters)) === nothing;
+  const detaching = await liveToRest('everything to be detached', isDetached);
+  expect(Math.min(enrolling.length, detaching.length)).toBeGreaterThan(8);
   const step = effort(4, 1);
   const first = 1 + Math.floor(Math.random() * step);
-  for (let write = first; write <= Math.max(enrolling.length, leaving.length); write += step) {
+  for (let write = first; write <= Math.max(enrolling.length, detaching.length); write += step) {
     for (const [begin, isDone, what, count] of [
       [enroll, isEnrolled, 'everything to be enrolled', enrolling.length],
-      [leave, isLeft, 'everything to be left', leaving.length],
+      [remove, isDetached, 'everything to be detached', detaching.length],
     ] as const) {
       await begin();
       if (write <= count) {
