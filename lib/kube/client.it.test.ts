@@ -52,7 +52,7 @@ test('server-side apply owns fields, reports conflicts and yields to force', asy
     { fieldManager: 'two', force: true },
   );
   expect(forced.data).toEqual({ a: '2', b: '1' });
-  // What one no longer gives and nobody else owns goes away.
+  // A field that a manager no longer applies and no other manager owns is removed.
   const left = await client.apply(configMaps, { metadata: key, data: {} }, { fieldManager: 'one' });
   expect(left.data).toEqual({ a: '2' });
 });
@@ -139,13 +139,13 @@ test('a service account is known by its token and kept within its rights', async
   }
 });
 
-test('a missing namespace is told from a missing object', async () => {
+test('a missing namespace is distinguished from a missing object', async () => {
   const error = await failure(client.create(configMaps, { metadata: { namespace: 'nowhere', name: 'a' } }));
   expect(isNotFound(error)).toBe(true);
   expect(String(error)).toContain('namespaces "nowhere" not found');
 });
 
-test('raw requests read what is not an object', async () => {
+test('raw requests read responses that are not objects', async () => {
   const response = await client.request('/readyz?verbose');
   expect(await response.body.text()).toContain('readyz check passed');
 });

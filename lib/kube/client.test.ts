@@ -52,7 +52,7 @@ test('whoever knows an object asks for nothing but its metadata', async () => {
   expect(server.requests.map(({ headers }) => headers.accept)).toEqual([accept, accept]);
 });
 
-test('each method sends what the API asks for', async () => {
+test('each method sends the request that the API defines', async () => {
   answerWith([200, JSON.stringify(object)]);
   await client.get(configMaps, key);
   await client.create(configMaps, { metadata: { ...key } }, { fieldManager: 'me' });
@@ -121,7 +121,7 @@ test('what is not there is undefined to get, success to delete, and an error to 
   expect(String(error)).toBe('ApiError: PATCH /api/v1/namespaces/ns/configmaps/a: configmaps "a" not found');
 });
 
-test('errors carry what the Status says; a page of a proxy is shown as text', async () => {
+test('errors carry the fields of the Status; the page of a proxy is shown as text', async () => {
   const causes = [{ reason: 'FieldManagerConflict', field: '.data.x', message: 'conflict with "kubectl"' }];
   answerWith([409, status(409, 'Conflict', 'Apply failed', { causes })]);
   const error = await client.replace(configMaps, object).catch((e: unknown) => e);
@@ -139,7 +139,7 @@ test('429 is tried again after the time that the server asks for, also for write
   expect(seen()).toHaveLength(2);
 });
 
-test('each attempt is told of, and waits for its turn when there is a rate', async () => {
+test('each attempt is reported, and waits for its turn when there is a rate', async () => {
   const observed: ObservedRequest[] = [];
   const paced = newClient({ observe: (request) => observed.push(request), rate: { perSecond: 20, burst: 2 } });
   answerWith([429, status(429, 'TooManyRequests', 'slow down')], [200, JSON.stringify(object)]);
@@ -230,7 +230,7 @@ test('a server that stays silent is given up, an abort ends a request at once', 
   await expect(waiting).rejects.toThrow('enough');
 });
 
-test('lists all pages and says what the items are', async () => {
+test('lists all pages and sets apiVersion and kind of the items', async () => {
   server.answer((request, response) => {
     const next = new URL(request.url, 'http://x').searchParams.get('continue');
     const items = [{ metadata: { name: next ? 'b' : 'a' } }];

@@ -12,7 +12,7 @@ import { readWatch, type WatchEvent } from './watch.ts';
 import { WatchConnections } from './watch-connections.ts';
 import { openWebSocket } from './web-socket.ts';
 
-/** Which objects a list or watch is about. */
+/** Selects the objects of a list or watch. */
 export interface ListOptions {
   /** All namespaces when left out. */
   namespace?: string | undefined;
@@ -23,7 +23,7 @@ export interface ListOptions {
 /** One page of a list. */
 export interface ListPage<T> {
   items: T[];
-  /** The version of the whole list: where a watch may start once the last page has come. */
+  /** The version of the whole list. A watch may start from it after the last page. */
   resourceVersion: string;
   /** Token of the next page; undefined on the last one. */
   continue: string | undefined;
@@ -40,11 +40,11 @@ export interface WriteOptions extends RequestOptions {
   subresource?: 'status' | 'scale' | 'approval' | undefined;
   /** Validate and admit, but store nothing. */
   dryRun?: boolean | undefined;
-  /** It may be sent again when the connection breaks: that it has been carried out already does no harm, or is noticed. */
+  /** Whether the request may be repeated when the connection breaks: a second execution is harmless or is detected. */
   repeatable?: boolean | undefined;
 }
 
-/** For writes of large objects that the caller knows: the answer is nothing but the metadata. */
+/** For writes of large objects that the caller already has: the response contains only the metadata. */
 export interface MetadataOnly {
   metadataOnly: true;
 }
@@ -57,14 +57,14 @@ export interface DeleteOptions extends RequestOptions {
   gracePeriodSeconds?: number | undefined;
 }
 
-/** A raw request, for what the typed methods do not cover. */
+/** A raw request, for endpoints that the typed methods do not cover. */
 export interface RawRequest {
   method?: HttpRequest['method'];
   headers?: Record<string, string>;
   /** An object is sent as JSON. */
   body?: string | Uint8Array | object;
   signal?: AbortSignal | undefined;
-  /** Default: the client's; 0 waits for ever (streams). */
+  /** Default: the client's; 0 waits without limit (streams). */
   timeoutMs?: number;
 }
 
@@ -76,17 +76,17 @@ export interface ClientOptions {
   maxConnections?: number;
   /** Default `argocd-fleet`. */
   userAgent?: string;
-  /** How often requests may be made; watches count when they begin. Default: as often as there are connections. */
+  /** Rate limit of requests; a watch counts once, at its start. Default: none. */
   rate?: RateLimit | undefined;
-  /** Hears of each request when it is answered; `status` is 0 when no answer came. For metrics. */
+  /** Called with each request after its response; `status` is 0 without one. For metrics. */
   observe?: ((request: ObservedRequest) => void) | undefined;
-  /** Called before each request that may change something; what it throws is thrown. For leaders that must not write any more. */
+  /** Called before each write; an error that it throws is passed on. Stops the writes of a former leader. */
   beforeWrite?: (() => void) | undefined;
-  /** Another address of the same API server than the kubeconfig names; certificates are checked as ever. */
+  /** Replaces the API server's address in the kubeconfig; certificates are verified as usual. */
   server?: string;
-  /** A watch's connection is pinged this often, default 3 s… */
+  /** Interval of the pings on a watch's connection. Default 3 s. */
   pingIntervalMs?: number;
-  /** … and given up when the answer takes longer, default 5 s. */
+  /** The connection is closed when the response to a ping takes longer. Default 5 s. */
   pingTimeoutMs?: number;
 }
 
@@ -108,9 +108,9 @@ const metadataType = `${jsonType};as=PartialObjectMetadata;g=meta.k8s.io;v=v1`;
  * A client of one API server. Methods throw ApiError when the server refuses, ConnectionError when no answer comes,
  * the signal's reason when aborted.
  *
- * Requests that the server turned away unprocessed (429) are repeated, whatever their method, after the time that it
+ * Requests that the server rejected unprocessed (429) are repeated, whatever their method, after the time that it
  * asks for; requests that never reached the server or that are safe to repeat (reads, server-side apply) are repeated
- * when the connection breaks. Nothing else is repeated here: that is the caller's work queue's business.
+ * when the connection breaks. Nothing else is repeated here: the caller's work queue retries.
  */
 export class KubeClient {
   readonly #credentials: Credentials;
@@ -344,7 +344,7 @@ export class KubeClient {
   }
 
   /**
-   * Any request, with the body as it comes (logs, proxied services). Answers of 400 and above throw ApiError. The
+   * Any request, with the body as it arrives (logs, proxied services). Responses of 400 and above throw ApiError. The
    * caller reads or discards the body.
    */
   async request(path: string, init: RawRequest = {}): Promise<HttpResponse> {
@@ -376,14 +376,14 @@ export class KubeClient {
   }
 
   /**
-   * The kind behind an apiVersion and kind, as the server serves it now; undefined when it does not. Answers are
-   * cached; what is not found is asked for again, at most once a second.
+   * The resource type of an apiVersion and kind, as the server serves it now; undefined when it does not. Results are
+   * cached; a kind that was not found is looked up again, at most once a second.
    */
   async resolve(apiVersion: string, kind: string, signal?: AbortSignal): Promise<ResourceType | undefined> {
     return this.#discovery.resolve(apiVersion, kind, signal);
   }
 
-  /** Closes all connections; requests and watches under way fail. */
+  /** Closes all connections; open requests and watches fail. */
   async close(): Promise<void> {
     this.#watches.close();
     await this.#pool.close();
@@ -391,8 +391,8 @@ export class KubeClient {
 
   async #sendWatch(request: HttpRequest): Promise<HttpResponse> {
     const response = await this.#watches.send(request);
-    // Over HTTP/1.1 there is nothing to ping with. Servers send a bookmark about every minute: silence for longer means
-    // that nothing comes any more.
+    // HTTP/1.1 has no ping. Servers send a bookmark about every minute: longer silence means
+    // that the connection is dead.
     return response ?? this.#pool.send({ ...request, timeoutMs: silentWatchMs });
   }
 
@@ -403,8 +403,8 @@ export class KubeClient {
   ): Promise<T> {
     const path = withQuery(request.path, {
       fieldManager: options.fieldManager,
-      // Otherwise the server looks for fields it does not know, to warn of them: it reads a body twice for that, and nobody
-      // here reads warnings. What becomes of such fields is the same.
+      // By default the server also searches for unknown fields to warn about them, which parses each body twice. This
+      // client ignores warnings, and the server drops such fields either way.
       fieldValidation: 'Ignore',
       dryRun: options.dryRun ? 'All' : undefined,
       ...parameters,
@@ -444,7 +444,7 @@ export class KubeClient {
     );
   }
 
-  /** Sends once, when the rate allows it, and tells the observer. */
+  /** Sends once, when the rate allows it, and calls the observer. */
   async #attempt(request: HttpRequest, send: Send): Promise<HttpResponse> {
     const waitedSeconds = ((await this.#pacer?.take(request.signal)) ?? 0) / 1_000;
     if (request.method !== 'GET' && request.method !== 'HEAD') {

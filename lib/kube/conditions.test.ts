@@ -16,7 +16,7 @@ test('the transition time moves only with the status', () => {
   expect(one[0]?.status).toBe('True');
 });
 
-test('setting what is there returns the same list, and other conditions keep their place', () => {
+test('setting an equal condition returns the same list, and other conditions keep their place', () => {
   const list = setCondition(setCondition([], { ...ready, type: 'A' }, first), ready, first);
   expect(setCondition(list, ready, later)).toBe(list);
   expect(setCondition(list, { ...ready, type: 'A', reason: 'New' }, later).map((c) => c.type)).toEqual(['A', 'Ready']);

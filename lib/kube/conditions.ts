@@ -2,7 +2,7 @@ import type { Condition, ObjectMeta } from './types.ts';
 
 /**
  * Returns the conditions with one of them set. `lastTransitionTime` moves only when the status changes; when nothing
- * changes at all the very same list is returned, so that callers can tell by identity. The order is kept.
+ * changes at all the same list object is returned, so that callers can compare by identity. The order is kept.
  */
 export function setCondition(
   conditions: readonly Condition[] | undefined,

@@ -2,7 +2,7 @@ import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import type { Credentials, Identity } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
 
-/** A request to the API server, below any knowledge of Kubernetes. */
+/** An HTTP request to the API server. */
 export interface HttpRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS';
   /** Path and query, from `/`. */
@@ -10,11 +10,11 @@ export interface HttpRequest {
   headers?: Record<string, string>;
   body?: string | Uint8Array;
   signal?: AbortSignal | undefined;
-  /** Longest wait for the answer's head, and between two parts of its body; 0 waits for ever. */
+  /** Longest wait for the response's head, and between two parts of its body; 0 waits without limit. */
   timeoutMs: number;
 }
 
-/** The head of an answer and its body as it comes. */
+/** The head of a response and its body as it arrives. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -24,14 +24,14 @@ export interface HttpResponse {
 /** A body that is read once, whole or in parts. */
 export interface HttpBody extends AsyncIterable<Uint8Array> {
   text(): Promise<string>;
-  /** Drops what was not read and frees the connection. */
+  /** Discards the unread rest and frees the connection. */
   discard(): Promise<void>;
 }
 
 /**
  * Request/response traffic with one API server: a pool of keep-alive HTTP/1.1 connections.
  *
- * HTTP/1.1 and not HTTP/2, because it costs less per request in Node and a slow answer holds nobody up. Connections
+ * It uses HTTP/1.1 because HTTP/2 costs more per request in Node, and because a slow response delays no other. Connections
  * that the server might be about to close (it does after 90 s of silence) are not used again.
  */
 export class ConnectionPool {
@@ -71,21 +71,21 @@ export class ConnectionPool {
     }
   }
 
-  /** Stops using the connections that are open now; requests under way on them may finish. */
+  /** Stops using the connections that are open now; open requests on them may finish. */
   renew(): void {
     const old = this.#dispatcher;
     this.#dispatcher = undefined;
     old?.close().catch(ignoreLateError);
   }
 
-  /** Gives up the connections that are open now with all requests under way: nothing will come over them any more. */
+  /** Closes the connections that are open now; their open requests fail. */
   abandon(reason: ConnectionError): void {
     const old = this.#dispatcher;
     this.#dispatcher = undefined;
     old?.destroy(reason).catch(ignoreLateError);
   }
 
-  /** Closes everything. Requests under way fail. */
+  /** Closes all connections. Open requests fail. */
   async close(): Promise<void> {
     this.#closed = true;
     const old = this.#dispatcher;
@@ -124,7 +124,7 @@ export class ConnectionPool {
       return request.signal.reason;
     }
     const failure = connectionError(`${request.method} ${this.#credentials.server}${pathOnly(request.path)}`, error);
-    // A silent connection is a sign that the others of the pool are dead too.
+    // When one connection is silent, the others of the pool are probably dead too.
     if (failure.sent) {
       this.renew();
     }
@@ -132,7 +132,7 @@ export class ConnectionPool {
   }
 }
 
-/** Turns whatever the HTTP library threw into a ConnectionError. */
+/** Turns an error of the HTTP library into a ConnectionError. */
 export function connectionError(what: string, error: unknown): ConnectionError {
   if (error instanceof ConnectionError) {
     return error;
@@ -197,7 +197,7 @@ function bodyOf(body: Dispatcher.ResponseData['body'], request: HttpRequest): Ht
   };
 }
 
-/** Whoever used the connection has turned away; how it ends is of no interest to anyone. */
+/** The user of the response no longer needs it: errors of the rest are ignored. */
 function ignoreLateError(): undefined {
   return undefined;
 }

@@ -4,7 +4,7 @@ import type { RequestOptions } from 'node:https';
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { KubeContext, KubeconfigUser } from './kubeconfig.ts';
 
-/** What a TLS connection to the API server needs. */
+/** The TLS options of a connection to the API server. */
 export interface TlsMaterial {
   ca?: string | Buffer | undefined;
   cert?: string | Buffer | undefined;
@@ -13,7 +13,7 @@ export interface TlsMaterial {
   rejectUnauthorized?: boolean | undefined;
 }
 
-/** Who we are towards the API server, valid now. */
+/** The client's identity towards the API server, valid now. */
 export interface Identity {
   /** Authorization and impersonation headers. */
   readonly headers: Readonly<Record<string, string>>;
@@ -26,7 +26,7 @@ const refreshAfterMs = 10_000;
 
 /**
  * Credentials of one kubeconfig context. Files (certificates, tokens) are read again every ten seconds and exec plugins
- * asked when their answer expires, so that rotation needs no restart.
+ * are run when their result expires, so that rotation needs no restart.
  */
 export class Credentials {
   /** URL of the API server. */
@@ -41,7 +41,7 @@ export class Credentials {
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<Identity> | undefined;
 
-  /** `load` reads the configuration anew each time it is called; `server` overrides the address in it. */
+  /** `load` reads the configuration each time it is called; `server` overrides the address in it. */
   constructor(load: () => KubeContext, server?: string) {
     this.#load = load;
     this.#context = load();
@@ -119,8 +119,8 @@ export class Credentials {
   }
 
   /**
-   * What the user's exec plug-in or auth provider answers: headers, and perhaps a certificate. @kubernetes/client-node
-   * runs them. It is loaded for such users alone: it takes 40 MB and as much time as the rest of a program's start.
+   * The result of the user's exec plug-in or auth provider: headers, and perhaps a certificate. @kubernetes/client-node
+   * runs them. It is loaded only for such users, because it takes 40 MB and doubles the start-up time.
    */
   async #askPlugin(): Promise<RequestOptions> {
     if (this.#plugin === undefined) {

@@ -10,7 +10,7 @@ export interface StatusDetails {
 
 /**
  * The API server refused a request, or a watch ended with an ERROR event. `message` is the server's, prefixed with
- * what was tried.
+ * the request.
  */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -19,9 +19,9 @@ export class ApiError extends Error {
   /** The `reason` of the Status object (`NotFound`, `Conflict`, …), or one derived from the code. */
   readonly reason: string;
   readonly details: StatusDetails | undefined;
-  /** What the server asked to wait before another try, in milliseconds. */
+  /** The server's `Retry-After`, in milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** The server's own words, without what was tried. */
+  /** The server's message, without the request. */
   readonly said: string;
 
   constructor(options: {
@@ -44,7 +44,7 @@ export class ApiError extends Error {
 }
 
 /**
- * No usable answer came: the connection failed, broke or stayed silent too long. Whether a write happened is unknown
+ * No usable response arrived: the connection failed, broke or was silent too long. Whether a write happened is unknown
  * unless `sent` is false.
  */
 export class ConnectionError extends Error {

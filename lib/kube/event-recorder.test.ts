@@ -92,7 +92,7 @@ test('after minutes of quiet a repetition is a new event', async () => {
   expect(sink.created).toHaveLength(2);
 });
 
-test('an event that the server has forgotten is written anew', async () => {
+test('an event that the server has deleted is created again', async () => {
   recorder.normal(about, 'Synced', 'one');
   await after(0);
   sink.failures = [new ApiError({ status: 404, message: 'gone' })];
@@ -102,7 +102,7 @@ test('an event that the server has forgotten is written anew', async () => {
   expect(sink.created[1]?.series?.count).toBe(2);
 });
 
-test('trouble is retried, refusal is given up, and nobody is told by a throw', async () => {
+test('transient errors are retried, refusals are dropped, and nothing is thrown', async () => {
   sink.failures = [new ConnectionError('down', { code: 'X', sent: false })];
   recorder.normal(about, 'Synced', 'one');
   await after(5);

@@ -19,7 +19,7 @@ export interface EventRecorderOptions {
   /** Shortest time between two writes about repetitions of one event. Default 30 s. */
   seriesIntervalMs?: number | undefined;
   logger?: Logger | undefined;
-  /** Told the same as the Events, once for each series: for those who read logs. */
+  /** Logs each series of Events once. */
   echo?: Logger | undefined;
 }
 
@@ -27,7 +27,7 @@ interface Entry {
   readonly event: KubeEvent;
   count: number;
   lastAt: Date;
-  /** What the server has: 0 for nothing yet. */
+  /** The count that the server has; 0 if it was not written yet. */
   written: number;
 }
 
@@ -37,7 +37,7 @@ const maxFailures = 5;
 const seriesEndsAfterMs = 6 * 60_000;
 
 /**
- * Tells operators what happened, as events.k8s.io/v1 Events. Recording never blocks and never throws: events are
+ * Records events.k8s.io/v1 Events for operators. Recording never blocks and never throws: events are
  * written in the background, equal ones as one series, and given up when the server refuses them.
  */
 export class EventRecorder {
@@ -92,7 +92,7 @@ export class EventRecorder {
     if (known && now.getTime() - known.lastAt.getTime() < seriesEndsAfterMs) {
       known.count++;
       known.lastAt = now;
-      // What was not written yet is still in the queue and takes the repetition with it.
+      // An event that was not written yet is still in the queue; its write includes the repetition.
       if (known.written > 0) {
         this.#queue.addAfter(key, this.#seriesIntervalMs);
       }
@@ -119,7 +119,7 @@ export class EventRecorder {
       eventTime: rfc3339Micro(now),
       type,
       reason,
-      // The API demands an action; ours are told well enough by their reason.
+      // The API requires an action; here it is the reason.
       action: reason,
       note,
       reportingController: component,
@@ -171,7 +171,7 @@ export class EventRecorder {
         return;
       }
       if (isNotFound(error) && entry.written > 0) {
-        entry.written = 0; // events live for an hour; this one has to be written anew
+        entry.written = 0; // events live for an hour; this one must be created again
         this.#queue.add(key);
         return;
       }

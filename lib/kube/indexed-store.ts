@@ -11,7 +11,7 @@ export class IndexedStore<T extends KubeObject> {
   readonly #indexes = new Map<string, Map<string, Set<string>>>();
   readonly #failed: (error: unknown, object: T, index: string) => void;
 
-  /** `failed` hears of indexers that throw; the object is then missing in that index. */
+  /** `failed` is called when an indexer throws; the object is then missing in that index. */
   constructor(
     indexers: Readonly<Record<string, Indexer<T>>>,
     failed: (error: unknown, object: T, index: string) => void,

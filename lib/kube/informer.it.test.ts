@@ -34,7 +34,7 @@ afterEach(async () => {
   await Promise.all(running);
 });
 
-/** The controller manager puts a ConfigMap of its own into every namespace: ours are told by a label. */
+/** The controller manager puts a ConfigMap of its own into every namespace: a label distinguishes ours. */
 const labelSelector = 'ours=yes';
 const map = (name: string, data: Record<string, string> = {}): ConfigMap => ({
   metadata: { namespace, name, labels: { ours: 'yes' } },
@@ -211,7 +211,7 @@ test('nothing is lost and nothing is made up through restarts of the API server 
       await change;
       written++;
     } catch {
-      // A server that is being killed refuses writes; what counts is what it holds in the end.
+      // A server that is being killed refuses writes; the test compares with its final state.
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
@@ -223,12 +223,12 @@ test('nothing is lost and nothing is made up through restarts of the API server 
   try {
     const both = await started({ pageSize: 20, client: away });
     await more(300);
-    // The server is killed while changes are under way.
+    // The server is killed during changes.
     const watches = both.informer.stats.watches;
     await cluster.apiServer.restart();
     await until(() => expect(both.informer.stats.watches).toBeGreaterThan(watches));
     await more(300);
-    // The informer is cut off, and what it misses is forgotten by etcd and by the server's own memory.
+    // The informer is disconnected; etcd and the server's cache drop the changes that it misses.
     const lists = both.informer.stats.lists;
     proxy.refuse(true);
     await more(300);

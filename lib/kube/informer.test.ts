@@ -45,7 +45,7 @@ async function started(options: Partial<InformerOptions<ConfigMap>> = {}) {
   return made;
 }
 
-test('reports what is there, then what changes, with the old object', async () => {
+test('reports the existing objects, then changes with the old object', async () => {
   kind.put(map('a', '1'));
   const i = await started();
   kind.put(map('b', '1'));
@@ -56,7 +56,7 @@ test('reports what is there, then what changes, with the old object', async () =
   expect(i.get({ namespace: 'ns', name: 'b' })).toBeUndefined();
 });
 
-test('the cache has changed before a handler hears of it', async () => {
+test('the cache has changed before a handler is called', async () => {
   const i = await started();
   const seen: unknown[] = [];
   i.subscribe({
@@ -163,7 +163,7 @@ test('deleted and created again within one watch event is reported as both', asy
   await until(() => expect(log).toEqual(['added a=1', 'deleted a=1', 'added a=2']));
 });
 
-test('an event for the version that is cached is no change', async () => {
+test('an event for the cached version is not reported as a change', async () => {
   const i = await started();
   const stored = kind.put(map('a', '1'));
   kind.emit({ type: 'MODIFIED', object: structuredClone(stored) });
@@ -203,7 +203,7 @@ test('a watch that ends as soon as it begins is not repeated in a hot loop', asy
   expect(i.stats.watches).toBe(1);
 });
 
-test('a handler that throws, or rejects, is logged and disturbs nobody', async () => {
+test('a handler that throws or rejects is logged and does not affect the others', async () => {
   const error = vi.fn();
   const quiet = () => undefined;
   const i = await started({ logger: { debug: quiet, info: quiet, warn: quiet, error } });
@@ -229,7 +229,7 @@ test('a handler that throws, or rejects, is logged and disturbs nobody', async (
   ).toEqual(['broken handler ns/a', 'broken promise ns/a', 'broken handler ns/b']);
 });
 
-test('a late subscriber hears of everything once; one that left hears nothing', async () => {
+test('a late subscriber gets every object once; a removed one gets nothing', async () => {
   kind.put(map('a', '1'));
   const i = await started();
   const late: string[] = [];
@@ -265,7 +265,7 @@ test('managedFields are dropped, a transform shrinks further', async () => {
   expect(cached?.metadata.managedFields).toBeUndefined();
 });
 
-test('a page is shrunk before the next one is there, and what is known already is not kept twice', async () => {
+test('a page is shrunk before the next one arrives, and known objects are not kept twice', async () => {
   for (let n = 0; n < 25; n++) {
     kind.put(map(`m${n}`, '1'));
   }

@@ -6,7 +6,7 @@ import { type ReflectorStats, reflect } from './reflector.ts';
 import { type KubeObject, keyOf, type ObjectKey, type ResourceType } from './types.ts';
 
 /**
- * Hears of changes. Called after the cache has changed, one call at a time, in the order of the server's history; must
+ * Handles changes. Called after the cache has changed, one call at a time, in the order of the server's history; must
  * return soon, usually after putting a key into a work queue. Objects belong to the cache: do not modify them.
  */
 export interface InformerHandler<T extends KubeObject> {
@@ -34,7 +34,7 @@ export interface InformerOptions<T extends KubeObject> extends ListOptions {
 }
 
 /**
- * A cache of one kind that follows the API server, and tells what changes. Survives broken and dead connections,
+ * A cache of one kind that follows the API server and reports changes. Survives broken and dead connections,
  * restarts of the server and compaction of its history: nothing is lost, what happened during a gap is reported after
  * it as one change per object, and an object that was deleted and created again is reported as deleted and added.
  */
@@ -53,7 +53,7 @@ export class Informer<T extends KubeObject> {
     this.#store = new IndexedStore<T>(options.indexers ?? {}, (error, object, index) =>
       this.#complain(error, object, `index ${index} failed`),
     );
-    // Whoever waits gets the rejection; that nobody does is no error.
+    // Waiting callers get the rejection. Without one it is not an unhandled rejection.
     this.#firstList.promise.catch(() => undefined);
   }
 
@@ -87,7 +87,7 @@ export class Informer<T extends KubeObject> {
     }
   }
 
-  /** Adds a handler, which hears at once of everything cached. Returns the function that removes it. */
+  /** Adds a handler and reports all cached objects to it at once. Returns the function that removes it. */
   subscribe(handler: InformerHandler<T>): () => void {
     for (const object of this.#store.list()) {
       this.#call(handler, object, () => handler.added?.(object, true));
@@ -123,7 +123,7 @@ export class Informer<T extends KubeObject> {
     return this.#store.get(key);
   }
 
-  /** Everything cached, or what is in one namespace. */
+  /** All cached objects, or those of one namespace. */
   list(namespace?: string): T[] {
     return this.#store.list(namespace);
   }
@@ -171,7 +171,7 @@ export class Informer<T extends KubeObject> {
       }
       added.push(object);
     }
-    // The cache is complete before anyone hears of it, and names are free before they are taken again.
+    // The cache is complete before handlers are called. Deletions come first, so that a name is free before its next use.
     for (const last of deleted) {
       this.#notifyDeleted(last);
     }

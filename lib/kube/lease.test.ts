@@ -154,7 +154,7 @@ test('a lease that someone else took is never taken back while leading', async (
   expect(store.spec?.holderIdentity).toBe('thief');
 });
 
-test('a lease is given back also when its last renewal was carried out and nobody heard the answer', async () => {
+test('a lease is released even if the response to its last renewal was lost', async () => {
   let isDeaf = false;
   const client: LeaseOptions['client'] = {
     get: (type, key) => store.get(type, key),

@@ -9,7 +9,7 @@ export interface LeaseOptions {
   client: Pick<KubeClient, 'get' | 'create' | 'replace'>;
   namespace: string;
   name: string;
-  /** Distinguishes the candidates; must be unique, for instance the pod's name with a random suffix. */
+  /** Must be unique among the candidates, for instance the pod's name with a random suffix. */
   identity: string;
   /** How long the others wait after the last renewal that they saw. Default 15 s. */
   leaseDurationMs?: number | undefined;
@@ -24,15 +24,15 @@ export interface LeaseOptions {
    *
    * `fence` throws LeadershipLostError once the lease has not been renewed for the renew deadline, by a clock that goes
    * on while the process is stopped: called before each write, it keeps a leader that was frozen for a while from writing
-   * after another one has taken over. A write that is on its way already cannot be called back.
+   * after another one has taken over. It cannot stop a write that was already sent.
    */
   lead: (signal: AbortSignal, fence: () => void) => Promise<void>;
-  /** Hears who leads whenever that changes; including ourselves. */
+  /** Called with the leader's identity whenever it changes; this candidate included. */
   onLeader?: ((identity: string) => void) | undefined;
   logger?: Logger | undefined;
 }
 
-/** How long giving the lease back may take, at least: whoever waits for its end waits for longer. */
+/** Shortest time limit of releasing the lease. Callers that wait for the end must allow more. */
 const releaseMs = 5_000;
 
 /** The lease could not be renewed in time, or someone else took it: another instance may be leading now. */
@@ -43,8 +43,8 @@ export class LeadershipLostError extends Error {
 
 /**
  * Leader election: of all candidates for a Lease, one runs `lead` at a time. Resolves when `signal` is aborted or
- * `lead` has returned by itself; rejects with LeadershipLostError when leadership was lost (the process had better
- * restart), or with what `lead` threw. The lease is released on the way out, so that the next one need not wait.
+ * `lead` has returned by itself; rejects with LeadershipLostError when leadership was lost (the process should
+ * restart), or with the error of `lead`. The lease is released at the end, so that the next leader need not wait.
  *
  * As in client-go, clocks of different machines are never compared: a lease counts from the moment when this process
  * saw it change.
@@ -78,7 +78,7 @@ export async function runWithLease(options: LeaseOptions): Promise<void> {
     }
   } finally {
     unlisten();
-    // Until here the lease was kept, even while the work was winding down: nobody else must begin before.
+    // The lease is renewed until the work has ended: no other candidate may begin before.
     renewing.abort();
     await renewal;
     await candidate.release();
@@ -106,7 +106,7 @@ class Candidate {
 
   /** Tries to become the leader; false when someone else is or the server cannot be asked. */
   async acquire(timeoutMs: number, signal: AbortSignal): Promise<boolean> {
-    // From before the lease was written, as with each renewal: the others may count from then on.
+    // Measured before the write, as with each renewal: the other candidates may count from then on.
     this.#renewedAt = performance.now();
     return this.#attempt(() => withDeadline(signal, timeoutMs, (deadline) => this.#take(deadline)), signal);
   }
@@ -146,7 +146,7 @@ class Candidate {
     }
   }
 
-  /** Gives the lease back if we hold it. Failing to is no error: it runs out by itself. */
+  /** Releases the lease if this candidate holds it. A failure is only logged: the lease expires. */
   async release(): Promise<void> {
     const { identity, logger, name } = this.#options;
     const lease = this.#seen;
@@ -165,7 +165,7 @@ class Candidate {
     }
   }
 
-  /** False when someone else has it by now. */
+  /** False when another candidate holds it. */
   async #giveBack(last: Lease, signal: AbortSignal): Promise<boolean> {
     const { client, namespace, name, identity } = this.#options;
     const now = rfc3339Micro(new Date());
@@ -179,7 +179,7 @@ class Candidate {
         throw error;
       }
     }
-    // The renewal that was broken off a moment ago may have been carried out.
+    // The aborted renewal may have been executed.
     const current = await client.get(leases, { namespace, name }, signal);
     if (current?.spec?.holderIdentity !== identity) {
       return false;
@@ -222,7 +222,7 @@ class Candidate {
     return true;
   }
 
-  /** Writes over what we wrote last; only when that fails, looks what is there. Never takes the lease back. */
+  /** Replaces the version written last; reads the lease only after a conflict. Never takes a lost lease back. */
   async #renew(signal: AbortSignal): Promise<boolean> {
     const { client, namespace, name, identity } = this.#options;
     const last = this.#seen;
@@ -263,7 +263,7 @@ class Candidate {
   }
 
   #hasExpired(lease: Lease): boolean {
-    // The holder's own duration counts, as it may be configured differently.
+    // The holder's duration applies, because it may be configured differently.
     const seconds = lease.spec?.leaseDurationSeconds;
     const durationMs = seconds === undefined ? this.#durationMs : Math.max(seconds * 1000, 1);
     return performance.now() >= this.#seenAt + durationMs;

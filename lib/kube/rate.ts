@@ -1,18 +1,18 @@
 import { sleep } from '../base/index.ts';
 
-/** How often requests may be made. */
+/** A rate limit of requests. */
 export interface RateLimit {
   readonly perSecond: number;
-  /** How many may be made at once after a pause. */
+  /** Most requests at once after a pause. */
   readonly burst: number;
 }
 
-/** Makes callers wait so that they keep to a rate, in the order in which they came. */
+/** Delays callers so that they keep to a rate, in the order of the calls. */
 export class Pacer {
   readonly #intervalMs: number;
   readonly #headStartMs: number;
   readonly #now: () => number;
-  /** When the next one would be due if there were no burst. */
+  /** When the next request would be due without a burst. */
   #dueAt = Number.NEGATIVE_INFINITY;
 
   constructor(limit: RateLimit, now: () => number = () => performance.now()) {
@@ -21,7 +21,7 @@ export class Pacer {
     this.#now = now;
   }
 
-  /** The milliseconds that the next caller has to wait; its turn is taken. */
+  /** Takes the next turn and returns the milliseconds until it. */
   reserve(): number {
     const now = this.#now();
     const dueAt = Math.max(now, this.#dueAt);
@@ -29,7 +29,7 @@ export class Pacer {
     return Math.max(0, dueAt - this.#headStartMs - now);
   }
 
-  /** Waits for its turn; gives the milliseconds that it took. @throws the signal's reason when aborted */
+  /** Waits for the next turn and returns the milliseconds that it took. @throws the signal's reason when aborted */
   async take(signal?: AbortSignal): Promise<number> {
     const waitMs = this.reserve();
     if (waitMs > 0) {

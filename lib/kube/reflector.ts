@@ -4,11 +4,11 @@ import { ApiError, isGone } from './errors.ts';
 import type { KubeObject, ResourceType } from './types.ts';
 import type { WatchEvent } from './watch.ts';
 
-/** What a reflector reports to. */
+/** Receives the reports of a reflector. */
 export interface ReflectorSink<T extends KubeObject> {
   /**
-   * An object of a list that is not complete yet; what is returned takes its place in it. So the pages of a long list need
-   * not be in memory as they came.
+   * Called with each object of a list that is not complete yet; the result replaces it. Thus the pages of a long list need
+   * not stay in memory in full.
    */
   listed(object: T): T;
   /** The complete state, from a list. */
@@ -17,7 +17,7 @@ export interface ReflectorSink<T extends KubeObject> {
   changed(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): void;
 }
 
-/** Counters of what happened so far. */
+/** Counters since the start. */
 export interface ReflectorStats {
   /** Complete lists; more than one means that changes may have been skipped over. */
   lists: number;
@@ -44,7 +44,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   signal: AbortSignal;
 }
 
-/** A watch that ends sooner than this without saying anything counts as failed: the next must not follow at once. */
+/** A watch that ends sooner than this without an event counts as failed, so that the next one waits for the back-off. */
 const shortestWatchMs = 1_000;
 
 /**
@@ -119,8 +119,8 @@ function openWatch<T extends KubeObject>(options: ReflectorOptions<T>, resourceV
 }
 
 /**
- * All pages, as of one moment. When the continue token expires underway, the list starts again from the first page;
- * when that does not get through either, everything is asked for in one piece.
+ * All pages of one snapshot. When the continue token expires, the list starts again from the first page;
+ * when that fails too, the list is read without pages.
  */
 async function listAll<T extends KubeObject>(
   options: ReflectorOptions<T>,
@@ -145,7 +145,7 @@ async function listAll<T extends KubeObject>(
       if (!isGone(error) || token === undefined) {
         throw error;
       }
-      options.logger?.debug({ err: error, kind: type.kind, attempt }, 'the list expired underway, starting again');
+      options.logger?.debug({ err: error, kind: type.kind, attempt }, 'the list expired, starting again');
     }
   }
 }

@@ -132,7 +132,7 @@ export interface Lease extends KubeObject {
   };
 }
 
-/** What an event is about. */
+/** The object that an event refers to. */
 export interface ObjectReference {
   apiVersion?: string;
   kind?: string;

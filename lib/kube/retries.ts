@@ -2,10 +2,10 @@ import { backoffDelay, sleep } from '../base/index.ts';
 import type { HttpRequest, HttpResponse } from './connection.ts';
 import { ApiError, ConnectionError, errorFromResponse } from './errors.ts';
 
-/** A request with what is needed to decide whether it may be repeated. */
+/** A request with the data that decides whether it may be repeated. */
 export interface RepeatableRequest extends Omit<HttpRequest, 'body'> {
   body?: string | Uint8Array | undefined;
-  /** Repeating it after it may have been carried out does no harm. */
+  /** Whether repeating it is harmless even if it was executed. */
   idempotent?: boolean | undefined;
 }
 
@@ -15,7 +15,7 @@ export type Send = (request: HttpRequest) => Promise<HttpResponse>;
 const attempts = 4;
 
 /**
- * Sends a request until there is an answer below 400, or an error that another try here cannot mend. `unauthorized`
+ * Sends a request until the response is below 400 or the error is not worth another attempt. `unauthorized`
  * is called before the one repetition after a 401: credentials may have been rotated.
  */
 export async function sendWithRetries(
@@ -44,7 +44,7 @@ export async function sendWithRetries(
   }
 }
 
-/** Sends, and turns the answers that are errors into ApiError. */
+/** Sends, and turns error responses into ApiError. */
 async function accepted(send: Send, request: HttpRequest): Promise<HttpResponse> {
   const response = await send(request);
   if (response.status < 400) {
@@ -55,7 +55,7 @@ async function accepted(send: Send, request: HttpRequest): Promise<HttpResponse>
   throw errorFromResponse(what, response.status, body, response.headers['retry-after']);
 }
 
-/** Milliseconds until another try of a failed request, or undefined when it must not be repeated here. */
+/** Milliseconds until the next attempt of a failed request, or undefined when it must not be repeated here. */
 function retryDelay(error: unknown, attempt: number, isRepeatable: boolean): number | undefined {
   const backoff = backoffDelay(attempt, { initialMs: 150, jitter: 2 / 3 });
   if (error instanceof ConnectionError) {

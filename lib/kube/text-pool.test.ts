@@ -14,7 +14,7 @@ function liveBytes(): number {
 const parsed = (count: number, text: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => JSON.parse(JSON.stringify({ a: { b: [text(index)] }, c: text(index) })));
 
-test('a value stays what it is', () => {
+test('a value stays equal', () => {
   const text =
     '{"a":[1,null,true,"a text that is long enough",["x",{"b":"a text that is long enough"}]],"__proto__":{"c":"another long text"},"d":null,"e":-0.5}';
   const pool = new TextPool();

@@ -1,20 +1,20 @@
 /** V8's JSON parser shares texts up to this length by itself. */
 const sharedByParser = 10;
-/** Longer texts hardly come twice. */
+/** Longer texts are rarely repeated. */
 const longest = 1_024;
 
 /**
- * Lets equal texts in different objects be one text in memory. Objects of one kind say the same again and again: Argo CD
- * repeats the source of an Application eight times in it, and many Applications have the same repository. What was not seen
+ * Shares equal texts of different objects in memory. Objects of one kind repeat many texts: Argo CD
+ * repeats the source of an Application eight times in it, and many Applications have the same repository. A text that was not seen
  * for long is forgotten, so that the pool itself stays small.
  */
 export class TextPool {
   readonly #maxTexts: number;
-  /** Texts seen lately. When it is full it becomes the older one, and the older one is forgotten. */
+  /** The recent texts. When it is full it replaces the old generation. */
   #young = new Map<string, string>();
   #old = new Map<string, string>();
 
-  /** @param maxTexts how many texts it may hold for the sake of those to come */
+  /** @param maxTexts most texts of a generation; the pool holds two */
   constructor(maxTexts = 100_000) {
     this.#maxTexts = Math.ceil(maxTexts / 2);
   }
@@ -36,7 +36,7 @@ export class TextPool {
       const object = value as Record<string, unknown>;
       for (const key in object) {
         const field = object[key];
-        // Only what can change is written: a write costs more than the look.
+        // Assigns only where the text changes: a write costs more than a comparison.
         if (typeof field === 'string') {
           if (field.length > sharedByParser && field.length <= longest) {
             object[key] = this.#known(field);

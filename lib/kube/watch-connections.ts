@@ -6,7 +6,7 @@ import { connectionError } from './connection.ts';
 import type { Credentials, Identity } from './credentials.ts';
 import { ConnectionError } from './errors.ts';
 
-/** How quickly a dead connection is noticed. */
+/** How soon a dead connection is detected. */
 export interface WatchConnectionOptions {
   /** Time between two pings. */
   pingIntervalMs: number;
@@ -16,7 +16,7 @@ export interface WatchConnectionOptions {
   onDead: (reason: ConnectionError) => void;
 }
 
-/** What the connection turned out to speak. */
+/** The negotiated protocol of the connection. */
 export type Connected = { session: WatchSession } | { protocol: 'http/1.1' };
 
 const connectTimeoutMs = 10_000;
@@ -27,8 +27,8 @@ const watchesPerConnection = 50;
 /**
  * Connections for watches: HTTP/2, shared by many watches, each kept under observation by pings.
  *
- * A watch may be silent for a minute, and then nothing tells a quiet server from a dead connection: TCP keep-alive
- * sees only whether the next hop's kernel lives, and a request on another connection says nothing about this one. An
+ * A watch may be silent for a minute, which looks the same as a dead connection: TCP keep-alive
+ * checks only the kernel of the next hop, and a request on another connection does not test this one. An
  * HTTP/2 ping is answered by the server itself on this very connection.
  */
 export class WatchConnections {
@@ -60,7 +60,7 @@ export class WatchConnections {
           return session.send(request, identity);
         }
       }
-      // Whoever comes while a connection is being made waits for it and looks again.
+      // A caller that arrives while a connection is being made waits for it and checks again.
       this.#connecting ??= this.#connect(identity).finally(() => {
         this.#connecting = undefined;
       });
@@ -129,7 +129,7 @@ class WatchSession {
       this.#isLeaving = true;
       this.#closeWhenUnused();
     });
-    // The streams report what went wrong; without a stream nobody is concerned.
+    // The streams report the error; without a stream it affects no caller.
     this.#session.on('error', () => onClosed());
     this.#session.on('close', () => {
       clearInterval(pings);
@@ -187,7 +187,7 @@ class WatchSession {
   }
 
   #open(request: HttpRequest, identity: Identity, what: string): ClientHttp2Stream {
-    // A signal that was aborted before we listen to it says nothing any more: the stream would live on until its timeout.
+    // An aborted signal emits no event: without this check the stream would stay open until its timeout.
     request.signal?.throwIfAborted();
     let stream: ClientHttp2Stream;
     try {
@@ -264,7 +264,7 @@ class WatchSession {
     const wait = (since: number) => {
       timer = setTimeout(() => {
         const lateMs = performance.now() - since - this.#options.pingTimeoutMs;
-        // When this process was busy, the answer may lie unread in the socket: give it another chance, then judge.
+        // When this process was busy, the response may be unread in the socket: it gets one more period.
         if (lateMs > this.#options.pingTimeoutMs / 2) {
           wait(performance.now());
         } else {

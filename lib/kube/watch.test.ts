@@ -34,7 +34,7 @@ test('a reused chunk buffer does not change lines that are incomplete', async ()
   expect(await collect(readLines(chunks()))).toEqual(['one', 'two']);
 });
 
-test('an unfinished last line is no event', async () => {
+test('an incomplete last line is not an event', async () => {
   expect(await collect(readLines(inChunks(Buffer.from('whole\n{"type":"ADD'), 5)))).toEqual(['whole']);
 });
 

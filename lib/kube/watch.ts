@@ -28,7 +28,7 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
       parts.push(start === 0 ? chunk : chunk.slice(start));
     }
   }
-  // An unfinished last line is what a broken connection leaves behind: the event comes again after a resume.
+  // A broken connection leaves an incomplete last line; the resumed watch sends the event again.
 }
 
 function joined(parts: Uint8Array[], last: Uint8Array): string {

@@ -29,7 +29,7 @@ function open(options: ClientOptions & { signal?: AbortSignal } = {}) {
   return client.webSocket(path, { protocols, signal: options.signal });
 }
 
-test('a refusal is told with the words of the server', async () => {
+test('a refusal carries the server's message', async () => {
   server.answer((_, response) => {
     const status = { kind: 'Status', code: 403, reason: 'Forbidden', message: 'pods "a" is forbidden: no create' };
     response.writeHead(403, { 'content-type': 'application/json' }).end(JSON.stringify(status));
@@ -55,12 +55,12 @@ test('credentials that are refused are read again, once', async () => {
   expect(server.requests).toHaveLength(2);
 });
 
-test('a server that does not answer is waited for so long and no longer', async () => {
+test('the handshake has a time limit', async () => {
   server.answer(() => undefined);
   await expect(open({ requestTimeoutMs: 50 })).rejects.toThrow(ConnectionError);
 });
 
-test('who has turned away waits no longer', async () => {
+test('an aborted caller does not wait any longer', async () => {
   server.answer(() => undefined);
   const left = new AbortController();
   const opening = open({ signal: left.signal });

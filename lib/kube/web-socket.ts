@@ -5,14 +5,14 @@ import { connectionError } from './connection.ts';
 import type { Credentials, Identity } from './credentials.ts';
 import { ApiError, ConnectionError, errorFromResponse } from './errors.ts';
 
-/** A WebSocket to the API server: which path, and what is spoken on it. */
+/** A WebSocket to the API server: its path and subprotocols. */
 export interface WebSocketRequest {
   /** Path and query, from `/`. */
   readonly path: string;
-  /** Subprotocols, the best first. */
+  /** Subprotocols in the order of preference. */
   readonly protocols: readonly string[];
   readonly signal?: AbortSignal | undefined;
-  /** Longest wait until the server has agreed. */
+  /** Time limit of the handshake. */
   readonly timeoutMs: number;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -21,14 +21,14 @@ const limits = {
   perMessageDeflate: false,
   /** Messages that are longer end the connection. */
   maxPayload: 4 * 1024 * 1024,
-  /** How long, in ms, the server may take to close what we close. */
+  /** Time limit of the server's part of the closing handshake, in ms. */
   closeTimeout: 5_000,
 };
-/** Of an answer that refuses, as much is read. */
+/** Most bytes that are read of a refusal's body. */
 const mostRefusalBytes = 64 * 1024;
 
 /**
- * Opens a WebSocket, which is paused: nothing is lost before its user listens and resumes it.
+ * Opens a WebSocket and pauses it, so that no message is lost before the caller listens and resumes it.
  * @throws ApiError when the server refuses, ConnectionError when it cannot be reached, the signal's reason
  */
 export async function openWebSocket(credentials: Credentials, request: WebSocketRequest): Promise<WebSocket> {
@@ -86,7 +86,7 @@ function open(server: string, identity: Identity, request: WebSocketRequest): Pr
         done(() => reject(error));
       });
     });
-    // Stays: what happens to an open WebSocket is told by its end.
+    // Stays: an error without a listener would end the process. The `close` event reports the end of an open WebSocket.
     webSocket.on('error', (error) => done(() => reject(connectionError(what, error))));
   });
 }

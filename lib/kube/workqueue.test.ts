@@ -11,7 +11,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A handler whose runs end when the test says so. */
+/** A handler whose runs end when the test ends them. */
 function manualHandler() {
   const runs: { key: string; end: () => void; fail: (error: Error) => void }[] = [];
   const handler = (key: string) => {
@@ -136,7 +136,7 @@ test('a key in back-off runs at once when added', async () => {
   expect(runs).toBe(2);
 });
 
-test('of delayed wishes the earliest counts, and a run in between does not cancel them', async () => {
+test('the earliest of several delayed requests counts, and a run in between does not cancel them', async () => {
   vi.useFakeTimers();
   const at: number[] = [];
   const start = Date.now();
@@ -165,7 +165,7 @@ test('a handler may ask for another run later', async () => {
   expect(runs).toBe(3);
 });
 
-test('stopping waits for what is under way, tells it, and starts nothing more', async () => {
+test('stopping aborts the running handlers, waits for them, and starts no other', async () => {
   let told = false;
   const end = Promise.withResolvers<void>();
   const started: string[] = [];

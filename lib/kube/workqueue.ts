@@ -1,6 +1,6 @@
 import { type BackoffOptions, backoffDelay, type Logger, onAbort } from '../base/index.ts';
 
-/** What a handler may ask for: another run of the same key after some time. */
+/** A handler's request for another run of the same key after a time. */
 export interface Requeue {
   requeueAfterMs: number;
 }
@@ -17,27 +17,27 @@ export interface WorkQueueStats {
   active: number;
 }
 
-/** Hears what becomes of the keys of a queue; for metrics. */
+/** Observes the keys of a queue; for metrics. */
 export interface WorkQueueObserver {
-  /** The key waits from now on. */
+  /** The key was added and waits. */
   added(key: string): void;
-  /** It is worked on from now on. */
+  /** The handler was started for the key. */
   started(key: string): void;
   ended(key: string): void;
-  /** It failed and will be worked on again. */
+  /** The handler failed and will be run again. */
   retried(key: string): void;
 }
 
 /** Options of a work queue. */
 export interface WorkQueueOptions {
   name: string;
-  /** Brings one key into order. Throwing means: again, after a while. */
+  /** Reconciles one key. After an error the key is retried with back-off. */
   handler: (key: string, signal: AbortSignal) => Promise<Requeue | undefined> | Promise<void>;
   /** Keys worked on at the same time. Default 1. */
   concurrency?: number | undefined;
   /** Delays after failures of the same key. Default 50 ms, doubling to 60 s. */
   backoff?: BackoffOptions | undefined;
-  /** Hears of each failed run; `failures` counts those in a row of that key. */
+  /** Called after each failed run; `failures` counts the failures in a row of that key. */
   onFailure?: ((key: string, failures: number, error: unknown) => void) | undefined;
   observer?: WorkQueueObserver | undefined;
   logger?: Logger | undefined;
@@ -61,9 +61,9 @@ export class WorkQueue {
   readonly #active = new Set<string>();
   /** Added while being worked on. */
   readonly #again = new Set<string>();
-  /** Wishes from outside; kept whatever else happens to the key. */
+  /** Runs requested by `addAfter`; other runs of the key do not cancel them. */
   readonly #delayed: Timers = new Map();
-  /** Wishes of the handler's last run, back-off included; a new run supersedes them. */
+  /** Runs requested by the handler's last run, back-off included; a new run supersedes them. */
   readonly #requeued: Timers = new Map();
   readonly #failures = new Map<string, number>();
   #signal: AbortSignal | undefined;
@@ -81,7 +81,7 @@ export class WorkQueue {
     this.#logger = options.logger;
   }
 
-  /** Keys that are ready to be worked on, waiting for a worker. */
+  /** Keys that are ready and wait for a worker. */
   get length(): number {
     return this.#ready.size + this.#again.size;
   }
@@ -101,7 +101,7 @@ export class WorkQueue {
     return this.#ready.size + this.#active.size + this.#delayed.size + this.#requeued.size === 0;
   }
 
-  /** Asks for a run of the key as soon as possible; also ends its back-off. */
+  /** Requests a run of the key as soon as possible; also ends its back-off. */
   add(key: string): void {
     if (this.#signal?.aborted) {
       return;
@@ -115,7 +115,7 @@ export class WorkQueue {
     this.#work();
   }
 
-  /** Asks for a run of the key after a time. Of several such wishes the earliest counts. */
+  /** Requests a run of the key after a time. Of several such requests the earliest counts. */
   addAfter(key: string, ms: number): void {
     if (!this.#signal?.aborted) {
       this.#schedule(this.#delayed, key, ms);
@@ -133,7 +133,7 @@ export class WorkQueue {
   }
 
   /**
-   * Works until aborted, then waits for the handlers under way (their signal is aborted too) and drops the rest.
+   * Runs until aborted, then waits for the running handlers (their signal is aborted too) and drops the other keys.
    * Keys may be added before.
    */
   async run(signal: AbortSignal): Promise<void> {

@@ -2,8 +2,8 @@ import type { InformerHandler } from '../informer.ts';
 import { type KubeObject, keyOf } from '../types.ts';
 
 /**
- * What an informer's notifications alone add up to. Complains about any that does not follow from those before:
- * an object added twice, an update whose old state was never reported, a deletion of what was never there.
+ * The state that an informer's notifications add up to. Throws at one that contradicts the earlier ones:
+ * an object added twice, an update whose old state was never reported, a deletion of an unknown object.
  */
 export class Mirror<T extends KubeObject> implements InformerHandler<T> {
   readonly objects = new Map<string, T>();

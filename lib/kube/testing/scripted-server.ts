@@ -18,7 +18,7 @@ export interface Seen {
 /** Answers a request. */
 export type Script = (request: Seen, response: Http2ServerResponse) => void | Promise<void>;
 
-/** An HTTPS server that speaks HTTP/1.1 and HTTP/2 as an API server does, and answers as the test says. */
+/** An HTTPS server that speaks HTTP/1.1 and HTTP/2 like an API server, with scripted responses. */
 export interface ScriptedServer {
   /** Path of a kubeconfig for it, with `tokenFile`. */
   kubeconfig: string;

@@ -6,11 +6,11 @@ export interface TcpProxy {
   /** Connections accepted so far. */
   readonly accepted: number;
   /**
-   * Keeps the connections that are open now, but forwards nothing on them any more, in either direction: what a
-   * crashed middle box or a lost route looks like to both ends. Later connections work.
+   * Keeps the connections that are open now, but forwards nothing on them any more, in either direction: both ends see
+   * the same as with a crashed middlebox or a lost route. Later connections work.
    */
   blackHole(): void;
-  /** Cuts all connections and lets none in until told otherwise. */
+  /** `true` closes all connections and refuses new ones until called with `false`. */
   refuse(isRefusing: boolean): void;
   close(): Promise<void>;
 }
