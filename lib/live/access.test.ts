@@ -73,7 +73,7 @@ test.each([
   expect(ask(method, path)).toEqual({ refused: expect.stringMatching(/./) });
 });
 
-test("Argo CD's ConfigMap says how objects are marked", () => {
+test("Argo CD's ConfigMap defines how objects are marked", () => {
   expect(trackingOf(undefined)).toEqual(defaultTracking);
   expect(trackingOf({ 'application.resourceTrackingMethod': 'label', 'application.instanceLabelKey': 'app' })).toEqual({
     method: 'label',

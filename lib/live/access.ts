@@ -1,6 +1,6 @@
 import type { ResourcePath } from './paths.ts';
 
-/** What is asked of a cluster's API server, from method and path. */
+/** A request to a cluster's API server, from method and path. */
 export interface LiveAsk {
   /** In capitals. */
   readonly method: string;
@@ -11,16 +11,16 @@ export interface LiveAsk {
  * What must hold for a request to be carried out:
  * - `visible`: the object belongs to an Application, is a namespace that one deploys into, or an Event about any of these;
  * - `managed`: the object belongs to an Application;
- * - `items`: of a collection, only what is visible is shown;
+ * - `items`: only the visible items of a collection are shown;
  * - `destination`: an Application may create objects there;
- * - `nothing`: it is about nobody's object;
+ * - `nothing`: the request concerns no object;
  * - a refusal, with its reason.
  */
 export type Requirement = 'visible' | 'managed' | 'items' | 'destination' | 'nothing' | { readonly refused: string };
 
-/** Ways through the API server to somewhere else, which its own rights do not tell apart. */
+/** Subresources that tunnel through the API server. Its authorization does not distinguish their targets. */
 const tunnels: ReadonlySet<string> = new Set(['proxy', 'portforward', 'attach', 'exec']);
-/** Questions that look like objects to be created: what the asker, here the agent, may do and is. */
+/** Kinds whose creation is a query about the caller, here the agent: its rights and its identity. */
 const questions: Readonly<Record<string, ReadonlySet<string>>> = {
   'authorization.k8s.io': new Set(['selfsubjectaccessreviews', 'selfsubjectrulesreviews']),
   'authentication.k8s.io': new Set(['selfsubjectreviews']),
@@ -29,7 +29,7 @@ const questions: Readonly<Record<string, ReadonlySet<string>>> = {
 /**
  * What must hold for a request, in every mode and mapping. At least as strict as argocd-agent's agent for objects that are read,
  * changed or deleted; stricter for what is created (which it does not look at) and for credentials. Whether a GET watches does not
- * matter: of one object the API server watches nothing, whatever the query says.
+ * matter: the API server does not watch a single object.
  */
 export function requirementOf({ method, path }: LiveAsk): Requirement {
   const { group, name, subresource, resource } = path;
@@ -69,13 +69,13 @@ export function asksToWatch(query: URLSearchParams): boolean {
   return value !== null && !/^(0|false)$/i.test(value);
 }
 
-/** How Argo CD marks what it manages: `application.resourceTrackingMethod` and `application.instanceLabelKey` of `argocd-cm`. */
+/** How Argo CD marks the objects that it manages: `application.resourceTrackingMethod` and `application.instanceLabelKey` of `argocd-cm`. */
 export interface Tracking {
   readonly method: 'annotation' | 'annotation+label' | 'label';
   readonly labelKey: string;
 }
 
-/** How Argo CD tracks when `argocd-cm` says nothing. */
+/** Argo CD's defaults when `argocd-cm` sets nothing. */
 export const defaultTracking: Tracking = { method: 'annotation', labelKey: 'app.kubernetes.io/instance' };
 
 /**

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /**
- * After so many bytes it is worth it. What passes through leaves up to five times as much behind: each step has buffers of its own.
+ * Bytes after which a collection is worthwhile. Passing data leaves up to five times its size as garbage: each step has its own buffers.
  * Twice as many were too many on a busy machine, where V8 comes to freeing later.
  */
 const everyBytes = 2 * 1024 * 1024;
@@ -34,7 +34,7 @@ export class BufferSweep {
   }
 }
 
-/** V8 shows its collector to contexts that are made while it is told to. */
+/** V8 exposes its collector to contexts that are created while the flag is set. */
 function youngCollection(): (() => void) | undefined {
   setFlagsFromString('--expose-gc');
   const collect: unknown = runInNewContext('globalThis.gc');

@@ -32,13 +32,13 @@ test.each([
   ['a negative size', text(4, '{"Width":-1,"Height":2}'), undefined],
   ['a huge size', text(4, '{"Width":65536,"Height":2}'), undefined],
   ['half a size', text(4, '{"Width":2}'), undefined],
-  ['a size that is no JSON', text(4, '80x24'), undefined],
+  ['a size that is not JSON', text(4, '80x24'), undefined],
   ['an endless size', text(4, `{"Width":2,"Height":2${' '.repeat(1_000)}}`), undefined],
 ])('a client sends %s', (_what, message, expected) => {
   expect(readInput(message)).toEqual(expected);
 });
 
-test('sizes are told as they were understood', () => {
+test('sizes are encoded as they are decoded', () => {
   expect(readInput(resizeMessage({ rows: 24, cols: 100_000 }))).toEqual({
     kind: 'resize',
     size: { rows: 24, cols: 65_535 },
@@ -49,13 +49,13 @@ test('a message begins with its stream', () => {
   expect(channelMessage(channel.stderr, 'ab')).toEqual(Buffer.from([2, 97, 98]));
 });
 
-test('the client prefers, out of what is spoken', () => {
+test('the client's first supported protocol is chosen', () => {
   expect(chosenProtocol(['graphql', 'v4.channel.k8s.io', 'v5.channel.k8s.io'])).toBe('v4.channel.k8s.io');
   expect(chosenProtocol(['base64.channel.k8s.io'])).toBeUndefined();
   expect([hasStatus('v5.channel.k8s.io'), hasStatus('channel.k8s.io')]).toEqual([true, false]);
 });
 
-test('outcomes are worded as Kubernetes words them', () => {
+test('outcomes have the texts of Kubernetes', () => {
   expect(exitStatus(0)).toBe(successStatus);
   expect(JSON.parse(exitStatus(3))).toMatchObject({
     status: 'Failure',

@@ -27,7 +27,7 @@ export function chosenProtocol(offered: Iterable<string>): ChannelProtocol | und
   return undefined;
 }
 
-/** Whether the error stream carries a `Status`; before v4 it carries words, and nothing when all went well. */
+/** Whether the error stream carries a `Status`; before v4 it carries plain text, which is empty after success. */
 export function hasStatus(protocol: string): boolean {
   return protocol === 'v5.channel.k8s.io' || protocol === 'v4.channel.k8s.io';
 }
@@ -41,7 +41,7 @@ export function channelMessage(to: Channel, bytes: Uint8Array | string): Buffer 
   return message;
 }
 
-/** Says that nothing more will come on stdin; v5 only. */
+/** Closes stdin; v5 only. */
 export const stdinClosed: Buffer = Buffer.from([channel.close, channel.stdin]);
 
 /** The size of a terminal, in characters. */
@@ -50,7 +50,7 @@ export interface TerminalSize {
   readonly cols: number;
 }
 
-/** What a message of a client means. */
+/** Decodes a message of a client. */
 export type ChannelInput =
   | { readonly kind: 'stdin'; readonly data: Buffer }
   | { readonly kind: 'resize'; readonly size: TerminalSize }

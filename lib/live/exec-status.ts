@@ -1,6 +1,6 @@
 import { statusText } from './status.ts';
 
-/** The `Status` of a command that ended well, as Kubernetes words it. */
+/** The `Status` of a command that succeeded, with the text of Kubernetes. */
 export const successStatus = JSON.stringify({ metadata: {}, status: 'Success' });
 
 /** The `Status` of a command that ended with this exit code. */
@@ -18,7 +18,7 @@ export function exitStatus(code: number): string {
 }
 
 /**
- * The `Status` behind what an agent of the original says about a command that failed: it has only words, those of client-go, which
+ * The `Status` for the error text of an argocd-agent agent about a failed command: the text of client-go, which
  * hold the exit code when there is one.
  */
 export function statusOfWords(words: string): string {
@@ -29,7 +29,7 @@ export function statusOfWords(words: string): string {
   return statusText(500, words.slice(0, 4_096) || 'the agent gives no reason');
 }
 
-/** What a `Status` says, for who understands words alone; empty when all went well. */
+/** The plain text of a `Status`, for clients before v4; empty after success. */
 export function wordsOfStatus(status: string): string {
   try {
     const { status: outcome, message } = JSON.parse(status) as { status?: unknown; message?: unknown };
@@ -40,7 +40,7 @@ export function wordsOfStatus(status: string): string {
       return message;
     }
   } catch {
-    // What is no Status may be words already.
+    // A text that is not a Status may be plain text already.
   }
   return status;
 }

@@ -106,7 +106,7 @@ test(`random logs come whole and once, wherever they are cut and break off, seed
   }
 });
 
-test('what is no time is none, also where the one before was one', () => {
+test('an invalid time is not accepted, also after a valid one', () => {
   const odd = [
     '2026-11-21T10:00:01.1234567890Z ten decimals\n',
     '2026-11-21T10:00:01.Z none\n',

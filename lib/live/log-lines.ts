@@ -5,7 +5,7 @@ export interface LogPosition {
   readonly lines: number;
 }
 
-/** Longest part of a line that is waited for; what is longer is passed on in pieces. */
+/** Longest part of a line that is buffered; longer lines are passed on in pieces. */
 const longestLine = 1024 * 1024;
 const newline = 10;
 const none: Buffer = Buffer.alloc(0);
@@ -20,7 +20,7 @@ export class LogLines {
   #rest: Buffer = none;
   #isInLongLine = false;
   #position: LogPosition | undefined;
-  /** What the reader had when the log was taken up again; lines up to there are left out. */
+  /** The reader's position when the log was resumed; lines up to it are left out. */
   #known: LogPosition | undefined;
   #skippedAtKnown = 0;
 
@@ -34,7 +34,7 @@ export class LogLines {
     return this.#position;
   }
 
-  /** The log begins anew, somewhere at or before where the reader is. A line that broke off comes again whole. */
+  /** The log was resumed at or before the reader's position. An interrupted line is sent again in full. */
   resumed(): void {
     this.#rest = none;
     this.#isInLongLine = false;
@@ -57,7 +57,7 @@ export class LogLines {
     return Buffer.concat([lines, begun]);
   }
 
-  /** What is left when the log ends without an end of line. */
+  /** The rest of a log that ends without an end of line. */
   end(): Buffer {
     const rest = this.#rest;
     this.#rest = none;
@@ -94,7 +94,7 @@ export class LogLines {
       return start;
     }
     const time = this.#time;
-    // A line without a time is none of the log's, such as a message of the kubelet: it cannot be told apart from its repetition.
+    // A line without a time is not part of the log, such as a message of the kubelet. Its repetition cannot be detected.
     if (!time.read(text, start, end)) {
       return this.#known === undefined ? start : undefined;
     }
@@ -162,7 +162,7 @@ const longestTime = 64;
 /** How much each of nine decimals counts. */
 const decimals = Array.from({ length: 9 }, (_, place) => 10 ** (8 - place));
 
-/** Reads the times that lines begin with. Most have the same second as the one before, of which only the rest has to be read. */
+/** Reads the times at the start of lines. Most have the second of the line before; then only the fraction is parsed. */
 class LineTime {
   readonly #second = Buffer.alloc(secondBytes);
   /** Nanoseconds since the epoch of that second, in UTC; undefined before the first. */
@@ -241,7 +241,7 @@ class LineTime {
     this.#nanoseconds = Number(fraction.padEnd(9, '0'));
     this.#value = base + BigInt(this.#nanoseconds);
     this.#end = start + whole.length - 1;
-    // Beside UTC the second says less than the time.
+    // With an offset from UTC the text of the second does not determine the time.
     this.#base = zone === 'Z' ? base : undefined;
     if (zone === 'Z') {
       this.#second.write(second, 'latin1');

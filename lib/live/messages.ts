@@ -61,7 +61,7 @@ export const resourceResponse = z.object({
   status: z.number().int().min(100).max(599),
   /** The body; originals send it only with status 200, and look at it only then. */
   resource: text,
-  /** Ours: the body's media type; an agent that says it understands `cancel` events too. */
+  /** Extension: the body's media type. An agent that sends it also understands `cancel` events. */
   contentType: z.string().max(256).optional(),
   /** Ours: the body follows over a live stream of logs with the same UUID, which ends where the body ends. */
   streamed: z.boolean().optional(),
@@ -70,16 +70,16 @@ export const resourceResponse = z.object({
 /** See {@link resourceResponse}. */
 export type ResourceResponse = z.output<typeof resourceResponse>;
 
-/** Ours: nobody waits for the answer to the request of this UUID any more (target `resource`, type {@link cancelType}). */
+/** Extension: cancels the request of this UUID (target `resource`, type {@link cancelType}). */
 export const cancelRequest = z.object({ uuid: id });
 
-/** The type of events that say that nobody waits for an answer any more. Ours; sent only to agents that understand it. */
+/** The type of events that cancel a request. An extension; sent only to agents that understand it. */
 export const cancelType = 'io.argoproj.argocd-agent.event.cancel';
 
 /** A command for the Redis of the agent's Argo CD (type `redis-request`). */
 export const redisRequest = z.object({
   uuid: id,
-  /** Of the client's connection to the principal: what it subscribed to ends with it. */
+  /** Identifies the client's connection to the principal; its subscriptions end with it. */
   connectionUuid: z.string().max(128),
   body: z.object({
     get: z.object({ key: z.string().max(8_192) }).nullish(),
@@ -91,7 +91,7 @@ export const redisRequest = z.object({
 /** See {@link redisRequest}. */
 export type RedisRequest = z.output<typeof redisRequest>;
 
-/** The answer to a {@link redisRequest}, or news on a channel that was subscribed to (type `redis-response`). */
+/** The answer to a {@link redisRequest}, or a message on a subscribed channel (type `redis-response`). */
 export const redisResponse = z.object({
   uuid: id,
   connectionUuid: z.string().max(128),

@@ -63,7 +63,7 @@ test.each([
   '/metrics',
   '',
   'api/v1/pods',
-])('%s is no resource', (path) => {
+])('%s is not a resource', (path) => {
   expect(parseResourcePath(path)).toBeUndefined();
 });
 

@@ -1,9 +1,9 @@
-/** What a path of the Kubernetes API names. Empty where it names nothing. */
+/** The parts of a path of the Kubernetes API; a missing part is empty. */
 export interface ResourcePath {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** Empty for what has no namespace, and for all namespaces. */
+  /** Empty for cluster-scoped resources and for all namespaces. */
   readonly namespace: string;
   /** The plural name of a kind. */
   readonly resource: string;
@@ -18,7 +18,7 @@ const resourcePattern = /^[a-z][-a-z0-9]{0,62}$/;
 const namespacePattern = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** Names of most kinds are DNS names; those of RBAC's and of a Service's port hold `:` as well, some kinds' anything but these. */
 const namePattern = /^[^/%\\\p{C}\p{Z}]{1,253}$/u;
-/** Subresources of a Namespace; every other word in their place is a collection in the namespace. */
+/** Subresources of a Namespace; every other segment in this place is a collection in the namespace. */
 const namespaceSubresources: ReadonlySet<string> = new Set(['status', 'finalize']);
 
 /**
@@ -84,8 +84,8 @@ export function resourcePathOf(parts: ResourcePath): string {
 }
 
 /**
- * Whether a path asks what the API server offers, not for a resource: lists of groups, versions and kinds, its version and its
- * schemas. Such answers belong to nobody.
+ * Whether a path is a discovery path instead of a resource: lists of groups, versions and kinds, the server's version and
+ * schemas. These responses contain no objects.
  */
 export function isDiscoveryPath(path: string): boolean {
   const [root, group, version, ...more] = decoded(path.replace(/(?<=.)\/$/, '')) ?? [];

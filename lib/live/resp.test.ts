@@ -29,7 +29,7 @@ test.each([
   '*1\r\n$9999999999\r\n',
   '\r\n',
   `*1${'0'.repeat(70_000)}`,
-])('what no client says is refused (%#)', (text) => {
+])('invalid commands are refused (%#)', (text) => {
   expect(() => new CommandReader().push(Buffer.from(text))).toThrow(RespError);
 });
 
@@ -52,7 +52,7 @@ const replies = [
   '|1\r\n+ttl\r\n:3\r\n*1\r\n+x\r\n',
 ];
 
-test('replies are told apart wherever their bytes are cut, and pass as they are', () => {
+test('replies are separated wherever their bytes are cut, and stay unchanged', () => {
   const bytes = Buffer.from(replies.join(''));
   for (let cut = 0; cut <= bytes.length; cut++) {
     const splitter = new ReplySplitter();
@@ -64,7 +64,7 @@ test('replies are told apart wherever their bytes are cut, and pass as they are'
 });
 
 test.each(['hello\r\n', '$x\r\n', '*x\r\n', `${'*1\r\n'.repeat(200)}`, `+${'a'.repeat(70_000)}`])(
-  'what no server says is no reply (%#)',
+  'an invalid reply is refused (%#)',
   (text) => {
     expect(() => new ReplySplitter().push(Buffer.from(text))).toThrow(RespError);
   },

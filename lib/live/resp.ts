@@ -1,4 +1,4 @@
-/** A peer does not speak Redis' protocol, or asks for more than anybody needs. */
+/** A peer violates Redis' protocol or exceeds a limit. */
 export class RespError extends Error {
   override readonly name = 'RespError';
 }
@@ -10,8 +10,8 @@ const longestLine = 64 * 1024;
 const carriageReturn = 13;
 
 /**
- * Reads commands of a Redis client: arrays of bulk strings, cut anywhere. Commands in one line, which only people type, are no
- * business of programs and refused.
+ * Reads commands of a Redis client: arrays of bulk strings, cut anywhere. Inline commands, which only people type, are
+ * refused.
  */
 export class CommandReader {
   #buffer: Buffer = Buffer.alloc(0);
@@ -19,7 +19,7 @@ export class CommandReader {
   #parts: Buffer[] = [];
   #bytes = 0;
 
-  /** The commands that are complete with these bytes, each as its words. @throws RespError */
+  /** The commands that these bytes complete, each as the list of its arguments. @throws RespError */
   push(chunk: Buffer): Buffer[][] {
     this.#buffer = this.#buffer.length === 0 ? chunk : Buffer.concat([this.#buffer, chunk]);
     const commands: Buffer[][] = [];
@@ -35,7 +35,7 @@ export class CommandReader {
     return commands;
   }
 
-  /** Reads a header or a word; where it ends, undefined when it is not complete. */
+  /** Reads a header or an argument; returns its end, or undefined when it is incomplete. */
   #step(at: number, commands: Buffer[][]): number | undefined {
     const line = lineAt(this.#buffer, at);
     if (line === undefined) {
@@ -73,7 +73,7 @@ export class CommandReader {
   }
 }
 
-/** What a piece of a server's output is part of. */
+/** The kind of a part of a server's output. */
 export interface ReplyPiece {
   readonly bytes: Buffer;
   /** Whether a reply or push ends with it. */
@@ -173,7 +173,7 @@ export class ReplySplitter {
           throw new RespError('a count is no number');
         }
         const values = mark === '%' || mark === '|' ? count * 2 : count;
-        // What a `|` holds is said about the value that follows it: together they are one.
+        // A `|` holds attributes of the value that follows it: both form one value.
         if (mark === '|') {
           this.#open.push(2);
         }

@@ -14,7 +14,7 @@ const reasons: Readonly<Record<number, string>> = {
   504: 'Timeout',
 };
 
-/** A refusal as Kubernetes words it: the JSON of a `Status`, which kubectl and Argo CD show. */
+/** A refusal in the form of Kubernetes: the JSON of a `Status`, which kubectl and Argo CD show. */
 export function statusText(code: number, message: string, rest: { reason?: string; details?: object } = {}): string {
   return JSON.stringify({
     kind: 'Status',
