@@ -282,7 +282,7 @@ describe('our server and a foreign client', () => {
     }
   });
 
-  test('Push, Ping and what is not there', async () => {
+  test('Push, Ping and unknown methods', async () => {
     const client = connect();
     const { accessToken } = await logIn(client);
     const metadata = new Metadata();
@@ -317,7 +317,7 @@ describe('our server and a foreign client', () => {
     );
   });
 
-  test('defect 45: a message that is no event is left out, the stream goes on', async () => {
+  test('defect 45: a message that is not an event is skipped, the stream goes on', async () => {
     const client = connect();
     const { accessToken } = await logIn(client);
     const { call, ends } = subscribe(client, accessToken);
@@ -459,7 +459,7 @@ describe('our client and a foreign server', () => {
     return { events, failures, streams };
   }
 
-  test('a principal that insists on its version is told that version', async () => {
+  test('a principal that requires its own version gets that version', async () => {
     const principal = await startPrincipal('99.9.9-unreleased');
     const agent = startAgent(principal.port);
     await until(() => expect(agent.streams).toHaveLength(1));
@@ -501,7 +501,7 @@ describe('our client and a foreign server', () => {
     expect(principal.seen.refreshes).toBe(1);
   });
 
-  test('when the token for renewal is over, too, the agent logs in anew', async () => {
+  test('when the refresh token has expired too, the agent logs in again', async () => {
     const principal = await startPrincipal('0.1.0', { seconds: 20, renews: false });
     const agent = startAgent(principal.port);
     await until(() => expect(agent.streams).toHaveLength(1));

@@ -39,7 +39,7 @@ afterEach(async () => {
   stops = [];
 });
 
-/** One side: sends until acknowledged, on whatever stream is the newest, and acknowledges what it gets. */
+/** One side: sends until acknowledged, on the newest stream, and acknowledges each received event. */
 class Side {
   readonly pending = new Map<string, WireEvent>();
   readonly received = new Set<string>();

@@ -1,9 +1,9 @@
 /**
- * What went wrong, as a word that programs can test.
+ * The kind of an error, for programs.
  *
  * | code | meaning |
  * |---|---|
- * | `invalid-event` | a message that is no event of this protocol |
+ * | `invalid-event` | a message that is not an event of this protocol |
  * | `invalid-data` | an event whose payload does not have the expected form |
  * | `too-large` | a message or field over its limit |
  * | `unreachable` | no connection: refused, timed out, unknown host |
@@ -28,7 +28,7 @@ export type WireErrorCode =
   | 'protocol'
   | 'closed';
 
-/** An error of the wire, in words for whoever operates the fleet. */
+/** An error of the protocol, with a message for the operator of the fleet. */
 export class WireError extends Error {
   override readonly name = 'WireError';
   readonly code: WireErrorCode;

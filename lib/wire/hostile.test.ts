@@ -182,7 +182,7 @@ test.each([false, true])(
   },
 );
 
-test('an agent that sends without end is made to wait, and its end is noticed all the same', async () => {
+test('an agent that sends without end is made to wait, and its end is still detected', async () => {
   let closed = 0;
   let events = 0;
   const { server, session } = await start({
@@ -205,7 +205,7 @@ test('an agent that sends without end is made to wait, and its end is noticed al
     return stream;
   };
   const stream = await flood(session);
-  // What is not taken stays with the sender, beyond what may be under way; other calls go on.
+  // Data that is not read stays with the sender, except for the flow-control window; other calls go on.
   for (let round = 0; round < 10; round++) {
     expect((await call(session, '/nobody/Nothing').status).code).toBe('12');
   }
@@ -351,7 +351,7 @@ test.each([
   expect(said).toContain('A client pings too often and is cut off');
 });
 
-test('pings are free where the server has something to say, and while they come seldom enough', async () => {
+test('pings are free while the server sends data, and while they are rare enough', async () => {
   const { session, sessions, said } = await start({ minPingIntervalMs: 20 });
   await subscribe(session);
   await until(() => expect(sessions).toHaveLength(1));
@@ -360,7 +360,7 @@ test('pings are free where the server has something to say, and while they come 
     sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
     await ping();
   }
-  // Two that come too early are forgiven with the next thing that is said.
+  // The next data that the server sends forgives two early pings.
   for (let round = 0; round < 4; round++) {
     sessions[0]?.stream.send(heartbeatEvent({ source: agentSource }));
     for (let count = 0; count < 3; count++) {
@@ -377,7 +377,7 @@ test('pings are free where the server has something to say, and while they come 
   expect(session.closed).toBe(false);
 });
 
-test('a request with headers without end is reset, and harms nobody', async () => {
+test('a request with endless headers is reset and does no harm', async () => {
   const { session, server } = await start();
   const headers = Object.fromEntries(Array.from({ length: 40 }, (_, index) => [`x-${index}`, 'y'.repeat(4000)]));
   const { status } = call(session, '/nobody/Nothing', headers);
@@ -387,7 +387,7 @@ test('a request with headers without end is reset, and harms nobody', async () =
   expect((await call(other, '/nobody/Nothing').status).code).toBe('12');
 });
 
-test('live data that nobody asked for is refused so that agents go on', async () => {
+test('unrequested live data is refused in a way that lets agents go on', async () => {
   const { session } = await start();
   for (const path of [
     '/principal.apis.logstreamapi.LogStreamService/StreamLogs',
@@ -403,7 +403,7 @@ test('live data that nobody asked for is refused so that agents go on', async ()
   expect((await call(session, '/replicationapi.Replication/Subscribe').status).code).toBe('12');
 });
 
-test('a stranger may have few calls open, an agent many', async () => {
+test('an unauthenticated client may have few open calls, an agent many', async () => {
   const { session } = await start();
   const held = Array.from({ length: 12 }, () => call(session, '/authapi.Authentication/Authenticate'));
   await until(() => expect(held.filter(({ stream }) => stream.closed)).toHaveLength(4));

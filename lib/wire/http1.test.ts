@@ -22,7 +22,7 @@ import {
 } from './index.ts';
 import { createSigningKey } from './testing/certificates.ts';
 
-// Peers that speak gRPC over HTTP/1.1 and WebSocket as argocd-agent's do, written by hand from what is known about those.
+// Peers that speak gRPC over HTTP/1.1 and WebSocket like argocd-agent's, written by hand.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const tokens = TokenAuthority.fromPem(createSigningKey());
@@ -195,7 +195,7 @@ const authRequest = AuthRequest.encode(
   AuthRequest.fromPartial({ method: 'mtls', mode: 'managed', version: '1', agentNamespace: 'argocd' }),
 ).finish();
 
-/** What a metadata frame says. */
+/** The content of a metadata frame. */
 function metadata(message: Buffer | undefined): string[] {
   if (message === undefined) {
     throw new Error('no message');
@@ -273,14 +273,14 @@ test('a refused call is trailers only', async () => {
 });
 
 test.each([
-  ['a frame that is longer than it says', Buffer.concat([frame(heartbeatBytes), Buffer.from('x')])],
+  ['a frame that is longer than its header', Buffer.concat([frame(heartbeatBytes), Buffer.from('x')])],
   ['half a frame', frame(heartbeatBytes).subarray(0, 20)],
   ['less than a prefix', Buffer.from([0, 0])],
   ['metadata', frame(Buffer.from('A: b\r\n'), 0x80)],
   ['unknown flags', frame(heartbeatBytes, 2)],
   ['a message over the limit', frame(Buffer.alloc(1_000_001))],
   ['a message far over the limit', frame(Buffer.alloc(1_100_000))],
-])('what is no gRPC ends the stream with "unavailable": %s', async (_, bytes) => {
+])('invalid gRPC ends the stream with "unavailable": %s', async (_, bytes) => {
   const webSocket = await subscribe();
   await until(() => expect(sessions).toHaveLength(1));
   webSocket.send(bytes);

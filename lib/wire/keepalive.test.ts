@@ -12,7 +12,7 @@ import { runWireClient, serveWire, type WireError, type WireServer } from './ind
 import { paths } from './methods.ts';
 import { createSigningKey } from './testing/certificates.ts';
 
-// A network that goes silent without telling anybody.
+// A network that goes silent without a sign.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -28,7 +28,7 @@ async function startProxy(port: number) {
     for (const socket of [client, upstream]) {
       socket.on('error', () => undefined);
     }
-    // Neither side hears of what the other one does.
+    // Neither side receives anything from the other one.
     client.on('close', () => isSilent || upstream.destroy());
     upstream.on('close', () => isSilent || client.destroy());
   });
@@ -197,7 +197,7 @@ test('pings get rarer with every complaint of the principal', async () => {
   principal.close();
 });
 
-test('an agent is told when it pings too often for the principal', async () => {
+test('an agent learns that it pings too often for the principal', async () => {
   const failures: WireError[] = [];
   const principal = createHttp2Server();
   principal.on('stream', (stream) => {

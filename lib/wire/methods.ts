@@ -52,7 +52,7 @@ function runUnary(call: ServerCall, request: Uint8Array, answer: (request: Uint8
       call.finish();
     },
     (error: unknown) => {
-      // What protobuf says about a broken request is for its sender.
+      // The sender gets protobuf's error about an invalid request.
       call.fail(error instanceof GrpcError ? error : new GrpcError(grpcStatus.internal, 'the request cannot be read'));
     },
   );

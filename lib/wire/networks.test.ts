@@ -39,7 +39,7 @@ let agentTls: TestCertificate;
 
 beforeAll(async () => {
   ca = await createTestCa();
-  // A name that is no loopback address, since Go's rules never send those through a proxy.
+  // A name that is not a loopback address: Go's rules never send those through a proxy.
   serverTls = await ca.issue({ subject: 'CN=principal', names: ['hub.test', '127.0.0.1'], usage: 'server' });
   agentTls = await ca.issue({ subject: 'CN=cluster1' });
 });
@@ -131,7 +131,7 @@ async function exchange(principal: Awaited<ReturnType<typeof startPrincipal>>, a
 
 const transports = ['grpc', 'websocket'] as const;
 
-/** An HTTP proxy that knows where hub.test is; it records what it is asked for. */
+/** An HTTP proxy that resolves hub.test and records its requests. */
 async function startForwardProxy(options: { material?: TestCertificate; refuseWith?: string } = {}) {
   const asked: { path: string; authorization: string | undefined }[] = [];
   const proxy = options.material === undefined ? createHttpServer() : createHttpsServer(options.material);
@@ -185,7 +185,7 @@ test.each(transports)('%s in plaintext through a forward proxy', async (transpor
   expect(proxy.asked.length).toBeGreaterThan(0);
 });
 
-test('what a proxy says no to, and one that is not there, are told apart; no password is quoted', async () => {
+test('a refusing proxy and an absent proxy have different errors; no password is quoted', async () => {
   const proxy = await startForwardProxy({ refuseWith: '407 Proxy Authentication Required' });
   const refused = startAgent(1, {
     server: 'hub.test:443',
@@ -247,7 +247,7 @@ test.each([true, false])('WebSocket through a reverse proxy of HTTP/1.1 (TLS beh
   await exchange(principal, agent);
 });
 
-test('HTTP/2 does not pass a proxy of HTTP/1.1, and the agent says what is the matter', async () => {
+test('HTTP/2 does not pass a proxy of HTTP/1.1, and the agent explains why', async () => {
   const principal = await startPrincipal();
   const agent = startAgent(await startReverseProxy(principal.port, { tls: true }));
   await until(() => expect(agent.failures.length).toBeGreaterThan(0));
@@ -257,14 +257,14 @@ test('HTTP/2 does not pass a proxy of HTTP/1.1, and the agent says what is the m
   });
 });
 
-test('a principal without WebSocket: the agent says what is the matter', async () => {
+test('a principal without WebSocket: the agent explains why', async () => {
   const principal = await startPrincipal({ webSocket: false });
   const agent = startAgent(principal.port, { transport: 'websocket' });
   await until(() => expect(agent.failures.length).toBeGreaterThan(0));
   expect(agent.failures[0]).toMatchObject({ code: 'protocol', hint: expect.stringContaining('--enable-websocket') });
 });
 
-// Whoever does not read makes the other side wait, before much has been gathered anywhere.
+// A side that does not read makes the other one wait before large buffers have built up.
 test.each(transports)(
   '%s: a slow reader holds the sender back, in both directions',
   async (transport) => {
@@ -295,7 +295,7 @@ test.each(transports)(
       };
       sender.onDrain(fill);
       fill();
-      // Until nothing moves: what is under way and in buffers is far from all.
+      // Until nothing moves: buffers hold only a small part of the data.
       let before = -1;
       let quiet = 0;
       await until(() => {

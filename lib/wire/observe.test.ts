@@ -12,7 +12,7 @@ afterEach(async () => {
   }
 });
 
-/** What was seen, as `method: begun, sent, received, codes it ended with`. */
+/** The observations, as `method: begun, sent, received, status codes`. */
 function tally(calls: readonly ObservedCall[]): Record<string, [number, number, number, string]> {
   const result: Record<string, [number, number, number, string]> = {};
   for (const { method, message, ended } of calls) {

@@ -20,7 +20,7 @@ const types = new Map<string, ObservedCall['type']>([
 ]);
 
 /**
- * Tells `called` of a call now, of its messages, and when it has ended. Unknown methods are left out: strangers could make up
+ * Calls `called` now, at each message and at the end of a call. Unknown methods are left out: clients could invent
  * any number.
  */
 export function observeCall(

@@ -70,7 +70,7 @@ describe.each([0, 1, 7_300, 11_900, 14_999])('a peer that falls silent %i ms aft
     expect(await givenUpAfter()).toBeLessThanOrEqual(25 * second + 100);
   });
 
-  test('is noticed as soon by an agent to which a principal like ours has pinged, though it has nothing to say', async () => {
+  test('is detected as soon by an agent that a principal like ours has pinged, though it sends nothing', async () => {
     watch(clientKeepalive('grpc', { intervalMs: 0, factor: 1 }));
     await vi.advanceTimersByTimeAsync(10 * second + offset);
     connection.emit('ping');
@@ -88,7 +88,7 @@ test('a silent agent does not ping a principal that never pinged it', async () =
   expect(connection.pings).toBe(pings);
 });
 
-test('a peer that answers stays, and is not pinged more often than the interval says', async () => {
+test('a peer that answers stays, and is not pinged more often than the interval allows', async () => {
   watch({ intervalMs: 15 * second, timeoutMs: 10 * second });
   await vi.advanceTimersByTimeAsync(600 * second);
   expect(connection.destroyed).toBe(false);
@@ -96,7 +96,7 @@ test('a peer that answers stays, and is not pinged more often than the interval 
   expect(connection.pings).toBeLessThanOrEqual(40);
 });
 
-test('whatever is heard after a ping counts as its answer', async () => {
+test('any data received after a ping counts as its answer', async () => {
   watch({ intervalMs: 15 * second, timeoutMs: 10 * second });
   connection.isAlive = false;
   await vi.advanceTimersByTimeAsync(15 * second);

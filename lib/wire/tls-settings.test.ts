@@ -36,7 +36,7 @@ test.each([
   expect(() => parse(min, max, ...suites)).toThrow(new RangeError(message));
 });
 
-test('nothing said means nothing set', () => {
+test('without flags nothing is set', () => {
   expect(parse('', '', '')).toEqual({});
   expect(parse('tls1.3')).toEqual({ minVersion: 'TLSv1.3' });
 });

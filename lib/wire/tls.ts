@@ -16,6 +16,6 @@ export interface ServerTls extends TlsSettings {
   readonly key: string;
   /** The CAs that client certificates must come from. Without one no client certificate is asked for. */
   readonly clientCa?: string;
-  /** Whether an agent without a verified certificate is turned away (with an answer that says why). */
+  /** Whether an agent without a verified certificate is refused (with an answer that names the reason). */
   readonly requireClientCertificate?: boolean;
 }

@@ -89,7 +89,7 @@ const codecs: Readonly<Record<RecordedLine['dir'], Readonly<Record<string, Codec
   },
 };
 
-/** Protobuf JSON leaves out what is empty, and writes bytes in base64. */
+/** Protobuf JSON leaves out empty fields and writes bytes in base64. */
 function plainJson(message: object): Record<string, unknown> {
   const kept = Object.entries(message)
     .map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString('base64') : value] as const)

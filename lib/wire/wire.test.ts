@@ -218,7 +218,7 @@ describe.each([
       expect(principal.sessions[1]?.stream.send(created)).toBe(true);
     });
 
-    test('an agent comes back after the principal was gone, and is told apart from an orderly end', async () => {
+    test('an agent comes back after the principal was gone, and its log distinguishes this from an orderly end', async () => {
       const principal = await startPrincipal();
       const { port } = principal.server;
       const agent = startAgent(port);
@@ -240,7 +240,7 @@ describe.each([
       expect(agent.closed[0]?.message).toContain('its certificate was revoked');
     });
 
-    test('a new token key: agents log in anew, calls with tokens of the former one go on', async () => {
+    test('a new token key: agents log in again, calls with tokens of the former one go on', async () => {
       const tokens = TokenAuthority.fromPem(signingKey);
       const principal = await startPrincipal({ tokens });
       const agent = startAgent(principal.server.port);
@@ -252,7 +252,7 @@ describe.each([
       expect(agent.failures.map(({ message }) => message)).toEqual([expect.stringContaining('log in anew')]);
     });
 
-    test('ten thousand events in one go arrive in order, and a full connection says so', async () => {
+    test('ten thousand events in one go arrive in order, and a full connection reports it', async () => {
       const principal = await startPrincipal();
       const agent = startAgent(principal.server.port);
       await until(() => expect(principal.sessions).toHaveLength(1));
@@ -360,7 +360,7 @@ describe.each([
       await until(() => expect(agent.received).toHaveLength(1));
     });
 
-    test('keeps the connection that it has as long as there is no other one', async () => {
+    test('keeps its connection until another certificate exists', async () => {
       const principal = await startPrincipal();
       const agent = startAgent(principal.server.port, { tls: () => ({ ca: ca.cert, ...current }) });
       await until(() => expect(agent.streams).toHaveLength(1));

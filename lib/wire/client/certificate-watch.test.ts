@@ -35,7 +35,7 @@ test('ocm defect M8: ocm defect M16: a renewed certificate is taken up near the 
   watched.stop();
 });
 
-test('as long as there is no other one, nothing happens', () => {
+test('without another certificate nothing happens', () => {
   vi.setSystemTime(lastTenth + 60_000);
   let current = used;
   const { calls, watched } = watch(() => current);

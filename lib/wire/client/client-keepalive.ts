@@ -3,7 +3,7 @@ import type { KeepaliveTiming } from '../grpc/keepalive.ts';
 
 /** grpc-go's lower bound for pings. */
 const minPingIntervalMs = 10_000;
-/** Half of grpc-go's, since whatever is heard in the meantime counts as an answer. */
+/** Half of grpc-go's, because any received data counts as an answer. */
 const pingTimeoutMs = 10_000;
 /**
  * Idle connections are left to TCP keep-alive; one that swallows what we send is pinged, as rarely as originals allow: once
@@ -20,7 +20,7 @@ const overWebSocket: KeepaliveTiming = { intervalMs: 15_000, timeoutMs: pingTime
 /**
  * When an agent pings.
  *
- * @param intervalMs what `--keep-alive-ping-interval` says; 0 for nothing
+ * @param intervalMs the value of `--keep-alive-ping-interval`; 0 for none
  * @param factor how much rarer it has to be, since principals have complained
  */
 export function clientKeepalive(

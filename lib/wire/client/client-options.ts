@@ -6,7 +6,7 @@ import type { LiveCalls } from '../streams/live-streams.ts';
 import type { EventStream, SessionHandlers } from '../streams/stream.ts';
 import type { ClientTls } from '../tls.ts';
 
-/** What an agent's connection needs to know. */
+/** Options of an agent's connection. */
 export interface WireClientOptions {
   /** `host:port` of the principal. */
   readonly server: string;
@@ -15,14 +15,14 @@ export interface WireClientOptions {
   /** Asked for before every login. */
   credentials(): { readonly method: string; readonly credentials: Readonly<Record<string, string>> };
   readonly mode: AgentMode;
-  /** Our version. A principal that insists on its own version is told that one (see `runWireClient`). */
+  /** This agent's version. A principal that requires its own version gets that one (see `runWireClient`). */
   readonly version: string;
   readonly agentNamespace: string;
   /** The stream is open. Called once per connection; the handlers' `closed` ends it. */
   onConnected(stream: EventStream, peer: PrincipalInfo, live: LiveCalls): SessionHandlers;
   /** An attempt failed, or a stream ended; the next attempt follows in `retryInMs`. Already logged. */
   onDisconnected?(error: WireError, retryInMs: number): void;
-  /** Hears of each gRPC call when it begins, passes a message and has ended; for metrics. */
+  /** Called with each gRPC call at its start, at each message and at its end; for metrics. */
   called?(call: ObservedCall): void;
   readonly signal: AbortSignal;
   /** Default 200 ms to 10 s. Each wait is random between half and the whole of the current value, which doubles. */
@@ -40,11 +40,11 @@ export interface WireClientOptions {
   readonly logger: Logger;
 }
 
-/** What the principal said about itself. */
+/** The principal's description of itself. */
 export interface PrincipalInfo {
-  /** Empty if it did not say. */
+  /** Empty if unknown. */
   readonly principalNamespace: string;
-  /** Bare version string, empty if it did not say. */
+  /** Bare version string, empty if unknown. */
   readonly version: string;
   /** Who we are to the principal. */
   readonly agent: string;

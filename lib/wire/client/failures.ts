@@ -2,7 +2,7 @@ import { WireError } from '../errors.ts';
 import { tooManyPings } from '../grpc/client/client.ts';
 import { GrpcError, grpcStatus } from '../grpc/status.ts';
 
-/** Puts a failure to connect, or the end of a connection, into words for whoever operates the agent. */
+/** Explains a failure to connect, or the end of a connection, to the operator of the agent. */
 export function explainFailure(error: unknown, server: string, broken: Error | undefined): WireError {
   if (error instanceof WireError) {
     return error;
@@ -11,7 +11,7 @@ export function explainFailure(error: unknown, server: string, broken: Error | u
     if (!error.isConnectionLoss) {
       return explainStatus(error, server);
     }
-    // A call that broke off says nothing by itself; what TLS or TCP said does.
+    // The status of an interrupted call has no reason; the error of TLS or TCP has.
     const reason = broken ?? new Error(error.details, { cause: error });
     return explainConnection(reason, server) ?? unreachable(server, reason);
   }

@@ -49,8 +49,8 @@ export class LoggedIn {
   }
 
   /**
-   * A stream may stand for longer than the token for renewal is good: then we log in anew. That neither works is no failure
-   * yet: the token at hand may still do, and the principal says so if not.
+   * A stream may outlive the refresh token: then the agent logs in again. If both fail, this is not a failure
+   * yet: the current token may still be valid, and the principal refuses it if not.
    */
   async #renew(): Promise<void> {
     const response = (await answered(() => this.#refresh())) ?? (await answered(this.#authenticate));
@@ -83,7 +83,7 @@ async function answered(ask: () => Promise<AuthResponse>): Promise<AuthResponse 
 
 /**
  * Logs in. An original principal takes only agents that name its own version: when it refuses ours, it is asked for its
- * version and told that one. `versions` remembers it for the next time.
+ * version and gets that one. `versions` keeps it for the next login.
  *
  * @throws GrpcError as the principal answered, WireError `protocol` for an unusable answer
  */

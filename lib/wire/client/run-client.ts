@@ -21,7 +21,7 @@ import { type LoggedIn, logIn } from './login.ts';
 
 /** After this time without a refusal the event stream counts as accepted; originals send nothing before their first event. */
 const acceptedAfterMs = 250;
-/** The longest wait is how late an agent is back after a long outage of the principal. */
+/** The longest wait bounds how late an agent reconnects after a long outage of the principal. */
 const defaultBackoff = { initialMs: 200, maxMs: 10_000 };
 /** After a stream that lasted this long the next attempt starts with the shortest wait again. */
 const goodAfterMs = 5000;
@@ -30,7 +30,7 @@ const reasonDelayMs = 250;
 
 /**
  * Keeps an agent connected until `signal` aborts: connects, logs in, opens the event stream, and starts over whenever
- * that ends, after a wait that doubles with each failure. Every failure is logged in words that say what to do.
+ * that ends, after a wait that doubles with each failure. Every failure is logged with advice to the operator.
  *
  * The agent adopts the principal's version string when the principal requires it, as originals do.
  */
@@ -62,14 +62,14 @@ export async function runWireClient(options: WireClientOptions): Promise<void> {
   }
 }
 
-/** A connection on which we have logged in, and whose event stream is still to be opened. */
+/** A connection after the login, before its event stream is opened. */
 interface LogIn {
   readonly transport: GrpcTransport;
   readonly tls: ClientTls | 'plaintext';
   readonly login: LoggedIn;
 }
 
-/** What earlier connections showed about the principal. */
+/** Knowledge about the principal from earlier connections. */
 interface Learned {
   /** The version that it requires. */
   adopted?: string;
@@ -193,8 +193,8 @@ function liveCalls(login: LoggedIn): LiveCalls {
 }
 
 /**
- * Hands the stream to the user once the principal has accepted it; resolves with how it ended. After a renewal of our
- * certificate the next connection is made first, and this one is closed when the login there is done: only the time to open a
+ * Passes the stream to the user once the principal has accepted it; resolves with the reason of its end. After a renewal of the
+ * certificate the next connection is made first, and this one is closed after the login there: only the time to open a
  * stream is lost.
  */
 function followStream(

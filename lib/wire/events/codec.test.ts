@@ -160,7 +160,7 @@ describe('hostile input', () => {
     rejected(make(), code, message);
   });
 
-  test('a dataschema that is no URI is no target, as for Go peers', () => {
+  test('a dataschema that is not a URI is not a target, as for Go peers', () => {
     const event = decodeEvent({ ...valid, attributes: { ...valid.attributes, dataschema: { ceString: 'heartbeat' } } });
     expect(event.target).toBe('');
   });
@@ -204,7 +204,7 @@ describe('payloads', () => {
     expect(dataOf(withData(''), schema)).toEqual({});
   });
 
-  test('say what does not fit', () => {
+  test('errors name the invalid field', () => {
     expect(() => dataOf(withData('{'), schema)).toThrow(/is not JSON/);
     expect(() => dataOf(withData('{"count":"x"}'), schema)).toThrow(/heartbeat event .* count: /);
   });

@@ -27,7 +27,7 @@ export const eventTypes = {
   error: `${prefix}.error`,
 } as const;
 
-/** What an event is about: the CloudEvent's `dataschema`, case-sensitive. */
+/** The target of an event: the CloudEvent's `dataschema`, case-sensitive. */
 export const targets = {
   application: 'application',
   appProject: 'appproject',
@@ -87,15 +87,15 @@ export function isAcknowledgement(event: WireEvent): boolean {
   return event.target === targets.eventProcessed;
 }
 
-/** How deep a payload may be nested. Functions that walk through values recursively bear several times as much. */
+/** Deepest nesting of a payload. Recursive functions can handle several times this depth. */
 const maxDepth = 1_000;
-/** How much of what a payload says goes into an error. */
+/** Longest part of a payload in an error message. */
 const quotedCharacters = 200;
 
 /**
  * The payload, checked against a schema. Empty data reads as the empty object, as it does for Go peers.
  *
- * @throws WireError `invalid-data`, naming the event and what does not fit. It quotes keys, never values: those may be secret
+ * @throws WireError `invalid-data`, naming the event and the invalid field. It quotes keys, never values, which may be secret
  */
 export function dataOf<T>(event: WireEvent, schema: ZodType<T>): T {
   const what = `${event.target} event ${event.type} ${event.eventId}`;
@@ -122,7 +122,7 @@ export function dataOf<T>(event: WireEvent, schema: ZodType<T>): T {
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** How deep the objects and lists of a JSON text are nested; any answer for what is no JSON. */
+/** The nesting depth of objects and lists in a JSON text; the result for other texts is arbitrary. */
 function depthOf(json: Uint8Array): number {
   let depth = 0;
   let deepest = 0;

@@ -1,4 +1,4 @@
-/** What an event id is made of. */
+/** The parts of an event id. */
 export interface IdentifiedMetadata {
   readonly name: string;
   readonly uid?: string;
@@ -17,7 +17,7 @@ export function eventIdOf(metadata: IdentifiedMetadata): string {
 
 /**
  * A moment as Go's RFC3339Nano writes it (UTC, zeros at the end of the fraction trimmed): the form of the `sentat`
- * extension. Milliseconds are exact enough for what it is: the start of a latency measurement.
+ * extension. Milliseconds are exact enough for the start of a latency measurement.
  */
 export function sentAt(moment: Date): string {
   return moment.toISOString().replace(/\.?0+Z$/, 'Z');

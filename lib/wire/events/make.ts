@@ -49,7 +49,7 @@ export function objectEvent(
 }
 
 /**
- * An event with a JSON payload that is no Kubernetes object: resync, cluster cache info, live requests, errors.
+ * An event with a JSON payload that is not a Kubernetes object: resync, cluster cache info, live requests, errors.
  *
  * @param ids default: one fresh UUID as both. A response takes a fresh `resourceId`, so that it does not wait behind
  *   the request that carries the same one in the other direction, and the request's UUID as `eventId`

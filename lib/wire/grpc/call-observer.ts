@@ -1,6 +1,6 @@
 import type { GrpcStatusCode } from './status.ts';
 
-/** Hears what happens in a call; for metrics. */
+/** Observes a call; for metrics. */
 export interface CallObserver {
   received(): void;
   sent(): void;

@@ -63,7 +63,7 @@ export class GunzipQueue {
         throw explained(error, maxBytes);
       }
     });
-    // The caller gets the error; the next message starts all the same.
+    // The caller gets the error; the next message is processed regardless.
     this.#last = turn.catch(() => undefined);
     return turn;
   }

@@ -5,12 +5,12 @@ import type { WebSocket } from 'ws';
 export interface KeepaliveTiming {
   /** Longest silence after which a ping is sent; it may come up to a fifth earlier. */
   readonly intervalMs: number;
-  /** How long the answer may take. Anything that is heard counts as one. */
+  /** Time limit of the answer. Any received data counts as one. */
   readonly timeoutMs: number;
   /**
    * Pings only when something was sent since the last sign of the peer, and not more often than this. A server of the
-   * original cuts off clients that ping more than once in 5 minutes, unless it is configured otherwise. One that pings by
-   * itself is no such server: it is asked whenever it was silent for twice `intervalMs`, which it never is while it is well.
+   * original disconnects clients that ping more than once in 5 minutes, unless configured otherwise. A server that pings by
+   * itself is not an original: it is pinged after a silence of twice `intervalMs`, which means that something is wrong.
    */
   readonly onSuspicionEveryMs?: number;
 }
@@ -51,7 +51,7 @@ function expectBytes(count: () => number, timeoutMs: number, outcome: { silent()
   const before = count();
   let immediate: NodeJS.Immediate | undefined;
   const timer = setTimeout(() => {
-    // A program that was busy for long has first to read what came meanwhile.
+    // A program that was busy must first read the data that arrived in the meantime.
     immediate = setImmediate(() => (count() === before ? outcome.silent() : outcome.heard()));
   }, timeoutMs).unref();
   return () => {
@@ -93,7 +93,7 @@ export function watchSession(session: Http2Session, timing: KeepaliveTiming, dea
       return;
     }
     const { bytesRead, bytesWritten } = session.socket;
-    // What was written since the last look may have come after the last sign of the peer: it counts as unanswered.
+    // Data written since the last check may have followed the peer's last data: it counts as unanswered.
     if (silence.look(bytesRead)) {
       answered = written;
     }
@@ -132,7 +132,7 @@ export function watchSession(session: Http2Session, timing: KeepaliveTiming, dea
 
 /**
  * Watches a WebSocket in the same way, with ping frames: proxies close connections on which nothing passes. While we do not
- * read from it the answer cannot be seen and is not waited for; a peer that is gone shows by what cannot be sent.
+ * read from it the answer cannot be seen and is not waited for; a dead peer is then detected by unsent data.
  *
  * @param socket what carries the WebSocket
  */

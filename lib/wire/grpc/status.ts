@@ -30,7 +30,7 @@ export class GrpcError extends Error {
   readonly code: GrpcStatusCode;
   /** The text that the peer sent, or that it gets. */
   readonly details: string;
-  /** Whether the peer said nothing and the connection was lost: what happened to that is the real reason. */
+  /** Whether the connection was lost before a status arrived: the connection's error is the real reason. */
   readonly isConnectionLoss: boolean;
 
   constructor(
@@ -77,7 +77,7 @@ export function decodeMessage(encoded: string): string {
   }
 }
 
-/** What an HTTP status without a gRPC status means, from gRPC's own table. */
+/** The gRPC status for an HTTP status without one, from gRPC's table. */
 export function statusOfHttp(status: number): GrpcStatusCode {
   switch (status) {
     case 400:

@@ -13,10 +13,10 @@ export const webSocketProtocol = 'grpc-ws';
 export const maxWebSocketBytes = 64 * 1024 * 1024;
 /** The largest gRPC message that fits. */
 export const maxWebSocketMessageBytes = maxWebSocketBytes - prefixBytes;
-/** What may wait to be sent on a WebSocket before it counts as full, and what is left when it can take more. */
+/** Buffered bytes at which a WebSocket counts as full, and at which it accepts more. */
 export const webSocketBuffer = { fullBytes: 256 * 1024, freeBytes: 64 * 1024 } as const;
 
-/** What the client sends when it will send nothing more: metadata without a line. */
+/** The frame that ends the client's messages: metadata without a line. */
 export const halfCloseFrame: Buffer = Buffer.from([metadataFlag, 0, 0, 0, 0]);
 
 /** A frame that carries headers or trailers. Names are written as Go writes them (`Grpc-Status`). */

@@ -2,5 +2,5 @@
 export const streamWindowBytes = 1024 * 1024;
 /** See `streamWindowBytes`. */
 export const connectionWindowBytes = 8 * 1024 * 1024;
-/** In MB; Node counts what is queued and received on a session and refuses new streams above it. */
+/** In MB. Node counts the queued and received data of a session and refuses new streams above it. */
 export const sessionMemoryMegabytes = 1024;

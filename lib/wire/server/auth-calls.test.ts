@@ -17,7 +17,7 @@ import { createSigningKey, createTestCa } from '../testing/certificates.ts';
 import { AuthCalls } from './auth-calls.ts';
 import type { WireServerOptions } from './server-options.ts';
 
-// The rules of argocd-agent's principal for logins, renewals and calls, each with what it answers.
+// The rules of argocd-agent's principal for logins, renewals and calls, each with its answer.
 
 const pem = createSigningKey();
 let now = new Date();
@@ -146,7 +146,7 @@ const renew = async (keeper: AuthCalls, refreshToken: string) =>
     await keeper.refreshToken(RefreshTokenRequest.encode({ refreshToken }).finish(), peerWith(certificates.one)),
   );
 
-test('a renewal says nothing but the tokens, and replaces the refresh token near its end', async () => {
+test('a renewal returns only the tokens, and replaces the refresh token near its end', async () => {
   const { refreshToken } = await tokens.issue(identity);
   const first = await renew(authCalls(), refreshToken);
   expect(first).toEqual({ accessToken: expect.any(String), refreshToken: '', version: '', principalNamespace: '' });

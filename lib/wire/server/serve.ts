@@ -28,7 +28,7 @@ const certificateHint =
  *
  * The checks and answers are those of argocd-agent's principal, with these differences, which its agents do not notice:
  * agents of any version are accepted; a bad client certificate is answered with a reason; a newer stream of an agent ends
- * the older one; a message that is no event is skipped instead of ending the stream.
+ * the older one; an invalid message is skipped instead of ending the stream.
  *
  * A stream may outlive the client certificate of its connection, as with argocd-agent's principal, whose agents do not
  * reconnect with a new one; no further call is accepted on such a connection. A certificate that must stop to count at once

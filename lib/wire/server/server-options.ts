@@ -28,7 +28,7 @@ export interface Session {
  */
 export type RefusalReason = AuthErrorCode | 'certificate' | ConnectionRefusal;
 
-/** How a server of the protocol is configured, and what it calls. */
+/** The configuration and callbacks of a server of the protocol. */
 export interface WireServerOptions {
   /** Address to listen on. Default: all. */
   readonly address?: string;
@@ -39,9 +39,9 @@ export interface WireServerOptions {
   readonly version: string;
   readonly principalNamespace: string;
   readonly tokens: TokenAuthority;
-  /** The agent's name. Throws AuthError to refuse; agents are told only that authentication failed. */
+  /** The agent's name. Throws AuthError to refuse; agents learn only that authentication failed. */
   authenticate(request: AuthRequest, peer: ClientInfo): Promise<string>;
-  /** Called after an agent was given tokens, with what it said about itself. */
+  /** Called after an agent got tokens, with its description of itself. */
   authenticated?(identity: AgentIdentity, request: AuthRequest, peer: ClientInfo): void | Promise<void>;
   /** A last check of every call with a valid token and of every token refresh (blocklist, removed agent). Throws AuthError. */
   authorize?(identity: AgentIdentity, peer: ClientInfo): void | Promise<void>;
@@ -93,10 +93,10 @@ export interface WireServer {
   /** Closes the stream of one agent, which will come back if it may. Returns whether there was one. */
   disconnect(agent: string, reason: string): boolean;
   /**
-   * Makes all agents that are connected now log in anew, spread over `withinMs`: for a new token key (`TokenAuthority.rotate`).
+   * Makes all connected agents log in again, spread over `withinMs`: for a new token key (`TokenAuthority.rotate`).
    * They reconnect at once and miss nothing.
    */
   renewLogins(withinMs: number): void;
-  /** Ends all streams in order (agents come back to whoever serves next), then all connections. */
+  /** Ends all streams in an orderly way (agents reconnect to the next principal), then all connections. */
   close(): Promise<void>;
 }

@@ -22,10 +22,10 @@ const warnFromShare = 0.8;
 const untimed: ReadonlySet<string> = new Set([targets.eventProcessed, targets.heartbeat]);
 
 /**
- * The event stream on top of a call: turns events into messages and back, stamps the time of sending, and tells the
- * handlers what happens, each thing once.
+ * The event stream on top of a call: turns events into messages and back, stamps the time of sending, and informs the
+ * handlers of each event of the stream once.
  *
- * A message that is no event is logged and left out: the sender will not get an acknowledgement, all others go on.
+ * An invalid message is logged and skipped: its sender gets no acknowledgement; other messages are not affected.
  */
 export class CallEventStream implements EventStream {
   readonly #channel: MessageChannel;
@@ -44,7 +44,7 @@ export class CallEventStream implements EventStream {
     options: {
       readonly maxMessageBytes: number;
       readonly logger: Logger;
-      /** Fields that tell in the log whose stream it is. */
+      /** Log fields that identify the stream. */
       readonly about: object;
       end(reason: string | undefined): void;
     },

@@ -184,7 +184,7 @@ test('a principal that does not read makes the agent wait, in bounded memory', a
   await until(() => bytes === sent * chunk.data.length);
 });
 
-test('a principal that serves nothing live says so', async () => {
+test('a principal without live data refuses the call', async () => {
   const calls = await connect(undefined);
   const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
   await calls.logs({ message: () => undefined, closed: resolve });

@@ -32,22 +32,22 @@ export interface ServerLiveStream<Out> extends LiveStream<Out> {
 
 /** The agent's side. */
 export interface ClientLiveStream<Out> extends LiveStream<Out> {
-  /** Says that nothing more will be sent; the principal may still send. */
+  /** Ends this side's messages; the principal may still send. */
   halfClose(): void;
   /** Gives the stream up. */
   cancel(): void;
 }
 
-/** What a user of a live stream is told. */
+/** The handlers of a live stream's user. */
 export interface LiveStreamHandlers<In> {
   message(message: In): void;
-  /** The agent will send nothing more. Told to principals only. */
+  /** The agent has ended its messages. Called for principals only. */
   halfClosed?(): void;
   /** The stream has ended; nothing follows. Without an error it ended in order; on the principal's side always. */
   closed(error?: GrpcError): void;
 }
 
-/** What a principal does with the live streams of agents. */
+/** A principal's handlers of agents' live streams. */
 export interface LiveStreamService {
   /** Logs of a container, or the body of an answer. */
   logs(stream: ServerLiveStream<LogStreamResponse>): LiveStreamHandlers<LogStreamData>;

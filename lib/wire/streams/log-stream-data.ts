@@ -19,7 +19,7 @@ export const logStreamCodec = {
     return { finish: () => [others, head, data] };
   },
 
-  /** The data is a part of the bytes. @throws Error for what is no such message */
+  /** The data is a part of the bytes. @throws Error for an invalid message */
   decode(bytes: Uint8Array): LogStreamData {
     const reader = new BinaryReader(bytes);
     let data: Uint8Array = none;

@@ -16,7 +16,7 @@ export interface EventStream {
   onDrain(listener: () => void): void;
   /**
    * Stops reading, which makes the peer wait (flow control) before it fills our memory. What has arrived already is still
-   * delivered. The end of the stream is noticed all the same.
+   * delivered. The end of the stream is still detected.
    */
   pause(): void;
   /** Goes on reading. */
@@ -27,15 +27,15 @@ export interface EventStream {
   readonly ended: boolean;
 }
 
-/** What a user of a stream is told. Handlers must not throw; an error that they throw is logged and ends the stream. */
+/** The handlers of a stream's user. Handlers must not throw; an error that they throw is logged and ends the stream. */
 export interface SessionHandlers {
   /** An event from the peer, in the order of arrival, acknowledgements included. Called synchronously: keep it short. */
   event(event: WireEvent): void;
-  /** A message that is no event came and was left out. */
+  /** An invalid message was skipped. */
   unreadable?(): void;
   /** The stream has ended; nothing follows. `error` is absent when it ended in order. Called exactly once. */
   closed(error?: Error): void;
 }
 
-/** The largest message that either side sends or accepts unless told otherwise: 200 MiB, as argocd-agent does. */
+/** The default limit of messages that either side sends or accepts: 200 MiB, as in argocd-agent. */
 export const defaultMaxMessageBytes = 200 * 1024 * 1024;

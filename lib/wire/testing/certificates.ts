@@ -10,7 +10,7 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509';
 
-// What the tests of this package share: certificates and keys that are made on the spot.
+// Certificates and keys for the tests of this package, generated on demand.
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const day = 24 * 60 * 60 * 1000;

@@ -5,11 +5,11 @@ import { gunzipMessage } from '../gunzip.ts';
 import { decodeMessage, GrpcError, type GrpcStatusCode, grpcStatus, parseStatus, statusOfHttp } from '../status.ts';
 import type { ChannelEnd, ClientChannel } from './client-channel.ts';
 
-/** What the user of a call listens to. */
+/** The listener of a call. */
 export interface ClientCallListener {
-  /** The request is under way, which takes time where every call opens a connection. Called at most once, first. */
+  /** The request was sent, which takes time where every call opens a connection. Called at most once, first. */
   opened?(): void;
-  /** The server took the call. Some servers say so only with their first message. Called at most once. */
+  /** The server accepted the call. Some servers show this only with their first message. Called at most once. */
   accepted?(): void;
   message(bytes: Uint8Array): void;
   /** The call is over: undefined when it ended with OK. Called once, nothing follows. */
@@ -62,7 +62,7 @@ export class ClientCall {
     this.#observer = observer;
   }
 
-  /** Starts delivering what the server sends. */
+  /** Starts the delivery of the server's messages. */
   listen(listener: ClientCallListener): void {
     this.#listener = listener;
     this.#channel.read();
@@ -101,12 +101,12 @@ export class ClientCall {
     this.#channel.resume();
   }
 
-  /** Says that nothing more will be sent. */
+  /** Ends the client's messages. */
   halfClose(): void {
     this.#channel.halfClose();
   }
 
-  /** Gives the call up; it ends with `canceled`. */
+  /** Cancels the call; it ends with `canceled`. */
   cancel(): void {
     if (this.isOver) {
       return;

@@ -1,9 +1,9 @@
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders } from 'node:http2';
 import { type GrpcStatusCode, grpcStatus } from '../status.ts';
 
-/** What a call listens to on its channel. */
+/** The listener of a channel. */
 export interface ClientChannelListener {
-  /** The request is under way. */
+  /** The request was sent. */
   opened(): void;
   /** The response has begun. */
   headers(status: number, headers: Readonly<Record<string, unknown>>): void;
@@ -16,7 +16,7 @@ export interface ClientChannelListener {
   closed(end: ChannelEnd): void;
 }
 
-/** What the end of a channel means for a call that got no status. */
+/** The status of a call whose channel ended without one. */
 export interface ChannelEnd {
   readonly code: GrpcStatusCode;
   readonly details: string;
@@ -105,7 +105,7 @@ export class Http2ClientChannel implements ClientChannel {
   }
 }
 
-/** What a stream that ended without a status means, from gRPC's table for HTTP/2 errors. */
+/** The status of a stream that ended without one, from gRPC's table for HTTP/2 errors. */
 function meaningOf(code: number | undefined): { code: GrpcStatusCode; details: string } {
   switch (code) {
     case constants.NGHTTP2_CANCEL:

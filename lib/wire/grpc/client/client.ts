@@ -14,11 +14,11 @@ const userAgent = 'argocd-agent/v0.0.1 grpc-node-http2/1';
 /** The code of a `failure` after which pings should become rarer. */
 export const tooManyPings = 'ERR_TOO_MANY_PINGS';
 
-/** A way to a gRPC server: a connection of HTTP/2, or one WebSocket per call. */
+/** A transport to a gRPC server: one HTTP/2 connection, or one WebSocket per call. */
 export interface GrpcTransport {
-  /** Starts a call. `headers` are sent as they are, names in lower case. */
+  /** Starts a call. `headers` are sent unchanged, with names in lower case. */
   call(path: string, headers?: Readonly<Record<string, string>>): ClientCall;
-  /** Why the connection broke; undefined while it stands, or when it was closed in order. */
+  /** Why the connection broke; undefined while it is open or after an orderly close. */
   readonly failure: Error | undefined;
   /** Resolves when the connection is gone. */
   readonly closed: Promise<void>;
@@ -26,7 +26,7 @@ export interface GrpcTransport {
   destroy(): void;
 }
 
-/** What a transport needs to know. */
+/** Options of a transport. */
 export interface TransportOptions {
   readonly host: string;
   readonly port: number;
@@ -43,8 +43,8 @@ export interface TransportOptions {
 /**
  * Connects over HTTP/2, with TLS (ALPN h2 required) or in plaintext with prior knowledge.
  *
- * A server that uses TLS 1.3 refuses a client certificate only after this resolves: the first call fails then, and
- * `failure` tells why.
+ * A server with TLS 1.3 refuses a client certificate only after this resolves: then the first call fails, and
+ * `failure` has the reason.
  *
  * @throws the error of the TCP connection, the proxy or the TLS handshake
  */

@@ -82,7 +82,7 @@ class WebSocketClientChannel implements ClientChannel {
   readonly #options: ChannelOptions;
   #listener: ClientChannelListener | undefined;
   #webSocket: WebSocket | undefined;
-  /** What is to be sent once the WebSocket is open. */
+  /** Frames that wait for the WebSocket to open. */
   #waiting: Buffer[] = [];
   #hasResponded = false;
   #isReading = false;

@@ -14,7 +14,7 @@ test('an address gets its burst at once, then waits, then is refused; others are
     expect(at('10.0.0.1', 1000)).toBe(count * 100);
   }
   expect(at('10.0.0.1', 1000)).toBeUndefined();
-  // What was refused costs nothing; with time the address has its burst again.
+  // Refused connections cost nothing; after a time the address has its burst again.
   expect(at('10.0.0.1', 1100)).toBe(10_000);
   for (let count = 0; count < 5; count++) {
     expect(at('10.0.0.1', 60_000)).toBe(0);

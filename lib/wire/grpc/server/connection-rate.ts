@@ -1,4 +1,4 @@
-/** How many connections a server takes, and from whom. */
+/** Limits of a server's connections, in all and per address. */
 export interface ConnectionLimits {
   /** Open connections altogether. Default 16,384. */
   readonly maxConnections: number;
@@ -71,7 +71,7 @@ export class ConnectionRate {
   }
 }
 
-/** Whoever has one address of IPv6 has its whole /64. */
+/** A client with one IPv6 address usually controls its whole /64. */
 function networkOf(address: string): string {
   if (!address.includes(':') || address.startsWith('::ffff:')) {
     return address;

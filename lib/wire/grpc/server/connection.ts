@@ -17,7 +17,7 @@ export interface ServerConnection {
   authenticated(): void;
 }
 
-/** What is known about the other end of a socket. */
+/** The known facts about the peer of a socket. */
 export function describePeer(
   socket: Socket,
 ): Pick<ServerConnection, 'address' | 'encrypted' | 'certificate' | 'certificateProblem'> {
@@ -59,7 +59,7 @@ export class Idleness {
     this.#wait();
   }
 
-  /** Whether there is no call now. */
+  /** Whether the connection has no open call. */
   get isIdle(): boolean {
     return this.#calls === 0;
   }

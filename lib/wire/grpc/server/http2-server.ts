@@ -17,7 +17,7 @@ import type { ChannelListener, ServerChannel } from './server-channel.ts';
 
 /** Open calls of one client: its event stream, renewals of tokens, and live logs and terminals of many users. */
 const maxConcurrentStreams = 1_000;
-/** The same before the client is authenticated: enough to log in. Every call may cost as much memory as its headers. */
+/** The same before authentication: enough to log in. Each call may use as much memory as its headers. */
 const maxUnauthenticatedStreams = 8;
 /** Headers of a request: a token and what proxies add. */
 const maxHeaderListBytes = 32 * 1024;

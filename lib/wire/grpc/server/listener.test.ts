@@ -8,7 +8,7 @@ import { TokenAuthority } from '../../../auth/index.ts';
 import { runWireClient, serveWire, type WireServer } from '../../index.ts';
 import { createSigningKey, createTestCa, type TestCa, type TestCertificate } from '../../testing/certificates.ts';
 
-// Whoever comes to the door with whatever harms nobody.
+// Arbitrary bytes of unauthenticated clients do no harm.
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const tokens = TokenAuthority.fromPem(createSigningKey());
@@ -48,7 +48,7 @@ function visit(random: Random): Buffer[] {
   return [spoilt.subarray(0, cut), spoilt.subarray(cut), noise];
 }
 
-test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind) => {
+test.each(['plaintext', 'TLS'])(`random bytes of unauthenticated clients, ${seed}: %s`, async (kind) => {
   const random = new Random(seed);
   const tls = kind === 'TLS' ? material : undefined;
   server = await serveWire({
@@ -114,7 +114,7 @@ test.each(['plaintext', 'TLS'])(`nonsense at the door, ${seed}: %s`, async (kind
 test.each([
   ['nothing', Buffer.alloc(0)],
   ['a part of a greeting', Buffer.from([0x16, 0x03, 0x01, 0x01, 0x00, 0x01])],
-])('a TLS client that says %s is sent away', async (_what, bytes) => {
+])('a TLS client that sends %s is refused', async (_what, bytes) => {
   server = await serveWire({
     address: '127.0.0.1',
     port: 0,
@@ -138,7 +138,7 @@ test.each([
   await closed;
 });
 
-test('the two versions of HTTP are told apart however the first bytes come', async () => {
+test('the HTTP version is detected however the first bytes are split', async () => {
   server = await serveWire({
     address: '127.0.0.1',
     port: 0,

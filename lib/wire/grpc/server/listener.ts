@@ -7,7 +7,7 @@ import { type ConnectionLimits, ConnectionRate } from './connection-rate.ts';
 import { logTlsFailures } from './tls-failures.ts';
 import { secureContextOptions } from './tls-options.ts';
 
-/** What a client speaks. */
+/** The HTTP version of a client. */
 export type HttpVersion = 'h2' | 'http/1.1';
 
 /** Why a connection was not taken. */
@@ -227,7 +227,7 @@ function sniff(socket: Socket, timeoutMs: number, found: (version: HttpVersion) 
     socket.pause();
     socket.unshift(seen);
     found(isHttp2 ? 'h2' : 'http/1.1');
-    // HTTP/2 reads by itself what was put back.
+    // HTTP/2 reads the unshifted bytes by itself.
     if (!isHttp2) {
       socket.resume();
     }

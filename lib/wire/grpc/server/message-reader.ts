@@ -6,7 +6,7 @@ import type { ReceiveBudget, Receiver } from './receive-budget.ts';
 /** Receives the results of a {@link MessageReader}. */
 export interface MessageListener {
   message(bytes: Uint8Array): void;
-  /** The bytes are no gRPC message or exceed a limit, or `message` threw; nothing follows. */
+  /** The bytes are not a gRPC message or exceed a limit, or `message` threw; nothing follows. */
   unreadable(error: unknown): void;
   /** The client will send nothing more. */
   halfClose(): void;

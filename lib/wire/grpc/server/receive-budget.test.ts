@@ -10,7 +10,7 @@ import { createSigningKey } from '../../testing/certificates.ts';
 import { MessageReader } from './message-reader.ts';
 import { ReceiveBudget } from './receive-budget.ts';
 
-// What agents may make the principal hold in memory, and what it costs the others.
+// How much memory agents can make the principal use, and the effect on other agents.
 
 const million = 1_000_000;
 
@@ -58,7 +58,7 @@ describe('compressed messages', () => {
     expect(flows).toBeGreaterThan(0);
   });
 
-  test('one that lies about what is in it costs no more than others', async () => {
+  test('a message with a wrong length costs no more than others', async () => {
     const messages = reader();
     const liar = Buffer.from(bomb);
     liar.writeUInt32LE(10, liar.length - 4);
@@ -81,7 +81,7 @@ describe('compressed messages', () => {
     expect(seen).toEqual([expect.stringContaining(`more than the limit of ${10 * million} bytes`)]);
   });
 
-  test('nobody hears of one whose call has ended meanwhile', async () => {
+  test('a message whose call has ended in the meantime is not delivered', async () => {
     const budget = new ReceiveBudget(100 * million);
     const messages = reader(50 * million, budget);
     messages.push(bomb);
@@ -149,7 +149,7 @@ describe('messages that do not come to their end', () => {
     return { write: (bytes: Buffer) => stream.write(bytes), status };
   }
 
-  /** The same over a WebSocket; what is written is a piece of one message. */
+  /** The same over a WebSocket; each write is a piece of one message. */
   async function overWebSocket(server: WireServer, agent: string) {
     const socket = new WebSocket(`ws://127.0.0.1:${server.port}${path}`, {
       headers: {

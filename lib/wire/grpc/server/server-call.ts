@@ -8,10 +8,10 @@ import type { ServerChannel } from './server-channel.ts';
 const contentType = 'application/grpc';
 const acceptedEncodings = 'identity,gzip';
 
-/** What the implementation of a method listens to. All are called synchronously while bytes arrive. */
+/** The listener of a method's implementation. All are called synchronously while bytes arrive. */
 export interface CallListener {
   message(bytes: Uint8Array): void;
-  /** The client sent what is no gRPC message, or a message over the limit. The listener ends the call, as fits its method. */
+  /** The client sent an invalid gRPC message, or one over the limit. The listener must end the call. */
   unreadable(error: GrpcError): void;
   /** The client will send nothing more. */
   halfClose(): void;
@@ -58,7 +58,7 @@ export class ServerCall {
     return this.#finished || this.#ended;
   }
 
-  /** Starts delivering what the client sends. At most `maxMessageBytes` of it, and a little, are kept in memory. */
+  /** Starts the delivery of the client's messages. About `maxMessageBytes` of them are kept in memory at most. */
   listen(listener: CallListener, options: { readonly maxMessageBytes: number }): void {
     this.#listener = listener;
     if (this.#ended) {
@@ -155,7 +155,7 @@ export class ServerCall {
     this.#over();
   }
 
-  /** Ends the call with the status of an error; one that is no GrpcError becomes `internal` without its text. */
+  /** Ends the call with the status of an error; one that is not a GrpcError becomes `internal` without its text. */
   fail(error: unknown): void {
     if (error instanceof GrpcError) {
       this.finish(error.code, error.details);
@@ -186,7 +186,7 @@ export class ServerCall {
     }
     this.#ended = true;
     this.#reader?.close();
-    // A paused channel would keep what it holds for ever.
+    // A paused channel would never release its data.
     this.#channel.resume();
     this.#listener?.end();
     this.#observer?.over(this.#code);

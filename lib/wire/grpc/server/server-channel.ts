@@ -1,14 +1,14 @@
 import type { GrpcError } from '../status.ts';
 
-/** What a call listens to on its channel. Nothing comes before `ServerChannel.read`. */
+/** The listener of a channel. It is not called before `ServerChannel.read`. */
 export interface ChannelListener {
   /** Bytes of gRPC frames, cut anywhere. */
   data(chunk: Buffer): void;
   /** The client will send nothing more. */
   end(): void;
-  /** What came cannot be gRPC; nothing more is delivered. */
+  /** The bytes are not gRPC; nothing more is delivered. */
   unreadable(error: GrpcError): void;
-  /** What came is held by the channel itself, and so much it is by now; 0 when it has been delivered. */
+  /** The number of received bytes that the channel holds; 0 after their delivery. */
   partial(bytes: number): void;
   /** A channel that was full can take more. */
   drain(): void;
@@ -35,7 +35,7 @@ export interface ServerChannel {
   /** Sends a frame; false when the channel is full. */
   write(frame: Buffer): boolean;
   /**
-   * Ends the response; `headers` are those of a response that has not begun. What the client still sends is discarded,
+   * Ends the response; `headers` are those of a response that has not begun. Later data of the client is discarded,
    * and one that does not stop is cut off after a while.
    */
   finish(trailers: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>> | undefined): void;

@@ -12,7 +12,7 @@ import {
 } from '../websocket-frames.ts';
 import type { ChannelListener, ServerChannel } from './server-channel.ts';
 
-/** What is gathered above the limit, so that a message over it can be answered with why instead of being cut off. */
+/** Bytes that are accepted above the limit, so that a message over it gets a status instead of a broken connection. */
 const marginBytes = 64 * 1024;
 const webSocketOptions = {
   noServer: true,
@@ -20,7 +20,7 @@ const webSocketOptions = {
   perMessageDeflate: false,
   // argocd-agent's agents expect that the subprotocol is not confirmed.
   handleProtocols: () => false as const,
-  /** How long, in ms, a client may take to read what it was sent and to close. */
+  /** Time limit, in ms, for the client to read the sent data and to close. */
   closeTimeout: 10_000,
 };
 
@@ -117,7 +117,7 @@ export class WebSocketServerChannel implements ServerChannel {
     webSocket?.close(1000);
   }
 
-  /** The WebSocket; undefined when the request cannot be upgraded, which its sender has been told then. */
+  /** The WebSocket; undefined when the request cannot be upgraded and was answered with an error. */
   #open(maxPayload: number): WebSocket | undefined {
     if (this.#webSocket !== undefined) {
       return this.#webSocket;
@@ -140,7 +140,7 @@ export class WebSocketServerChannel implements ServerChannel {
       this.#listener?.partial(0);
       this.#receive(data, isBinary);
     });
-    // The library gathers a message until it is complete, and does not say how much it has.
+    // The library buffers a message until it is complete, without reporting its size so far.
     this.#socket.prependListener('data', (chunk: Buffer) => {
       partial += chunk.length;
       this.#listener?.partial(partial);
