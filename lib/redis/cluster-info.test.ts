@@ -15,14 +15,14 @@ test("the key is Argo CD's", () => {
   expect(clusterInfoKey(server, 'none')).toBe('cluster|info|https://proxy:9090?agentName=a|1.8.3');
 });
 
-test("the value is Argo CD's: JSON with a line end, without what is nothing", () => {
+test("the value has Argo CD's form: JSON with a line end, without empty fields", () => {
   const text =
     '{"connectionState":{"status":"Successful","message":"well","attemptedAt":"2026-01-02T03:04:05Z"},"cacheInfo":{"resourcesCount":12,"apisCount":3},"applicationsCount":4}\n';
   expect(encodeClusterInfo(info, 'none').toString()).toBe(text);
   expect(gunzipSync(encodeClusterInfo(info, 'gzip')).toString()).toBe(text);
 });
 
-test.each(['gzip', 'none'] as const)('what is written can be read: %s', (compression) => {
+test.each(['gzip', 'none'] as const)('a written value can be read: %s', (compression) => {
   expect(decodeClusterInfo(encodeClusterInfo(info, compression), compression)).toEqual(info);
 });
 

@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 
-/** How Argo CD stores what it caches (`--redis-compression-type`). */
+/** The compression of Argo CD's cached values (`--redis-compression-type`). */
 export type Compression = 'gzip' | 'none';
 
 /** How long Argo CD keeps a cluster's information. */

@@ -5,7 +5,7 @@ import { followFiles, followSecret, parseTrust, Reloadable } from '../ops/index.
 import { RedisLink } from './link.ts';
 import type { RedisSettings } from './settings.ts';
 
-/** Where a link learns what is not in the flags. */
+/** The sources of settings that are not in the flags. */
 interface RedisContext {
   /** Of the namespace, at least. */
   readonly secrets: Pick<Informer<Secret>, 'get' | 'subscribe'>;
@@ -38,7 +38,7 @@ export function redisLink(settings: RedisSettings, context: RedisContext & { not
 }
 
 /**
- * How a connection to Redis is protected, to be asked for before every one; undefined for not at all. What is returned throws an
+ * The TLS options of a connection to Redis, to be read before each connection; undefined for none. The returned function throws an
  * Error while the CA is missing.
  * @throws FatalError when the CA's file cannot be read
  */

@@ -74,7 +74,7 @@ test('an absent Redis is a state; it is used as soon as it is there, again after
   expect(ready).toBe(2);
 });
 
-test('changes of what was read are heard of', async ({ skip }) => {
+test('changes of keys that were read are reported', async ({ skip }) => {
   skip(!isReal, 'the stand-in for redis-server notifies of nothing');
   const port = await freePort();
   await redisOn(port);
@@ -92,7 +92,7 @@ test('changes of what was read are heard of', async ({ skip }) => {
   await until(() => heard === 2);
 });
 
-test('nothing said once a channel is followed is missed, also right after somebody else left it, also after a break', async ({
+test('no message on a subscribed channel is missed, also right after another subscriber has ended, also after a break', async ({
   skip,
 }) => {
   skip(!isReal, 'needs the real Redis');

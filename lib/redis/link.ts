@@ -7,11 +7,11 @@ import { Backoff, type Logger, onAbort, sleep } from '../base/index.ts';
 export interface RedisLinkOptions {
   /** `host:port`. */
   readonly address: string;
-  /** Asked for before every connection. */
+  /** Called before each connection. */
   credentials(): { readonly username: string; readonly password: string };
-  /** Asked for before every connection; undefined for none. @throws Error that says what is missing */
+  /** Called before each connection; undefined for none. @throws Error that names what is missing */
   tls(): ConnectionOptions | undefined;
-  /** Hear of changes of the keys that were read. Needs Redis 6; without it nothing is heard. */
+  /** Report changes of the keys that were read. Needs Redis 6; older servers report none. */
   readonly notify?: boolean;
   readonly logger: Logger;
   /** Default 500 ms to 30 s, doubling. */
@@ -20,37 +20,37 @@ export interface RedisLinkOptions {
 
 const connectTimeoutMs = 5_000;
 const commandTimeoutMs = 5_000;
-/** More commands than this waiting for one Redis means that it does not answer. */
+/** With more waiting commands Redis is considered unresponsive. */
 const maxCommands = 10_000;
-/** A dead connection is noticed by a ping that goes unanswered. */
+/** A ping without an answer reveals a dead connection. */
 const pingIntervalMs = 30_000;
 const silentMs = 75_000;
-/** A connection that lasted this long was a good one: the next attempt follows after the shortest wait. */
+/** A connection that lasted this long resets the back-off. */
 const goodAfterMs = 5_000;
 
 type Client = ReturnType<typeof open>;
 
-/** A channel that somebody follows. */
+/** A channel with at least one subscriber. */
 interface Channel {
   readonly listeners: Set<() => void>;
   readonly heard: () => void;
-  /** Settles when Redis has taken, or refused, the subscription of the present connection. */
+  /** Settles when Redis has confirmed or refused the subscription on the current connection. */
   followed: Promise<void>;
 }
 
-/** What {@link RedisLink.subscribe} gives. */
+/** The result of {@link RedisLink.subscribe}. */
 export interface Subscription {
   /**
-   * Resolves when no message can be missed any more: Redis has confirmed, or there is no connection, and one call after the next
-   * one is made stands for whatever is said until then. Rejects when Redis refuses.
+   * Resolves when no message can be missed any more: either Redis has confirmed, or there is no connection, and one call after
+   * the next connection stands for all messages until then. Rejects when Redis refuses.
    */
   readonly followed: Promise<void>;
   end(): void;
 }
 
 /**
- * A connection to a Redis that may be absent, slow, restarted or protected anew: it is made again and again, its state is
- * logged when it changes, and nothing waits for it. Commands fail at once while there is none.
+ * A connection to a Redis that may be absent, slow, restarted or have new credentials: it is made again after each end, its state is
+ * logged when it changes, and no other work waits for it. Commands fail at once without a connection.
  */
 export class RedisLink {
   readonly #options: RedisLinkOptions;
@@ -70,7 +70,7 @@ export class RedisLink {
     return this.#problem;
   }
 
-  /** Whether changes of keys that were read are heard of. */
+  /** Whether changes of keys that were read are reported. */
   get isNotified(): boolean {
     return this.#canNotify && this.#client !== undefined;
   }
@@ -101,7 +101,7 @@ export class RedisLink {
   }
 
   /**
-   * Hears of messages on a channel, on this connection and those that follow it; messages during a break are lost, and one call
+   * Calls back for each message on a channel, across reconnections; messages during a break are lost, and one call
    * after it stands for them. Needs a link that is notified (RESP3).
    */
   subscribe(channel: string, listener: () => void): Subscription {
@@ -126,7 +126,7 @@ export class RedisLink {
         return;
       }
       this.#channels.delete(channel);
-      // Named with its listener it does not end what somebody else subscribes to meanwhile. A connection that breaks ends it too.
+      // With its listener named, this does not end a newer subscription of the same channel. A broken connection ends it too.
       this.#client?.unsubscribe(channel, heard).catch(() => undefined);
     };
     return { followed, end };
@@ -151,7 +151,7 @@ export class RedisLink {
 
   #follow(client: Client, channel: string, entry: Channel): void {
     entry.followed = client.subscribe(channel, entry.heard).catch((error: unknown) => {
-      // The next connection subscribes anew.
+      // The next connection subscribes again.
       if (this.#client !== client) {
         return;
       }
@@ -168,7 +168,7 @@ export class RedisLink {
     return this.#client;
   }
 
-  /** One connection from start to end; how it ended. */
+  /** Runs one connection to its end; returns the reason of the end. */
   async #session(signal: AbortSignal): Promise<string> {
     let client: Client | undefined;
     let problem = 'the connection was closed';
@@ -193,7 +193,7 @@ export class RedisLink {
       this.#options.logger.info({ redis: this.#options.address }, 'connected to Redis');
       for (const [channel, entry] of this.#channels) {
         this.#follow(client, channel, entry);
-        // Only what is said from then on is heard.
+        // Messages before the subscription are lost: one call stands for them.
         entry.followed.then(entry.heard, () => undefined);
       }
       this.#events.emit('ready');
@@ -236,7 +236,7 @@ function open(options: RedisLinkOptions, notify: boolean) {
     port: Number(port),
     connectTimeout: connectTimeoutMs,
     socketTimeout: silentMs,
-    // A new client is made instead, with the credentials and certificates of then.
+    // Instead a new client is made, with the current credentials and certificates.
     reconnectStrategy: false as const,
   };
   return createClient({
@@ -253,7 +253,7 @@ function open(options: RedisLinkOptions, notify: boolean) {
   });
 }
 
-/** Some failures of a connection are a bundle of failures without a text of their own. */
+/** An AggregateError has no text of its own. */
 function explain(error: unknown): string {
   if (error instanceof AggregateError) {
     return error.errors.map(explain).join('; ');

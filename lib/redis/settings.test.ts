@@ -59,7 +59,7 @@ describe('credentials', () => {
 });
 
 describe('TLS', () => {
-  test('is off unless enabled, whatever the other flags say', () => {
+  test('is off unless enabled, whatever the other flags are', () => {
     expect(read({}, { insecure: true, caPath: '/a' }).tls).toBe('off');
   });
 

@@ -5,7 +5,7 @@ import { FatalError } from '../ops/index.ts';
 /** The name of the Secret with Redis's CA unless another one is asked for. */
 const defaultCaSecret = 'argocd-redis-tls';
 
-/** What the flags say about Redis; the same flags have different names in the two programs. */
+/** The flags about Redis; their names differ between the two programs. */
 export interface RedisTlsFlags {
   readonly enabled: boolean;
   readonly insecure: { readonly flag: string; readonly value: boolean };
