@@ -29,7 +29,7 @@ function open(options: ClientOptions & { signal?: AbortSignal } = {}) {
   return client.webSocket(path, { protocols, signal: options.signal });
 }
 
-test('a refusal carries the server's message', async () => {
+test("a refusal carries the server's message", async () => {
   server.answer((_, response) => {
     const status = { kind: 'Status', code: 403, reason: 'Forbidden', message: 'pods "a" is forbidden: no create' };
     response.writeHead(403, { 'content-type': 'application/json' }).end(JSON.stringify(status));

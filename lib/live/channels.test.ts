@@ -49,7 +49,7 @@ test('a message begins with its stream', () => {
   expect(channelMessage(channel.stderr, 'ab')).toEqual(Buffer.from([2, 97, 98]));
 });
 
-test('the client's first supported protocol is chosen', () => {
+test("the client's first supported protocol is chosen", () => {
   expect(chosenProtocol(['graphql', 'v4.channel.k8s.io', 'v5.channel.k8s.io'])).toBe('v4.channel.k8s.io');
   expect(chosenProtocol(['base64.channel.k8s.io'])).toBeUndefined();
   expect([hasStatus('v5.channel.k8s.io'), hasStatus('channel.k8s.io')]).toEqual([true, false]);
