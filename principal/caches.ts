@@ -15,15 +15,15 @@ import type { PrincipalFlags } from './flags.ts';
 import { blocklistName } from './sessions/blocklist.ts';
 import { connectionLabels } from './sessions/connection-records.ts';
 
-/** How long the first listing may take; the pod is started anew after that. */
+/** Time limit of the first lists; after it the process ends and the pod restarts. */
 const syncTimeoutMs = 300_000;
-/** How often it is said what is still waited for. */
+/** Interval of the log lines about caches that are not synced yet. */
 const reminderMs = 30_000;
 
 const rightsAttempts = 4;
 const rightsIntervalMs = 1_000;
 
-/** What the principal watches on the hub, by the name that operators know it by. */
+/** The principal's caches of the hub, by the names that operators know. */
 export type PrincipalCaches = ReturnType<typeof principalCaches>;
 
 /** Starts all informers. */
@@ -53,7 +53,7 @@ export function principalCaches(
 }
 
 /**
- * Waits until everything is listed; what is missing is said in the log, and given to `waiting` for the health check.
+ * Waits until all caches are synced; missing ones are logged, and passed to `waiting` for the health check.
  * @throws FatalError when it takes too long
  */
 export async function principalCachesSynced(
@@ -95,8 +95,8 @@ export async function principalCachesSynced(
 }
 
 /**
- * Whether the records of connections can be had: argocd-agent's own manifests give its principal no rights for Leases. Asked
- * again for a while, since an API server that has just started refuses what it has not loaded the rights for yet.
+ * Whether Leases can be listed: argocd-agent's own manifests give its principal no rights for them. Repeated
+ * for a while, because an API server that has just started refuses requests until it has loaded the rights.
  */
 async function mayListLeases(
   cache: PrincipalCaches['Leases'],
@@ -119,7 +119,7 @@ async function mayListLeases(
   return true;
 }
 
-/** Applications say the same again and again, also to each other: with their texts shared they take 40 % less memory. */
+/** Applications repeat many texts. Sharing them saves 40 % of their memory. */
 function shareTexts(): (object: KubeObject) => KubeObject {
   const pool = new TextPool();
   return (object) => pool.share(object);

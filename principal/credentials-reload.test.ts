@@ -11,7 +11,7 @@ import { proxyRedis } from './live/redis/start.ts';
 import { proxyResources } from './live/resources/start.ts';
 import { serveAgents } from './sessions/agent-server.ts';
 
-// Key material that changes while a port is being taken: after it was read, before anybody follows it.
+// Key material that changes while a port is being opened: after it was read, before its changes are followed.
 
 const logger = createLogger({ level: 'fatal' });
 
@@ -35,7 +35,7 @@ function live<T>(
   return value;
 }
 
-/** A proxy that takes a while to listen; what it serves with. */
+/** A proxy that takes a while to listen, and its key material. */
 function slowProxy(meanwhile: () => void) {
   const served: (string | undefined)[] = [];
   const start = async ({ tls }: { tls: ServerTls | undefined }) => {

@@ -55,7 +55,7 @@ export function startEngine(
   const isMapped = (agent: string) => agents.has(agent);
   const observerOf = queueMetrics(registry, 'argocd_principal');
 
-  // What is recorded about agents: in Kubernetes Events, in Leases and in Argo CD's Redis.
+  // Records about agents: Kubernetes Events, Leases and Argo CD's Redis.
   const events = new EventRecorder({ client, component: 'argocd-agent/principal', instance: identity, logger });
   const operators = new OperatorEvents({ agents, events });
   const records = new ConnectionRecords({
@@ -74,7 +74,7 @@ export function startEngine(
     logger,
   });
 
-  // Who is connected, and the metrics of that.
+  // Sessions and their metrics.
   const introductions = new AgentIntroductions();
   const open = new OpenSessions(isMapped);
   const modes: ModeSources = { agents, recorded: (agent) => records.modeOf(agent) };
@@ -85,7 +85,7 @@ export function startEngine(
   });
   countChanges(caches, metrics);
 
-  // What is synchronised.
+  // Synchronisation.
   const hub = hubSync({
     flags,
     client,

@@ -45,7 +45,7 @@ afterAll(async () => {
 const labels = { fleet: 'yes' };
 const labelled = (name: string) => application({ name, namespace: pair.name, metadata: { labels } });
 
-/** What the principal counts of Application events. */
+/** The principal's counters of Application events. */
 async function processed(): Promise<number> {
   const text = await (await fetch(`http://127.0.0.1:${pair.principalMetricsPort}/metrics`)).text();
   const [, count = '0'] =
@@ -60,7 +60,7 @@ test('agents connect over WebSocket to a principal whose certificate was made at
   await pair.agent.says(/Connected to the principal/);
 });
 
-test('only what the selector wants is handled', async () => {
+test('only selected objects are handled', async () => {
   const { hub, managed } = pair;
   await hub.client.create(pairApplications, application({ name: 'other', namespace: pair.name }));
   await hub.client.create(pairApplications, labelled('ours'));
@@ -86,7 +86,7 @@ test('reports about one Application are kept apart, and the last state arrives',
     },
     logs(),
   );
-  // One right away, one in each interval that has passed since, and what was on its way before.
+  // One at once, one in each interval since, and those that were sent before.
   const most = 3 + Math.ceil((performance.now() - began) / 1_500);
   expect((await processed()) - before).toBeLessThanOrEqual(most);
 });
@@ -127,7 +127,7 @@ test("the originals' metrics of calls are there", async () => {
   const labels = (service: string, method: string, type: string) =>
     `grpc_type="${type}",grpc_service="${service}",grpc_method="${method}"`;
   const login = labels('authapi.Authentication', 'Authenticate', 'unary');
-  // More than one where a busy machine had the agent connect anew.
+  // More than one if the agent had to reconnect on a busy machine.
   expect(text).toMatch(new RegExp(`grpc_server_handled_total\\{${login},grpc_code="OK"\\} [1-9]`));
   const subscription = labels('eventstreamapi.EventStream', 'Subscribe', 'bidi_stream');
   expect(text).toMatch(new RegExp(`grpc_server_started_total\\{${subscription}\\} [1-9]`));

@@ -7,7 +7,7 @@ const name = 'argocd-agent-principal--generated';
 const lifetimeMs = 2 * 3_600_000;
 
 /**
- * A server certificate that nobody can verify, made at the start and renewed while the principal runs (argocd-agent's
+ * A server certificate that clients cannot verify, made at the start and renewed while the principal runs (argocd-agent's
  * expires after an hour and is not): for `--insecure-tls-generate`.
  */
 export function generatedCertificate(logger: Logger, signal: AbortSignal): Reloadable<TlsKeyPair> {

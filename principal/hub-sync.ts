@@ -47,7 +47,7 @@ export function hubSync(options: {
   /** The name of the agent's cluster in the hub's Argo CD, undefined while it has none. */
   clusterOf: (agent: string) => string | undefined;
   namespaceCreation: NamespaceCreation | undefined;
-  /** Called when an agent sent what it may not send. */
+  /** Called when an agent sent a forbidden event. */
   refused: (agent: string, resourceType: string) => void;
   /** Called when an object of an autonomous agent cannot be mirrored. */
   onFailure: (trouble: MirrorFailure) => void;

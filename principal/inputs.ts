@@ -9,7 +9,7 @@ import { ensurePrincipalUid } from './principal-uid.ts';
 import { Blocklist } from './sessions/blocklist.ts';
 import type { PrincipalSettings } from './settings.ts';
 
-/** What the principal reads: from the hub's API server, from files, and from Argo CD's Redis. */
+/** The principal's inputs: the hub's API server, files, and Argo CD's Redis. */
 export interface PrincipalInputs {
   readonly caches: PrincipalCaches;
   readonly credentials: PrincipalCredentials;

@@ -3,13 +3,13 @@ import type { EventOutcome } from '../lib/bridge/index.ts';
 import { grpcMetrics } from '../lib/ops/index.ts';
 import { type ObservedCall, targets } from '../lib/wire/index.ts';
 
-/** What events are about, as far as it counts: the protocol's targets, and what is none. */
+/** Labels of events: the protocol's targets, and `unknown`. */
 const resourceTypes = [...Object.values(targets), 'unknown'];
 
-/** What the hub's changes are counted of. */
+/** The kinds whose changes on the hub are counted. */
 export type CountedKind = 'applications' | 'app_projects' | 'repositories';
 
-/** An event that could not be sent, and why in one word. */
+/** An event that could not be sent, with the reason as a label value. */
 export interface UnsendableEvent {
   readonly eventType: string;
   readonly resourceType: string;
@@ -42,7 +42,7 @@ export interface PrincipalMetrics {
   refusedLogin(reason: string): void;
   /** A gRPC call has begun or ended. */
   called(call: ObservedCall): void;
-  /** An agent sent what cannot be read, or what it may not send. */
+  /** An agent sent an invalid or forbidden event. */
   refusedEvent(agent: string, resourceType: string): void;
   /** Changes of kinds seen on the hub. */
   changed(kind: CountedKind, change: 'created' | 'updated' | 'deleted'): void;

@@ -55,7 +55,7 @@ test('the pattern is one of Go and may match anywhere', async () => {
   expect(created).toEqual([{ metadata: { name: 'my-edge-1' } }]);
 });
 
-test('that somebody else creates it in between is no failure; a refusal is', async () => {
+test('a namespace that another program creates in between is not a failure; a refusal is', async () => {
   const status = (code: number, reason: string) => new ApiError({ status: code, reason, message: reason });
   await creator(cluster([], status(409, 'AlreadyExists')).client)('a', signal);
   const refused = creator(cluster([], status(403, 'Forbidden')).client)('a', signal);

@@ -55,7 +55,7 @@ function labelsOf(entries: readonly string[]): Record<string, string> {
   );
 }
 
-/** The field manager of what the principal writes. */
+/** The field manager of the principal's writes. */
 export const principalFieldManager = 'argocd-agent-principal';
 
 /**

@@ -6,7 +6,7 @@ const name = 'argocd-agent-principal-identity';
 const field = 'principal-uid';
 
 /**
- * The principal's stable UUID, kept in a ConfigMap that is made at the first start. Agents tell by it that another
+ * The principal's stable UUID, kept in a ConfigMap that is made at the first start. Agents use it to detect that another
  * principal took over.
  * @throws FatalError when the ConfigMap exists without a UID: making a new one would make agents think of a takeover
  */

@@ -81,7 +81,7 @@ afterAll(async () => {
   await pair?.stop();
 });
 
-test("with the rights of argocd-agent's own manifests everything is kept in step; what is missing is said", async () => {
+test("with the rights of argocd-agent's own manifests everything is synchronised; missing rights are logged", async () => {
   const { hub, managed } = pair;
   await principal.says(/cannot be recorded in Leases.*leases\.coordination\.k8s\.io/);
   await hub.client.create(pairAppProjects, {
@@ -111,7 +111,7 @@ test("with the rights of argocd-agent's own manifests everything is kept in step
   expect(principal.output).not.toMatch(/\[FATAL\]/);
 });
 
-test('the mode is pinned all the same while the principal runs', async () => {
+test('the mode is still pinned while the principal runs', async () => {
   await agent.stop();
   const port = /agents.*port=(\d+)/.exec(principal.output)?.[1];
   const impostor = await pair.otherAgent([`--server-port=${port}`, '--agent-mode=autonomous']);

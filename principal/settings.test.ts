@@ -57,7 +57,7 @@ test('self-registration needs the resource proxy and a Secret, and is off by def
   expect(() => options(...on, '--resource-proxy-address=https://x')).toThrow(/must be host:port, not "https:\/\/x"/);
 });
 
-test('a generated certificate is used whatever the files say', () => {
+test('a generated certificate is used whatever the files contain', () => {
   const { tls } = options('--auth=mtls:CN=(.+)', '--insecure-tls-generate', '--tls-cert=/x');
   expect(tls).toMatchObject({ from: 'generated' });
 });

@@ -5,7 +5,7 @@ import { parseTlsSettings, type TlsSettings } from '../lib/wire/index.ts';
 import { type PrincipalFlags, principalFlags } from './flags.ts';
 import { type NamespaceCreation, namespaceCreation } from './namespaces.ts';
 
-/** What the flags mean together. */
+/** The settings that follow from the flags. */
 export interface PrincipalSettings {
   readonly flags: PrincipalFlags;
   readonly auth: AuthChoice;

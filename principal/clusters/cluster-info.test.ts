@@ -104,7 +104,7 @@ test('what an agent repeats is not written again', async () => {
   await until(() => read('https://a')?.applicationsCount === 5);
 });
 
-test('what an agent should not say is refused', () => {
+test('invalid statistics of an agent are refused', () => {
   const { infos } = start({ a: ['https://a'] });
   for (const bad of [
     {},

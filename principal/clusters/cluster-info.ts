@@ -14,7 +14,7 @@ import {
 import { dataOf, WireError, type WireEvent } from '../../lib/wire/index.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
-/** Well before Argo CD forgets what it was told. */
+/** Well before Argo CD drops the information. */
 const refreshMs = 3 * 60_000;
 /** Statistics that come faster are written together: an agent must not keep Redis busy. */
 const gatherMs = 250;
@@ -34,16 +34,16 @@ const payload = z.object({
   lastCacheSyncTime: z.iso.datetime({ offset: true }).exactOptional(),
 });
 
-/** What an agent says about its cluster. */
+/** An agent's statistics of its cluster. */
 type Statistics = z.output<typeof payload>;
 type ConnectionState = ClusterInfo['connectionState'];
 
 /**
- * Tells Argo CD on the hub about the agents' clusters, in the place where its UI looks (Settings > Clusters): the
- * information about each cluster in Argo CD's Redis says whether the agent is connected and what it counts.
+ * Reports the agents' clusters to Argo CD on the hub, for its UI (Settings > Clusters): the
+ * information about each cluster in Argo CD's Redis has the agent's connection state and statistics.
  *
- * Redis is no part of the synchronisation: without one everything else works, and what it should say is written when it is
- * there, again when it has lost it, and before Argo CD would forget it.
+ * Synchronisation does not need Redis. The information is written when Redis is
+ * available, again when Redis has lost it, and before Argo CD drops it.
  */
 export class ClusterInfos {
   readonly #agents: Pick<MappedAgents, 'names' | 'clustersOf'>;
@@ -53,7 +53,7 @@ export class ClusterInfos {
   readonly #queue: WorkQueue;
   readonly #states = new Map<string, ConnectionState>();
   readonly #statistics = new Map<string, Statistics>();
-  /** What was written for each agent, by server URL. */
+  /** The server URLs of the written information, by agent. */
   readonly #servers = new Map<string, readonly string[]>();
   /** Agents that had time enough to come back to this process. */
   #isSettled = false;
@@ -86,7 +86,7 @@ export class ClusterInfos {
     this.#say(agent, 'Failed', `Agent: '${agent}' is disconnected with principal`);
   }
 
-  /** The agent may not connect; for what an operator must change. */
+  /** The agent is refused until an operator changes something. */
   refused(agent: string, why: string): void {
     if (this.#states.get(agent)?.status === 'Successful') {
       return;
@@ -100,7 +100,7 @@ export class ClusterInfos {
       throw new WireError('too-large', `The statistics of a cluster have ${event.data.byteLength} bytes`);
     }
     const now = dataOf(event, payload);
-    // Agents repeat them every 10 s. What was written is written again before Argo CD forgets it, not with each of them.
+    // Agents repeat them every 10 s. Unchanged information is written again only before Argo CD drops it.
     if (isDeepStrictEqual(this.#statistics.get(agent), now)) {
       return;
     }
@@ -145,7 +145,7 @@ export class ClusterInfos {
   }
 
   async #write(agent: string): Promise<void> {
-    // Everything is written anew when there is a connection.
+    // Everything is written again when there is a connection.
     if (this.#link.problem !== undefined) {
       return;
     }
@@ -169,7 +169,7 @@ export class ClusterInfos {
     const key = clusterInfoKey(server, this.#compression);
     const statistics = this.#statistics.get(agent);
     const state = this.#states.get(agent) ?? (this.#isSettled ? this.#absent(agent) : undefined);
-    // What a former process wrote stays until something is known.
+    // The information of a former process stays until the agent's state is known.
     const former = state === undefined || statistics === undefined ? await this.#former(key) : undefined;
     const connectionState = state ?? former?.connectionState;
     if (connectionState === undefined) {

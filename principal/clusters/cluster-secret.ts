@@ -5,7 +5,7 @@ import { decodeSecret, parseKeyPair, parseTrust, type TextFields, type TlsKeyPai
 /** Marks the cluster Secrets that a principal made itself, as in argocd-agent. */
 const selfRegistered = 'argocd-agent.argoproj-labs.io/self-registered-cluster';
 
-/** With what Argo CD reaches the resource proxy, the same for all agents: which one is meant the token says. */
+/** Argo CD's client certificate for the resource proxy. It is the same for all agents; the token names the agent. */
 export interface ProxyIdentity extends TlsKeyPair {
   /** Authorities that the proxy's certificate must come from, PEM. */
   readonly ca: string;
@@ -13,7 +13,7 @@ export interface ProxyIdentity extends TlsKeyPair {
 
 /**
  * The identity in `tls.crt`, `tls.key` and `ca.crt`, all of them required.
- * @throws Error that says what is wrong
+ * @throws Error that explains the fault
  */
 export function parseProxyIdentity(fields: TextFields): ProxyIdentity {
   return { ...parseKeyPair(fields), ca: parseTrust(fields, ['ca.crt']) };
@@ -24,7 +24,7 @@ export function agentClusterSecretName(agent: string): string {
   return `cluster-${agent}`;
 }
 
-/** The agent whose cluster Secret was made by a principal, and is nobody else's since; undefined for every other Secret. */
+/** The agent of a cluster Secret that a principal made and no other program has taken over; undefined for other Secrets. */
 export function selfRegisteredAgent({ metadata: { name, labels = {} } }: Secret): string | undefined {
   const agent = labels[wellKnown.agentNameLabel] ?? '';
   const isOwn =
@@ -36,7 +36,7 @@ export function selfRegisteredAgent({ metadata: { name, labels = {} } }: Secret)
   return isOwn ? agent : undefined;
 }
 
-/** What a cluster Secret should say. */
+/** The desired content of a cluster Secret. */
 export interface ClusterEntry {
   readonly agent: string;
   /** host:port at which Argo CD reaches the resource proxy. */
@@ -105,7 +105,7 @@ function configOf(known: Readonly<Record<string, unknown>>, { identity, token }:
   };
 }
 
-/** What does not parse is replaced. */
+/** An invalid config counts as empty and is replaced. */
 function parsed(config: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(config);

@@ -63,7 +63,7 @@ const described = (server: string, mode?: string): Secret => {
   };
 };
 
-test('what a cluster Secret says of its server and of the mode is known, and told when it changes', () => {
+test('server and mode of a cluster Secret are known, and changes are reported', () => {
   const { agents, handler } = start();
   const changed: string[] = [];
   agents.subscribe({ changed: (agent) => changed.push(agent) });

@@ -5,22 +5,22 @@ import { decodeSecret } from '../../lib/ops/index.ts';
 
 const { secretTypeLabel, agentNameLabel, agentModeAnnotation } = wellKnown;
 
-/** What a cluster Secret says about its agent. */
+/** The data of a cluster Secret about its agent. */
 export interface MappedCluster {
   readonly secret: Secret;
   /** What Argo CD calls the cluster. */
   readonly name: string;
   /** The server's URL as Argo CD reads it: without slashes at its end. */
   readonly server: string;
-  /** What the operator wants the agent's mode to be; undefined when the Secret does not say. */
+  /** The mode that the operator requires of the agent; undefined without the annotation. */
   readonly mode: AgentMode | undefined;
 }
 
-/** Hears of changes of {@link MappedAgents}. */
+/** Receives changes of {@link MappedAgents}. */
 export interface MappedAgentsListener {
   mapped?(agent: string): void;
   unmapped?(agent: string): void;
-  /** What its cluster Secrets say has changed, or there is one more or less. Called after the other two as well. */
+  /** The agent's cluster Secrets, or their number, have changed. Called after the other two as well. */
   changed?(agent: string): void;
 }
 
@@ -56,7 +56,7 @@ export class MappedAgents {
     });
   }
 
-  /** Tells of changes after this call. */
+  /** Reports changes after this call. */
   subscribe(listener: MappedAgentsListener): void {
     this.#listeners.add(listener);
   }

@@ -3,7 +3,7 @@ import type { AuthError } from '../../lib/auth/index.ts';
 import type { EventRecorder } from '../../lib/kube/index.ts';
 import type { MappedAgents } from './mapped-agents.ts';
 
-/** Says where operators look, in events about an agent's cluster Secrets, what they have to decide or mend. */
+/** Records Events about an agent's cluster Secrets when an operator has to act. */
 export class OperatorEvents {
   readonly #agents: Pick<MappedAgents, 'clustersOf'>;
   readonly #events: Pick<EventRecorder, 'warning'>;

@@ -19,7 +19,7 @@ import { decodeSecret } from '../../lib/ops/index.ts';
 import { generateJwtKey, issueCertificate } from '../../lib/pki/index.ts';
 import { clusterInfoKey, decodeClusterInfo } from '../../lib/redis/index.ts';
 
-// An agent without cluster Secret registers its cluster; Argo CD reaches it with what the Secret says.
+// An agent without cluster Secret registers its cluster; Argo CD reaches it with the data of the Secret.
 
 let pair: Pair;
 let redis: Redis;
@@ -79,7 +79,7 @@ async function entry(): Promise<Entry | undefined> {
   return { secret, server, token: bearerToken, tls: tlsClientConfig };
 }
 
-/** Asks as Argo CD does with what the Secret says. */
+/** Sends a request like Argo CD, with the data of the Secret. */
 async function ask(path: string, { tls, token }: Pick<Entry, 'tls' | 'token'>) {
   const decode = (text: string) => Buffer.from(text, 'base64').toString();
   const client = new ProxyClient(
@@ -137,7 +137,7 @@ test('an agent without one is registered, gets its Applications, and its cluster
     403,
     'the credentials are those of agent cluster1, the query names agent another',
   ]);
-  // The certificate that all share speaks for nobody.
+  // The shared certificate alone identifies no agent.
   expect((await ask('/version', { ...made, token: '' })).status).toBe(502);
   expect((await ask('/version', { ...made, token: `${made.token}x` })).status).toBe(401);
 });
@@ -178,7 +178,7 @@ test("Argo CD's page of clusters is right when the agent leaves, and after the p
   const after = pair.principal.output.length;
   pair.principal.start();
   await pair.principal.says(/resource proxy serves/, { after });
-  // What the former process wrote is no longer true.
+  // The state that the former process wrote is outdated.
   await untilShown('Failed');
   pair.agent.start();
   await untilShown('Successful');

@@ -223,7 +223,7 @@ test('a token that is bad, of another agent or of a former key is replaced; a go
     ),
   ]);
   const tokenOf = (agent: string): string => fields(agent)?.config.bearerToken ?? '';
-  // Without anybody logging in: what an earlier process left is put in order.
+  // Without a login: the Secrets of an earlier process are corrected.
   await until(() => tokenOf('edge-1').length > 10 && tokenOf('edge-2').length > 10);
   expect(fields('edge-2')?.config.tlsClientConfig).toMatchObject({ serverName: 'x', insecure: false });
   const [one, two] = [tokenOf('edge-1'), tokenOf('edge-2')];
@@ -277,7 +277,7 @@ test('a failed write is repeated; a Secret that is removed stays so until its ag
   await until('the entry of edge-1', () => fields('edge-1'));
 });
 
-test('a flood of names ends at a limit, and harms nobody who is registered', async () => {
+test('a flood of names ends at a limit and does not affect registered agents', async () => {
   const { registration, stored, until, fields } = start([clusterSecret('edge-1')], { quickTokens: true });
   for (let n = 0; n < 6_000; n++) {
     registration.loggedIn(`flood-${n}`);

@@ -69,7 +69,7 @@ export class SelfRegistration {
       backoff: { initialMs: 200, maxMs: 60_000 },
       onFailure: (agent, failures, error) => {
         const fields = { agent, failures, error };
-        // Somebody else was faster; the cache will have it at the next attempt.
+        // Another writer was faster; the cache will have it at the next attempt.
         if (failures < 3 && (isConflict(error) || isAlreadyExists(error))) {
           options.logger.debug(fields, 'a cluster Secret has changed meanwhile');
         } else {
@@ -143,7 +143,7 @@ export class SelfRegistration {
     const name = agentClusterSecretName(agent);
     const existing = cache.get({ namespace, name });
     if (existing === undefined) {
-      // One of another name will do; and who has never logged in gets none.
+      // A Secret of another name is enough; an agent that has never logged in gets none.
       if (agents.has(agent)) {
         this.#newcomers.delete(agent);
       }
@@ -184,7 +184,7 @@ export class SelfRegistration {
     );
   }
 
-  /** What the Secret should say, with the token that it has if that will do; undefined without the shared certificate. */
+  /** The desired Secret, with its present token if that is valid; undefined without the shared certificate. */
   async #entry(agent: string, token: string): Promise<ClusterEntry | undefined> {
     const { identity, address, logger } = this.#options;
     const tokens = this.#tokens;

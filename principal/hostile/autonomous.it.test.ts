@@ -82,7 +82,7 @@ const about = (target: typeof targets.application | typeof targets.appProject, o
     ),
   );
 
-test('an autonomous agent writes only into its own namespace, whatever it says', async () => {
+test('an autonomous agent writes only into its own namespace, whatever it sends', async () => {
   const { client } = stage.hub.hub;
   const victims = (await client.list(pairApplications)).filter(({ metadata }) => metadata.namespace !== rogue);
   const call = await stage.agent({ name: rogue, mode: 'autonomous' });
@@ -115,7 +115,7 @@ test('defect 31: its projects and those of the hub, or of a neighbour, are not c
   expect(mirror?.spec.sourceNamespaces).toEqual([neighbour]);
 });
 
-test('what it says of destinations, projects and namespaces of its mirrors does not count', async () => {
+test('the destinations, projects and namespaces that it sends for its mirrors are ignored', async () => {
   const call = await stage.agent({ name: rogue, mode: 'autonomous' });
   const spec = {
     project: 'guarded',
@@ -179,7 +179,7 @@ test('defect 44: an agent cannot change its mode by itself', async () => {
   }
 });
 
-test('a flood of things that it asks to be told of, and never hears', async () => {
+test('a flood of requests whose answers it never reads', async () => {
   const call = await stage.agent({ name: rogue, mode: 'autonomous' });
   call.isPolite = false;
   for (let index = 0; index < 20_000; index++) {

@@ -214,7 +214,7 @@ describe('HTTP/2', () => {
     await flood(bytes, mebi / 4, 'http/1.1', Buffer.from(first, 'latin1'));
   });
 
-  test('connections that say nothing, or end in the middle of the handshake', async () => {
+  test('connections that send nothing, or end in the middle of the handshake', async () => {
     const sockets = await Promise.all(
       Array.from({ length: 200 }, async (_, index) => {
         const socket = connectTcp(stage.hub.principalPort, '127.0.0.1');
@@ -278,7 +278,7 @@ const words = [
   ...['argocd.argoproj.io/source-uid', 'argocd.argoproj.io/namespace-remapped', 'finalizers', 'deletionTimestamp'],
 ];
 
-/** What an agent of ours would send. */
+/** The bytes that a regular agent would send. */
 function made(): Uint8Array[] {
   const origin = { source: agentSource };
   const object = {
@@ -348,7 +348,7 @@ describe('a flood', () => {
     await stage.exchange();
   });
 
-  test('of 100,000 things that it says to have', async () => {
+  test('of 100,000 objects that it claims to have', async () => {
     const call = await stage.agent();
     call.isPolite = false;
     const kinds = ['Application', 'AppProject', 'Repository', 'GPGKey'];
@@ -371,7 +371,7 @@ describe('a flood', () => {
     await stage.exchange();
   });
 
-  test('of acknowledgements for what was never sent', async () => {
+  test('of acknowledgements for events that were never sent', async () => {
     const call = await stage.agent();
     await send(
       call,

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => stage?.close());
 afterEach(() => stage.expectPeace());
 
-/** An event that says what it likes. */
+/** An event with arbitrary content. */
 function event(target: string, type: string, payload: unknown): WireEvent {
   return messageEvent(target as WireTarget, type, payload, { source: agentSource });
 }
@@ -35,7 +35,7 @@ describe.each([
   ['namespace-based', () => stage.hub.principalPort],
   ['destination-based', () => stage.byDestination.port],
 ] as const)('with %s mapping', (_, port) => {
-  test('defect 1: what an agent says about what is not its own changes nothing, and it learns nothing', async () => {
+  test('defect 1: events of an agent about objects of others change nothing and reveal nothing', async () => {
     const all = await stage.hub.hub.client.list(pairApplications);
     const victims = all.filter(({ metadata }) => metadata.namespace !== evil);
     expect(victims).toHaveLength(3);
@@ -91,7 +91,7 @@ describe.each([
   });
 });
 
-test('what a managed agent may not send is refused, whoever it is about', async () => {
+test('events that a managed agent may not send are refused for every object', async () => {
   const call = await stage.agent();
   const object = {
     metadata: { name: 'guarded', namespace, uid: 'u', labels: {} },
@@ -285,7 +285,7 @@ const oddTexts: Record<string, string | Buffer> = {
   'wrong types everywhere': `{"metadata":{"name":7,"labels":[],"annotations":"x","finalizers":{}},"spec":"x","status":[]}`,
 };
 
-test('defect 45: payloads that are no honest JSON harm nobody', async () => {
+test('defect 45: malformed JSON payloads do no harm', async () => {
   const call = await stage.agent();
   const types = [eventTypes.statusUpdate, eventTypes.delete, eventTypes.error, eventTypes.create];
   for (const [what, text] of Object.entries(oddTexts)) {

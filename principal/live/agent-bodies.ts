@@ -13,7 +13,7 @@ export interface BodyReader {
   opened?(): void;
   /** @returns false to make the agent wait until `resume` is called */
   data(bytes: Buffer): boolean;
-  /** All came, or the agent said why not. Nothing follows. */
+  /** The body is complete, or the agent reported an error. The last call. */
   ended(error?: string): void;
   /** The stream broke off before its end. The agent may open another one as long as the expectation stands. */
   lost(): void;
@@ -23,7 +23,7 @@ export interface BodyReader {
 export interface ExpectedBody {
   /** The reader can take more. */
   resume(): void;
-  /** Nobody wants the rest: the agent is told to stop. */
+  /** The rest is not needed: cancels the agent's stream. */
   cancel(): void;
 }
 
@@ -34,8 +34,8 @@ interface Expected {
 }
 
 /**
- * Streams of bytes from agents, matched by UUID to who waits for them. Only the agent that was asked finds its reader; an agent
- * that offers anything else is told `NotFound`, as argocd-agent's principal does.
+ * Streams of bytes from agents, matched by UUID to their readers. Only the agent that got the request finds the reader; an agent
+ * that offers another stream gets `NotFound`, as from argocd-agent's principal.
  */
 export class Bodies {
   readonly #expected = new Map<string, Expected>();

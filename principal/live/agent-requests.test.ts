@@ -19,7 +19,7 @@ function start(connected: string[] = ['a', 'b']) {
   return { exchange, sent, ask, stop };
 }
 
-test('an answer finds who asked', async () => {
+test('an answer reaches its request', async () => {
   const { exchange, sent, ask } = start();
   const [first, second] = [ask('a', '1'), ask('a', '2')];
   expect(sent).toEqual([
@@ -43,7 +43,7 @@ test('only the agent that was asked answers', async () => {
   await asked;
 });
 
-test('an agent that is not there, goes or does not answer is told at once', async () => {
+test('an absent, disconnecting or silent agent is reported', async () => {
   const { exchange, ask, stop } = start(['a']);
   await expect(ask('b', '1')).rejects.toMatchObject({ reason: 'disconnected' });
   const asked = ask('a', '2');

@@ -6,7 +6,7 @@ export type NoAnswer =
   /** The agent is not connected, or its connection ended before it answered. */
   | 'disconnected'
   | 'timeout'
-  /** Too many requests to this agent are under way. */
+  /** Too many requests to this agent are open. */
   | 'busy';
 
 /** An agent did not answer a request. */
@@ -36,7 +36,7 @@ interface Pending {
 
 /**
  * Requests to agents and their answers, matched by the request's UUID, which is its event id. A request is sent once, on the
- * stream that the agent has then: what became of it when that stream ends is unknown, and doing it twice could be worse than not
+ * current stream of the agent. When that stream ends its result is unknown, and executing it twice could be worse than not
  * at all. An answer counts only when it comes from the agent that was asked.
  */
 export class AgentRequests {
@@ -98,7 +98,7 @@ export class AgentRequests {
     });
   }
 
-  /** Takes an answer. False when nobody waits for it: it is late, or not from whom was asked. */
+  /** Takes an answer. False when no request waits for it: it is late, or comes from another agent. */
   answered(agent: string, answer: WireEvent): boolean {
     const pending = this.#pending.get(answer.eventId);
     if (pending?.agent !== agent) {
@@ -108,7 +108,7 @@ export class AgentRequests {
     return true;
   }
 
-  /** The agent's stream has ended: what it was asked there stays unanswered. */
+  /** The agent's stream has ended: its open requests fail. */
   disconnected(agent: string): void {
     for (const id of [...(this.#underWay.get(agent) ?? [])]) {
       this.#pending.get(id)?.settle(new NoAnswerError('disconnected', agent));

@@ -1,6 +1,6 @@
 import { type Logger, onAbort } from '../../lib/base/index.ts';
 
-/** Something that key material is read from. */
+/** A source of key material. */
 interface Source {
   readonly origin: string;
   readonly problem: string | undefined;
@@ -8,8 +8,8 @@ interface Source {
 }
 
 /**
- * Waits until a proxy's key material is there, and says once in the log what is missing. Nothing else waits for it: agents and
- * what is kept in step do not need the proxies.
+ * Waits for a proxy's key material, and logs once what is missing. Nothing else waits for it: agents and
+ * synchronisation do not need the proxies.
  *
  * @returns undefined when aborted before
  */

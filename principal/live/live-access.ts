@@ -13,7 +13,7 @@ import { CallerNames } from './resources/callers.ts';
 import { type ResourceProxy, serveResourceProxy } from './resources/resource-proxy.ts';
 import { TerminalSessions } from './terminals/terminal-sessions.ts';
 
-/** Live data of the agents' clusters: what is asked of agents, and what they answer. */
+/** Live data of the agents' clusters: requests to agents and their answers. */
 export class LiveAccess {
   readonly #exchange: AgentRequests;
   readonly #bodies = new Bodies();
@@ -47,7 +47,7 @@ export class LiveAccess {
   }
 
   /**
-   * Takes an event of an agent; false when it is no answer to anything that was asked.
+   * Takes an event of an agent; false when it is not an answer to a request.
    * @throws WireError when it cannot be read
    */
   answered(agent: string, event: WireEvent): boolean {
@@ -83,7 +83,7 @@ export class LiveAccess {
     tls: ServerTls;
     tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
     isBlocked: (certificate: X509Certificate) => boolean;
-    /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+    /** A terminal without input and output for this time is closed; 0 for never. */
     terminalIdleMs: number;
     metrics: ResourceProxyMetrics;
     logger: Logger;

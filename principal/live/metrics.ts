@@ -3,7 +3,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 const failures = ['agent_disconnected', 'timeout', 'agent_error', 'queue_missing'] as const;
 const commands = ['get', 'subscribe'] as const;
 
-/** Why a request through the resource proxy failed; the original's words. */
+/** Why a request through the resource proxy failed; the original's label values. */
 export type ProxyFailure = (typeof failures)[number];
 /** A command of Argo CD that an agent has to answer. */
 export type CacheCommand = (typeof commands)[number];
@@ -29,7 +29,7 @@ export interface LiveMetrics {
 }
 
 /**
- * Registers the metrics. Only agents of the fleet are labels (`isMapped`): a certificate may name anybody, and a label costs memory
+ * Registers the metrics. Only agents of the fleet become labels (`isMapped`): a certificate may have any name, and a label costs memory
  * until it is forgotten. `terminals` is read at every scrape: the open terminals of each agent.
  */
 export function liveMetrics(

@@ -32,7 +32,7 @@ afterAll(async () => {
   await pair?.stop();
 });
 
-/** Starts another agent with material of its own and returns what it says of its first failure. */
+/** Starts another agent with its own key material and returns the message of its first failure. */
 async function refusal(material: (put: typeof giveAgentCredentials) => Promise<void>): Promise<string> {
   await material(giveAgentCredentials);
   const agent = await pair.otherAgent([]);
@@ -42,13 +42,13 @@ async function refusal(material: (put: typeof giveAgentCredentials) => Promise<v
   return line;
 }
 
-/** What the hub's record of the agent's connection says. */
+/** The hub's record of the agent's connection. */
 async function connected(): Promise<string | undefined> {
   const lease = await pair.hub.client.get(leases, { name: `argocd-agent-${pair.name}`, namespace });
   return lease?.metadata.annotations?.['argocd-agent.argoproj-labs.io/connected'];
 }
 
-/** The fingerprint of the certificate that the principal shows whoever comes. */
+/** The fingerprint of the principal's server certificate. */
 async function shownCertificate(): Promise<string> {
   const own = await pair.managed.client.get(secrets, { name: 'argocd-agent-client-tls', namespace });
   const [cert, key] = ['tls.crt', 'tls.key'].map((name) => Buffer.from(own?.data?.[name] ?? '', 'base64'));
@@ -169,7 +169,7 @@ test('a blocked certificate is disconnected and not let in again, until it is ta
   await pair.agent.says(/Connected to the principal/, { after });
 });
 
-test('refused agents are told why', async () => {
+test('refused agents get the reason', async () => {
   const { managed, authority } = pair;
   const stranger = await createAuthority({ commonName: 'another authority' });
   const wrongCa = await refusal((put) => put(managed.client, stranger, pair.name, { trust: authority }));
@@ -197,7 +197,7 @@ test('an expired client certificate is named', async () => {
   await agent.stop('SIGKILL');
 });
 
-test('an agent that cannot list its cluster in time ends and says what is missing', async () => {
+test('an agent that cannot list its cluster in time ends and names what is missing', async () => {
   const agent = await pair.otherAgent(['--informer-sync-timeout=1ms']);
   agent.start();
   await agent.says(/\[FATAL\]: .*Applications.* could not be listed within 1ms: .*ARGOCD_AGENT_INFORMER_SYNC_TIMEOUT/);

@@ -11,7 +11,7 @@ afterEach(() => {
   }
 });
 
-/** Records against a client that keeps what is applied; `before` is what a former process left behind. */
+/** Records with a client that stores applied objects; `before` is the state left by a former process. */
 function start(before: Lease[] = [], graceMs = 60_000) {
   const applied: Lease[] = [];
   const state = { fail: 0 };
@@ -161,7 +161,7 @@ test('the mode of an agent that left the fleet is forgotten, also when it left w
   expect(records.modeOf('one')).toBe('autonomous');
 });
 
-test('a former process left word of when a managed agent was here last', () => {
+test("the record of a former process has the time of a managed agent's last connection", () => {
   const seen = (agent: string, mode: string): Lease => {
     const lease = left(agent, 'false');
     const annotations = { ...lease.metadata.annotations, 'argocd-agent.argoproj-labs.io/agent-mode': mode };

@@ -18,13 +18,13 @@ export const connectionLabels = {
 
 const prefix = 'argocd-agent-';
 const writeTimeoutMs = 2_000;
-/** Nobody else corrects the records of a principal that stops: a busy API server gets its time. */
+/** No other program corrects the records of a principal that stops, so a busy API server gets more time. */
 const closeTimeoutMs = 10_000;
 /** `true` or `false`. */
 const connectedAnnotation = 'argocd-agent.argoproj-labs.io/connected';
 const versionAnnotation = 'argocd-agent.argoproj-labs.io/agent-version';
 
-/** Who is connected, and how it introduced itself. */
+/** A connected agent, with its description of itself. */
 export interface ConnectedAgent {
   readonly mode: string;
   readonly version: string;
@@ -44,9 +44,9 @@ export class ConnectionRecords {
   readonly #informer: Informer<Lease>;
   readonly #queue: WorkQueue;
   readonly #connected = new Map<string, Connected>();
-  /** Agents whose state is this process's to say: they connected to it, or had time enough to. */
+  /** Agents whose state this process records: they connected to it, or had enough time to. */
   readonly #known = new Set<string>();
-  /** Agents whose record this process has made, or begun to make, to say "connected". */
+  /** Agents that this process has recorded, or begun to record, as connected. */
   readonly #held = new Set<string>();
   /** What this process wrote last, since the cache may be behind it. */
   readonly #written = new Map<string, { readonly connected: boolean; readonly resourceVersion: string | undefined }>();
@@ -68,7 +68,7 @@ export class ConnectionRecords {
     this.#logger = options.logger;
     this.#queue = new WorkQueue({
       name: 'connections',
-      // Not aborted with the queue: a write that is given up may still happen, after the one that says "disconnected".
+      // Not aborted with the queue: an aborted write may still be executed, after the one of "disconnected".
       handler: (agent) => this.#write(agent, AbortSignal.timeout(writeTimeoutMs)),
       concurrency: 4,
       observer: options.observer,
@@ -132,7 +132,7 @@ export class ConnectionRecords {
   }
 
   /**
-   * Writes records until aborted. Records of a former process that say "connected" are corrected after `graceMs`, the
+   * Writes records until aborted. Records of a former process with "connected" are corrected after `graceMs`, the
    * time that agents have to come back.
    */
   async run(signal: AbortSignal, graceMs = 30_000): Promise<void> {
@@ -200,7 +200,7 @@ export class ConnectionRecords {
     this.#logger.debug({ agent, connected }, 'connection recorded');
   }
 
-  /** Whether a former process left a record that does not say "disconnected". */
+  /** Whether the record of a former process has a state other than "disconnected". */
   #isRecorded(agent: string): boolean {
     const cached = this.#informer.get({ namespace: this.#namespace, name: nameOf(agent) })?.metadata.annotations;
     return cached?.[connectedAnnotation] !== 'false';

@@ -103,7 +103,7 @@ describe('an autonomous agent', () => {
     await until('it is gone', async () => (await onHub('web')) === undefined, logs());
   });
 
-  test('comes in another mode only when an operator says so, also after a restart of the principal', async () => {
+  test('comes in another mode only when an operator allows it, also after a restart of the principal', async () => {
     const { hub, principal } = pair;
     await edge.agent.stop();
     await principal.stop();
@@ -188,7 +188,7 @@ describe('a managed agent beside it', () => {
     expect(await edge.cluster.client.get(secrets, { name: 'repo-store', namespace })).toBeUndefined();
   });
 
-  test('shows in a trace what it does about what the hub sends', async () => {
+  test("traces its work on the hub's events", async () => {
     const { spans } = collector;
     await pair.hub.client.create(pairApplications, application({ name: 'traced', namespace: pair.name }));
     const made = await until(

@@ -5,7 +5,7 @@ import { targets, type WireEvent } from '../../lib/wire/index.ts';
 import type { ClusterInfos } from '../clusters/cluster-info.ts';
 import type { LiveAccess } from '../live/live-access.ts';
 
-/** Handles the events of one agent that are no messages of the delivery engine. */
+/** Handles the events of one agent that do not belong to the delivery engine. */
 export class OtherEvents {
   readonly #agent: string;
   readonly #live: Pick<LiveAccess, 'answered'>;
@@ -34,7 +34,7 @@ export class OtherEvents {
         return true;
       case targets.resource:
       case targets.redis:
-        // An answer that is no longer awaited is late, which is no fault.
+        // A late answer is not an error.
         return this.#tries('an answer of an agent cannot be read', () => this.#live.answered(this.#agent, event));
       case targets.clusterCacheInfoUpdate:
         return this.#tries("the statistics of an agent's cluster cannot be read", () =>

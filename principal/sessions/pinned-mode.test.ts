@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { AuthError } from '../../lib/auth/index.ts';
 import { checkMode, type ModeSources, pinnedMode } from './pinned-mode.ts';
 
-/** `declared`: what each cluster Secret of the agent says; undefined for no Secret at all. */
+/** `declared`: the mode in each cluster Secret of the agent; undefined without a Secret. */
 function sources(declared: ('managed' | 'autonomous' | undefined)[] | undefined, recorded?: string): ModeSources {
   return {
     agents: {
@@ -17,15 +17,15 @@ function sources(declared: ('managed' | 'autonomous' | undefined)[] | undefined,
 test.each([
   ['first connection', sources([undefined]), undefined],
   ['as in its last connection', sources([undefined], 'managed'), 'managed'],
-  ['what the operator says counts more', sources(['autonomous'], 'managed'), 'autonomous'],
-  ['one of several Secrets says it', sources([undefined, 'autonomous']), 'autonomous'],
+  ["the operator's setting takes precedence", sources(['autonomous'], 'managed'), 'autonomous'],
+  ['one of several Secrets has it', sources([undefined, 'autonomous']), 'autonomous'],
   ['a record that makes no sense pins nothing', sources([undefined], 'sometimes'), undefined],
   ['without a Secret nothing is pinned', sources(undefined, 'managed'), undefined],
 ] as const)('%s', (_, from, pinned) => {
   expect(pinnedMode(from, 'a')).toBe(pinned);
 });
 
-test('defect 44: another mode is refused with what must be done, and the agent is told', () => {
+test('defect 44: another mode is refused with advice, which the agent gets', () => {
   const come = () => checkMode(sources([undefined], 'managed'), { agent: 'a', mode: 'autonomous' });
   expect(come).toThrow(AuthError);
   try {

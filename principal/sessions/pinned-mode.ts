@@ -9,8 +9,8 @@ export interface ModeSources {
 }
 
 /**
- * The mode that an agent must have, undefined when it may have any: what the operator says on its cluster Secret, else that
- * of its last connection. An agent without a cluster Secret is not pinned, it gets and gives nothing anyway.
+ * The mode that an agent must have, undefined when it may have any: the operator's setting on its cluster Secret, else that
+ * of its last connection. An agent without a cluster Secret is not pinned: nothing is synchronised with it.
  *
  * Argo CD's originals take any mode that an agent claims; one that is taken over could so make its cluster the owner of what
  * the hub owns.
@@ -39,7 +39,7 @@ export function checkMode(sources: ModeSources, { agent, mode }: { agent: string
   });
 }
 
-/** What the operator says on the agent's cluster Secrets. */
+/** The operator's settings on the agent's cluster Secrets. */
 function declaredMode(agents: ModeSources['agents'], agent: string): AgentMode | undefined {
   return agents.clustersOf(agent).find(({ mode }) => mode !== undefined)?.mode;
 }

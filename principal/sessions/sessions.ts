@@ -44,7 +44,7 @@ export interface SessionsOptions {
 }
 
 /**
- * The agents' streams: connects each with the delivery engine and records who is connected. An agent without a cluster
+ * The agents' streams: connects each with the delivery engine and records the connections. An agent without a cluster
  * Secret stays connected, but nothing is read from it and nothing is sent to it: an empty list of resources would make it
  * delete its copies.
  */
@@ -219,7 +219,7 @@ export class Sessions {
     return true;
   }
 
-  /** Shows an operator what the agent has to do. */
+  /** Logs that an object was sent. */
   #logSent(agent: string, message: Message): void {
     if (message.target === 'resourceResync' || message.type === 'error') {
       return;

@@ -21,7 +21,7 @@ const answerTimeoutMs = 4_000;
 /** How long a value outlives the connection to its agent. */
 const staleMs = 24 * 3_600_000;
 
-/** The cache of agents' Argo CDs, as the hub's Argo CD reads it. While an agent is away, what it said last stands. */
+/** The cache of agents' Argo CDs, as the hub's Argo CD reads it. While an agent is away, its last values are served. */
 export class AgentCache {
   readonly #options: AgentCacheOptions;
 
@@ -29,7 +29,7 @@ export class AgentCache {
     this.#options = options;
   }
 
-  /** The value of a key; undefined when the agent's Argo CD has none. Never fails: what is not known is empty. */
+  /** The value of a key; undefined when the agent's Argo CD has none. Never fails: unknown values are empty. */
   async get(agent: string, connectionUuid: string, key: string, signal: AbortSignal): Promise<Buffer | undefined> {
     const { metrics, link, logger } = this.#options;
     metrics.request(agent, 'get');
@@ -39,7 +39,7 @@ export class AgentCache {
         throw new Error(get?.error ?? 'the agent answers something else');
       }
       const value = get.cacheHit ? (get.bytes ?? Buffer.alloc(0)) : undefined;
-      // Whoever asked has the value; whether it can be kept for later is another matter.
+      // The caller gets the value even if it cannot be stored for later.
       if (value !== undefined) {
         link.set(staleKey(agent, key), value, staleMs).catch(() => undefined);
       }
@@ -54,7 +54,7 @@ export class AgentCache {
     }
   }
 
-  /** Asks the agent for news on a channel; they come under the same connection. False when it could not be asked. */
+  /** Asks the agent to forward messages of a channel, under the same connection UUID. False when the request failed. */
   async subscribe(agent: string, connectionUuid: string, channel: string, signal: AbortSignal): Promise<boolean> {
     const { metrics, logger } = this.#options;
     metrics.request(agent, 'subscribe');
@@ -74,7 +74,7 @@ export class AgentCache {
     }
   }
 
-  /** Tells the agent that the connection is still there, so that it keeps its subscriptions. */
+  /** Confirms to the agent that the connection is open, so that it keeps the subscriptions. */
   async ping(agent: string, connectionUuid: string, signal: AbortSignal): Promise<void> {
     await this.#ask(agent, connectionUuid, { ping: {} }, signal);
   }

@@ -22,7 +22,7 @@ function start(...answers: boolean[]) {
   return { channel, asked, told: () => told };
 }
 
-test('news before the client was told that it follows the channel comes after that', () => {
+test("a message before the client's confirmation is delivered after it", () => {
   const { channel, told } = start();
   channel.news();
   channel.news();
@@ -33,7 +33,7 @@ test('news before the client was told that it follows the channel comes after th
   expect(told()).toBe(2);
 });
 
-test('an agent that does not answer is asked again until it agrees; what it had to say meanwhile is news', async () => {
+test('an agent that does not answer is asked again until it agrees; then one message stands for those that were missed', async () => {
   const { channel, asked, told } = start(false, false, true);
   expect(await channel.follow()).toBe(false);
   channel.confirmed();
@@ -55,7 +55,7 @@ test('it is asked less and less often, and no more when the client leaves', asyn
   expect(asked).toHaveLength(before);
 });
 
-test('an agent that is back is asked once, whatever was under way', async () => {
+test('an agent that is back is asked once, whatever request was open', async () => {
   const { channel, asked, told } = start(false, true);
   await channel.follow();
   channel.confirmed();

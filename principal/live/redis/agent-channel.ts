@@ -3,12 +3,12 @@ import { Backoff, sleep } from '../../../lib/base/index.ts';
 /** An agent that does not agree is asked again after 0.5 s to 1 s, at most after 60 s. */
 const askBackoff = { initialMs: 1_000, maxMs: 60_000 };
 
-/** What an {@link AgentChannel} works with. */
+/** Options of an {@link AgentChannel}. */
 export interface AgentChannelOptions {
   readonly agent: string;
-  /** Asks the agent for news on the channel; false when it is away or refuses. Rejects only when aborted. */
+  /** Asks the agent to forward messages of the channel; false when it is away or refuses. Rejects only when aborted. */
   ask(signal: AbortSignal): Promise<boolean>;
-  /** Tells the client that there is news. */
+  /** Sends a message on the channel to the client. */
   tell(): void;
 }
 
@@ -25,7 +25,7 @@ export class AgentChannel {
     this.#options = options;
   }
 
-  /** Asks the agent for news, again and again until it agrees. Resolves with its first answer. */
+  /** Asks the agent, and repeats this until it agrees. Resolves with its first answer. */
   async follow(): Promise<boolean> {
     this.#asking.abort();
     this.#asking = new AbortController();
@@ -37,14 +37,14 @@ export class AgentChannel {
     return agrees;
   }
 
-  /** The agent is back: it is asked anew, and what happened meanwhile is news. */
+  /** The agent is back: it is asked again, and one message stands for those that were missed. */
   async agentConnected(): Promise<void> {
     if (await this.follow()) {
       this.news();
     }
   }
 
-  /** The client has been told that it follows the channel; earlier it must not hear of news. */
+  /** The client's subscription was confirmed. Before that it must not receive messages. */
   confirmed(): void {
     this.#isConfirmed = true;
     if (this.#hasNews) {
@@ -52,7 +52,7 @@ export class AgentChannel {
     }
   }
 
-  /** There is news. */
+  /** The channel has a new message. */
   news(): void {
     if (this.#isConfirmed) {
       this.#options.tell();

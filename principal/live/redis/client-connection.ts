@@ -14,7 +14,7 @@ import {
 import type { AgentCache } from './agent-cache.ts';
 import { AgentChannel } from './agent-channel.ts';
 
-/** What a {@link ClientConnection} works with. */
+/** Options of a {@link ClientConnection}. */
 export interface ClientConnectionOptions {
   readonly client: Socket;
   /** The connection to the principal's own Redis that is this client's alone. */
@@ -31,7 +31,7 @@ const pingIntervalMs = 60_000;
 /** Channels of agents that one connection may follow; argocd-server uses one connection for each. */
 const mostChannels = 1_000;
 
-/** What is owed to the client, in the order in which it asked. */
+/** The outstanding replies to the client, in the order of its commands. */
 type Owed =
   /** The next reply of Redis: passed on, or looked at first. */
   | { readonly from: 'redis'; readonly heard?: (isError: boolean) => 'pass' | 'drop' }
@@ -39,8 +39,8 @@ type Owed =
   | { readonly from: 'here'; bytes: Buffer | undefined; readonly sent?: () => void };
 
 /**
- * One client of the Redis proxy. Commands are answered in their order whoever answers them. What an agent's Argo CD has is given
- * only to a client to whom Redis itself would give something: before the first time Redis is asked for the same key.
+ * One client of the Redis proxy. Commands are answered in their order, whether Redis or an agent answers. Agents' values are given
+ * only to a client that Redis itself would answer: before the first one, Redis is asked for the same key.
  */
 export class ClientConnection {
   readonly uuid = randomUUID();
@@ -54,7 +54,7 @@ export class ClientConnection {
   #protocol: 2 | 3 = 2;
   #isAdmitted = false;
   #isDropping = false;
-  /** What Redis has said and is not passed on yet. */
+  /** Output of Redis that is not passed on yet. */
   readonly #incoming: ReplyPiece[] = [];
   /** Whether a reply of Redis has been passed on in part. */
   #isAmid = false;
@@ -89,7 +89,7 @@ export class ClientConnection {
     this.#options.upstream.destroy();
   }
 
-  /** There is news on a channel of an agent; it counts only where the client follows that channel of that agent. */
+  /** A channel of an agent has a message; it is ignored unless the client subscribes to that channel of that agent. */
   news(agent: string, name: string): void {
     const channel = this.#channels.get(name);
     if (channel?.agent === agent) {
@@ -147,7 +147,7 @@ export class ClientConnection {
         this.#owe(errorReply(`${name} is not served by the Redis proxy`));
         return;
       case 'client':
-        // Without replies nobody knows what belongs to what.
+        // Without replies, outputs cannot be matched to commands.
         if (args[0]?.toLowerCase() === 'reply') {
           this.#owe(errorReply('CLIENT REPLY is not served by the Redis proxy'));
           return;
@@ -289,7 +289,7 @@ export class ClientConnection {
     this.#pay();
   }
 
-  /** Passes on what Redis says, up to a reply whose turn it is not. */
+  /** Passes on the output of Redis, up to a reply that is not due yet. */
   #relay(): void {
     for (let [piece] = this.#incoming; piece !== undefined; [piece] = this.#incoming) {
       if (!this.#isAmid && piece.type !== '>' && this.#owed[0]?.from === 'here') {
@@ -304,7 +304,7 @@ export class ClientConnection {
     const isFirst = !this.#isAmid;
     this.#isAmid = !isEnd;
     const [next] = this.#owed;
-    // News of Redis, or in RESP2, where it looks like a reply, what nobody asked for.
+    // A push message of Redis; in RESP2, where it looks like a reply, one without a command.
     if (type === '>' || next?.from !== 'redis') {
       this.#write(bytes);
       return;
@@ -322,7 +322,7 @@ export class ClientConnection {
     }
   }
 
-  /** Sends what is known of what is owed, as far as it is in turn. */
+  /** Sends the known replies, in order, up to the first unknown one. */
   #pay(): void {
     for (;;) {
       this.#relay();
@@ -374,7 +374,7 @@ export class ClientConnection {
         try {
           await this.#options.cache.ping(agent, this.uuid, this.#gone.signal);
         } catch (error) {
-          // Away, or busy: when it is back it is asked anew.
+          // Away or busy: when it is back it is asked again.
           this.#options.logger.debug({ agent, error }, 'an agent does not answer a ping of the Redis proxy');
         }
       });

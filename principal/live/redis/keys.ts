@@ -28,7 +28,7 @@ export function applicationOf(key: string): KeyedApplication | undefined {
   return { namespace: instance.slice(0, split), name: instance.slice(split + 1), kind };
 }
 
-/** What stands for a tree or for resources that nobody knows: an empty one, compressed when the key says so. */
+/** The value for an unknown tree or unknown resources: an empty one, compressed if the key requires it. */
 export function emptyValue(key: string): Buffer {
   const json = Buffer.from(applicationOf(key)?.kind === 'managed-resources' ? '[]\n' : '{}\n');
   return key.endsWith('.gz') ? gzipSync(json) : json;

@@ -18,7 +18,7 @@ import { type ServerTls, secureContextOptions } from '../../../lib/wire/index.ts
 import type { AgentCache } from './agent-cache.ts';
 import { ClientConnection } from './client-connection.ts';
 
-/** What the Redis proxy works with. */
+/** Options of the Redis proxy. */
 export interface RedisProxyOptions {
   readonly host: string;
   readonly port: number;
@@ -28,7 +28,7 @@ export interface RedisProxyOptions {
   readonly upstream: {
     readonly host: string;
     readonly port: number;
-    /** Asked for before every connection; undefined for none. @throws Error that says what is missing */
+    /** Called before each connection; undefined for none. @throws Error that names what is missing */
     tls(): ConnectionOptions | undefined;
   };
   readonly cache: Pick<AgentCache, 'get' | 'subscribe' | 'ping'>;
@@ -40,7 +40,7 @@ export interface RedisProxyOptions {
 export interface RedisProxy {
   readonly port: number;
   setTls(tls: ServerTls): void;
-  /** There is news on a channel of an agent, for the client whose connection has this UUID. */
+  /** A channel of an agent has a message for the client whose connection has this UUID. */
   news(agent: string, connectionUuid: string, channel: string): void;
   /** The agent has a stream again. */
   agentConnected(agent: string): void;

@@ -11,7 +11,7 @@ import type { LiveAccess } from '../live-access.ts';
 import type { RedisProxyMetrics } from '../metrics.ts';
 import { applicationOf } from './keys.ts';
 
-/** Who has an Application. */
+/** Maps Applications to agents. */
 export interface ApplicationOwners {
   /** Whether there is an agent of this name. */
   isAgent(name: string): boolean;
@@ -79,7 +79,7 @@ export async function proxyRedis(options: {
     }
   };
   pair?.subscribe(reload);
-  // Changed while the port was being taken.
+  // The certificate may have changed while the port was being opened.
   reload();
   await aborted(signal);
   await proxy.close();

@@ -14,7 +14,7 @@ beforeAll(async () => {
 const certificateOf = async (commonName: string) =>
   new X509Certificate((await issueCertificate({ authority, commonName, usages: ['client'] })).certificate);
 
-test("a certificate's name is the agent's; a token names another one, and a bad token nobody", async () => {
+test("a certificate's name is the agent's; a token names another one, and a bad token none", async () => {
   const callers = new CallerNames(tokens, () => false);
   const certificate = await certificateOf('edge-1');
   const agentOf = (authorization?: string) => callers.agentOf({ authorization, certificate });
@@ -27,7 +27,7 @@ test("a certificate's name is the agent's; a token names another one, and a bad 
   }
 });
 
-test('who shows no certificate, or a blocked one, is nobody, whatever the token says', async () => {
+test('a caller without a certificate, or with a blocked one, is refused, whatever its token is', async () => {
   const authorization = `Bearer ${await tokens.issueResourceProxy('edge-2')}`;
   const open = new CallerNames(tokens, () => false);
   await expect(open.agentOf({ authorization, certificate: undefined })).rejects.toMatchObject({ status: 401 });
@@ -36,13 +36,13 @@ test('who shows no certificate, or a blocked one, is nobody, whatever the token 
   await expect(blocking.agentOf({ authorization, certificate })).rejects.toMatchObject({ status: 401 });
 });
 
-test.each(['a.b', 'A', 'a/b', '-a', 'a'.repeat(64), 'system:admin'])('%s is no name of an agent', async (name) => {
+test.each(['a.b', 'A', 'a/b', '-a', 'a'.repeat(64), 'system:admin'])('%s names no agent', async (name) => {
   const callers = new CallerNames(tokens, () => false);
   const certificate = await certificateOf(name);
   await expect(callers.agentOf({ authorization: undefined, certificate })).rejects.toMatchObject({ status: 400 });
 });
 
-test('a query that names another agent than the credentials is refused, in words', async () => {
+test('a query that names another agent than the credentials is refused with an explanation', async () => {
   const callers = new CallerNames(tokens, () => false);
   const certificate = await certificateOf('edge-1');
   const agentOf = (url: string) => callers.agentOf({ authorization: undefined, certificate, url });

@@ -1,10 +1,10 @@
 import type { X509Certificate } from 'node:crypto';
 import { AuthError, type TokenAuthority } from '../../../lib/auth/index.ts';
 
-/** A caller of the resource proxy who is not let in. */
+/** A refused caller of the resource proxy. */
 export class CallerRefusedError extends Error {
   override readonly name = 'CallerRefusedError';
-  /** HTTP status: 401 for who is unknown, 400 for a name that no agent can have, 403 for who asks for another agent. */
+  /** HTTP status: 401 for an unknown caller, 400 for an invalid name of an agent, 403 for a request about another agent. */
   readonly status: 400 | 401 | 403;
 
   constructor(status: 400 | 401 | 403, message: string) {
@@ -16,8 +16,8 @@ export class CallerRefusedError extends Error {
 const agentName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /**
- * Finds out for which agent a caller of the resource proxy speaks, by argocd-agent's rules: a bearer token is for the agent that it
- * names, and if it is bad there is no second chance; without one the common name of the client certificate counts.
+ * Determines the agent of a caller of the resource proxy, by argocd-agent's rules: a bearer token is for the agent that it
+ * names, and an invalid token is refused; without a token the common name of the client certificate counts.
  */
 export class CallerNames {
   readonly #tokens: Pick<TokenAuthority, 'verifyResourceProxy'>;
@@ -33,8 +33,8 @@ export class CallerNames {
   }
 
   /**
-   * @param caller.url what is asked for. Argo CD's URLs name the agent in the query, and its client leaves the query away; who sends
-   *   it all the same must mean the agent that he speaks for
+   * @param caller.url the requested URL. Argo CD's URLs name the agent in the query, and its client omits the query; a query that is sent
+   *   must name the caller's own agent
    * @throws CallerRefusedError
    */
   async agentOf(caller: {

@@ -143,7 +143,7 @@ test.each([
   ['pods "web" is forbidden: no', 403],
   ['boom', 500],
   [JSON.stringify({ kind: 'Status', code: 400, message: 'a container name must be specified' }), 400],
-])('why there is no log is told: %s', async (error, status) => {
+])('a missing log is explained: %s', async (error, status) => {
   const { open, outcome } = await start('');
   const { say } = await open(1);
   say({ error, eof: true });

@@ -5,7 +5,7 @@ import { LogLines, type ResourcePath, sinceTimeOf, statusText } from '../../../l
 import { messageEvent, principalSource, targets, type WireEvent } from '../../../lib/wire/index.ts';
 import type { Bodies } from '../agent-bodies.ts';
 
-/** What {@link streamLog} works with. */
+/** Options of {@link streamLog}. */
 export interface LogContext {
   readonly bodies: Bodies;
   /** Puts an event on an agent's stream; false when it has none. */
@@ -14,24 +14,24 @@ export interface LogContext {
   connected(agent: string, signal: AbortSignal): Promise<void>;
 }
 
-/** How a log ended that nothing was sent of. */
+/** The refusal of a log of which nothing was sent. */
 export interface LogRefusal {
   readonly status: number;
   readonly text: string;
 }
 
-/** How long an agent may take to send the first bytes of a log, or to come back after a break. */
+/** Time limit of an agent for the first bytes of a log, and for its return after a break. */
 const patienceMs = 30_000;
 /** A log that is not followed has to end by then, as in the original. */
 const wholeMs = 180_000;
-/** Breaks after which nothing more came; a cluster that always breaks off is left alone. */
+/** Most breaks in a row without a new line; then the log is given up. */
 const mostVainAttempts = 5;
 
 const booleans = ['follow', 'previous', 'insecureSkipTLSVerifyBackend'] as const;
 const numbers = ['tailLines', 'sinceSeconds', 'limitBytes'] as const;
 
 /**
- * Streams the log of a container to a client. When the connection to the agent breaks, the log is taken up where it broke off as
+ * Streams the log of a container to a client. When the connection to the agent breaks, the log is resumed at the same position as
  * soon as the agent is back, without repeating or leaving out a line. A reader that is slow makes the agent read slowly.
  *
  * @returns undefined when the log was sent, or why nothing could be
@@ -87,7 +87,7 @@ export async function streamLog(
     }
     const { position } = lines;
     vain = position === before ? vain + 1 : 0;
-    // What is limited or was cut off at the start cannot be asked for from somewhere in between.
+    // A log with a limit of bytes cannot be resumed in the middle.
     if (asked.limitBytes !== undefined) {
       break;
     }
@@ -175,7 +175,7 @@ function begin(response: ServerResponse): void {
   response.flushHeaders();
 }
 
-/** Agents of ours say why in the form of a Status, others in words. */
+/** Agents of this project send the reason as a Status, the originals as plain text. */
 function refusalOf(error: string): LogRefusal {
   try {
     const { kind, code } = JSON.parse(error) as { kind?: unknown; code?: unknown };
@@ -183,7 +183,7 @@ function refusalOf(error: string): LogRefusal {
       return { status: code, text: error };
     }
   } catch {
-    // Words, then.
+    // Plain text.
   }
   const status = /not found/i.test(error) ? 404 : /forbidden/i.test(error) ? 403 : 500;
   return { status, text: statusText(status, error.slice(0, 1_000)) };

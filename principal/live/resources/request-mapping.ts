@@ -19,7 +19,7 @@ export class ProxyRefusal extends Error {
   }
 }
 
-/** What a request asks for. */
+/** The target of a request. */
 export interface RequestTarget {
   readonly path: string;
   /** Without the question mark. */
@@ -28,7 +28,7 @@ export interface RequestTarget {
   readonly resource: ResourcePath | undefined;
 }
 
-/** What a request is about. @throws ProxyRefusal when it is nothing that is served */
+/** Parses the target of a request. @throws ProxyRefusal when it is not served */
 export function requestTarget({ method = '', url = '', headers }: IncomingMessage): RequestTarget {
   const question = url.indexOf('?');
   const path = requestPath({ url });
@@ -38,7 +38,7 @@ export function requestTarget({ method = '', url = '', headers }: IncomingMessag
   }
   for (const name of Object.keys(headers)) {
     if (name.startsWith('impersonate-')) {
-      // What is asked with fewer rights must not be done with more.
+      // An impersonated request must not be executed with the agent's larger rights.
       throw new ProxyRefusal(
         403,
         'impersonation is not served by the resource proxy: agents act with rights of their own',
@@ -143,7 +143,7 @@ function discoveryOf(path: string): { document: string; group?: string; version?
   return { document: path };
 }
 
-/** What agents of the original answer with something else than what was asked for. */
+/** Whether agents of the original would answer the request wrongly. */
 export function isBeyondOriginal(path: string, query: string): boolean {
   const isWatch = /(^|&)watch=(1|t|true)(&|$)/i.test(query);
   return isWatch || path.startsWith('/openapi/') || /^\/apis\/[^/]+\/?$/.test(path);

@@ -34,7 +34,7 @@ import {
 } from './request-mapping.ts';
 import { ResponseBody } from './response-body.ts';
 
-/** What the resource proxy works with. */
+/** Options of the resource proxy. */
 export interface ResourceProxyOptions {
   readonly port: number;
   readonly host: string;
@@ -43,7 +43,7 @@ export interface ResourceProxyOptions {
   readonly exchange: AgentRequests;
   readonly bodies: Bodies;
   readonly terminals: TerminalSessions;
-  /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+  /** A terminal without input and output for this time is closed; 0 for never. */
   readonly terminalIdleMs: number;
   /** Puts an event on an agent's stream; false when it has none. */
   send(agent: string, event: WireEvent): boolean;
@@ -66,15 +66,15 @@ export interface ResourceProxy {
 /** How long an agent may take to answer, as in the original. */
 const answerTimeoutMs = 30_000;
 const headersTimeoutMs = 5_000;
-/** Connections that nobody uses; Go clients keep them for longer than the original's 5 s, and notice too late that they are gone. */
+/** Lifetime of idle connections. Go clients keep them for longer than the original's 5 s and notice their end too late. */
 const idleTimeoutMs = 90_000;
 /** Connections that are open at the same time: argocd-server's for each cluster, and watches. */
 const mostConnections = 10_000;
 const json = 'application/json';
 
 /**
- * Serves the Kubernetes API of every agent's cluster to Argo CD, over mutual TLS and HTTP/1.1. Whose cluster it is the caller's
- * token or certificate says, nothing else.
+ * Serves the Kubernetes API of every agent's cluster to Argo CD, over mutual TLS and HTTP/1.1. Only the caller's
+ * token or certificate selects the cluster.
  * @throws FatalError when the port cannot be taken
  */
 export async function serveResourceProxy(options: ResourceProxyOptions): Promise<ResourceProxy> {
@@ -90,7 +90,7 @@ export async function serveResourceProxy(options: ResourceProxyOptions): Promise
       requestTimeout: 0,
       keepAliveTimeout: idleTimeoutMs,
       handshakeTimeout: headersTimeoutMs,
-      // Requests with two meanings are nobody's.
+      // Ambiguous requests are refused.
       insecureHTTPParser: false,
       // Offers of other protocols may be ignored, and are.
       shouldUpgradeCallback: isWebSocket,
@@ -242,7 +242,7 @@ async function forward(
     answer = dataOf(await exchange.ask(agent, event, { timeoutMs: answerTimeoutMs, signal }), resourceResponse);
   } catch (error) {
     expected.cancel();
-    // Agents of the original know no such event, and carry the request out to its end.
+    // Agents of the original do not know this event; they complete the request.
     if (options.understands.has(agent)) {
       options.send(agent, cancellationOf(uuid));
     }
@@ -284,7 +284,7 @@ async function forward(
   send(response, status, contentType, text);
 }
 
-/** Argo CD asks for the version now and then; agents of the original cannot say which it is. */
+/** Argo CD reads the version at intervals; agents of the original cannot report it. */
 const unknownVersion = JSON.stringify({
   major: '1',
   minor: '28',

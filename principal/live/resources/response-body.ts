@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { BodyReader, ExpectedBody } from '../agent-bodies.ts';
 
-/** Of an answer that comes faster than it is read, so much is kept here. */
+/** Most buffered bytes of a response that arrives faster than it is read. */
 const mostQueuedBytes = 256 * 1024;
 
-/** The body of an answer that comes in pieces. What comes before the head of the answer waits. */
+/** The body of a streamed response. Bytes that arrive before the response's head wait. */
 export class ResponseBody implements BodyReader {
   readonly #response: ServerResponse;
   #expected: ExpectedBody | undefined;
@@ -30,7 +30,7 @@ export class ResponseBody implements BodyReader {
   }
 
   data(bytes: Buffer): boolean {
-    // Whoever waited for the whole of each piece would have the agent wait as often.
+    // Waiting for each piece to be sent would stop the agent each time.
     if (this.#early === undefined) {
       return this.#response.write(bytes) || this.#response.writableLength < mostQueuedBytes;
     }

@@ -10,8 +10,8 @@ import type { LiveAccess } from '../live-access.ts';
 import type { ResourceProxyMetrics } from '../metrics.ts';
 
 /**
- * Serves the resource proxy from when its key material is there, until aborted. Missing material holds up nothing else: agents and
- * what is kept in step do not need the proxy.
+ * Serves the resource proxy once its key material exists, until aborted. Missing material delays nothing else: agents and
+ * synchronisation do not need the proxy.
  * @throws FatalError when the port cannot be taken
  */
 export async function proxyResources(options: {
@@ -68,7 +68,7 @@ export async function proxyResources(options: {
   };
   resourceProxy.subscribe(reload);
   resourceProxyTrust.subscribe(reload);
-  // Changed while the port was being taken.
+  // The certificates may have changed while the port was being opened.
   reload();
   await aborted(signal);
   await proxy.close();

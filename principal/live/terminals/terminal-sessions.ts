@@ -6,12 +6,12 @@ import {
 } from '../../../lib/wire/index.ts';
 import { NoAnswerError } from '../agent-requests.ts';
 
-/** The user's side of a terminal, which hears of the agent's. */
+/** The viewer's side of a terminal. */
 export interface TerminalUser {
   /** The agent has opened the stream. */
   opened(stream: ServerLiveStream<TerminalStreamData>): void;
   message(message: TerminalStreamData): void;
-  /** The stream is over, or there will be none. Said once, nothing follows. */
+  /** The stream has ended, or will not be opened. Called once, as the last call. */
   lost(): void;
   /** The principal stops. */
   stopped(): void;
@@ -29,8 +29,8 @@ const mostPerAgent = 100;
 const mostInAll = 2_000;
 
 /**
- * Terminals that are open or asked for, by UUID. Only the agent that was asked finds its session, and only once; who offers
- * anything else is told `NotFound`.
+ * Terminals that are open or requested, by UUID. Only the agent that got the request finds its session, and only once; an agent that
+ * offers another stream gets `NotFound`.
  */
 export class TerminalSessions {
   readonly #sessions = new Map<string, Session>();
@@ -42,7 +42,7 @@ export class TerminalSessions {
   }
 
   /**
-   * Expects a stream of this UUID from this agent. What is returned ends the expectation and forgets the session.
+   * Expects a stream of this UUID from this agent. The returned function ends the expectation and removes the session.
    * @throws NoAnswerError when there are too many
    */
   open(agent: string, uuid: string, user: TerminalUser): () => void {
@@ -94,7 +94,7 @@ export class TerminalSessions {
     };
   }
 
-  /** The agent's event stream has ended, and with it what was asked for on it. */
+  /** The agent's event stream has ended, and with it the requests on it. */
   disconnected(agent: string): void {
     for (const [uuid, session] of this.#sessions) {
       if (session.agent !== agent) {

@@ -56,7 +56,7 @@ async function start(options: { idleMs?: number; query?: string; protocols?: str
   });
   await once(viewer, 'open');
   const uuid = () => String(asked[0]?.uuid);
-  /** The agent opens a stream, ours if nothing else is said. */
+  /** The agent opens a stream, by default the expected one. */
   const open = async (from = 'a', id?: string) => {
     await until(() => asked.length > 0);
     const requestUuid = id ?? uuid();
@@ -81,7 +81,7 @@ async function start(options: { idleMs?: number; query?: string; protocols?: str
 
 const failure = (code: number) => expect.stringMatching(new RegExp(`^3.*"status":"Failure".*"code":${code}`));
 
-test('what is typed reaches the agent, what it prints the viewer, and the exit code is told', async () => {
+test('input reaches the agent, output the viewer, and the exit code is reported', async () => {
   const { asked, open, viewer, sees, closes, terminals, lines } = await start({
     query: 'container=main&command=sh&command=-l&stdin=true&stdout=true&stderr=1&tty=false',
   });
@@ -136,7 +136,7 @@ test('who names no stream gets all, as the original asks for', async () => {
 test.each([
   ['no such shell', failure(500)],
   ['command terminated with exit code 7', `3${exitStatus(7)}`],
-])('agents of the original say in words how it ended: %s', async (error, expected) => {
+])('agents of the original report the end as plain text: %s', async (error, expected) => {
   const { open, sees, closes } = await start();
   const { say } = await open();
   say({ error });
@@ -152,7 +152,7 @@ test('an end without an outcome is a success', async () => {
   await closes();
 });
 
-test('old viewers are told in words', async () => {
+test('old viewers get plain text', async () => {
   const { open, sees, closes } = await start({ protocols: ['channel.k8s.io'] });
   const { say } = await open();
   say({ data: Buffer.from(exitStatus(3)), streamType: 'error' });
@@ -161,7 +161,7 @@ test('old viewers are told in words', async () => {
   await closes();
 });
 
-test('nobody else finds the session, and nobody twice', async () => {
+test('no other agent finds the session, and no agent twice', async () => {
   const { open, sees } = await start();
   const [stranger, wrong] = [await open('b'), await open('a', 'another')];
   stranger.print('forged');
@@ -193,7 +193,7 @@ test('a viewer that breaks off ends it at the agent', async () => {
   await until(() => stream.ended);
 });
 
-test('a viewer that speaks otherwise is told so', async () => {
+test('a viewer with another protocol is refused with the reason', async () => {
   const { open, viewer, sees, closes } = await start();
   const { stream } = await open();
   viewer.send(channelMessage(1, 'not mine to write'));
@@ -220,7 +220,7 @@ test('an agent that is away when it is asked', async () => {
   await closes();
 });
 
-test('a principal that stops says so', async () => {
+test('a principal that stops reports it', async () => {
   const { open, sees, closes, terminals } = await start();
   await open();
   terminals.stop();
@@ -258,7 +258,7 @@ test('an agent that reads slowly makes the viewer wait', async () => {
     viewer.send(message);
   }
   await until(() => stream.sent.length > 0);
-  // What has been read when the agent says stop still comes, and then nothing.
+  // Output that was read before the agent's end still arrives, and then nothing.
   let before = -1;
   while (before !== stream.sent.length) {
     before = stream.sent.length;

@@ -29,7 +29,7 @@ export interface TerminalContext {
   readonly terminals: TerminalSessions;
   /** Puts an event on an agent's stream; false when it has none. */
   send(agent: string, event: WireEvent): boolean;
-  /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+  /** A terminal without input and output for this time is closed; 0 for never. */
   readonly terminalIdleMs: number;
   readonly logger: Logger;
 }
@@ -38,7 +38,7 @@ export interface TerminalContext {
 const openMs = 30_000;
 /** How often a viewer has to show that it lives. */
 const pingMs = 30_000;
-/** Agents of the original read input into a buffer of this size, and lose what does not fit. */
+/** Agents of the original read input into a buffer of this size and lose the rest. */
 const inputBytes = 16 * 1024;
 /** What may wait for a viewer that reads slowly; the agent waits while there is more. */
 const mostWaitingBytes = 256 * 1024;
@@ -98,7 +98,7 @@ class Terminal implements TerminalUser {
     webSocket.on('close', () => this.#over('the viewer has left'));
     // What breaks the rules of WebSocket ends it.
     webSocket.on('error', () => undefined);
-    // Input waits until there is somebody to take it.
+    // Input waits until the agent's stream is open.
     this.#pause();
     this.#timers = [setInterval(() => this.#ping(), pingMs)];
     if (terminalIdleMs > 0) {
@@ -232,7 +232,7 @@ class Terminal implements TerminalUser {
     this.#end(statusText(code, message), why);
   }
 
-  /** Tells the viewer how it ended. */
+  /** Reports the end to the viewer. */
   #end(status: string, why: string): void {
     if (this.#isOver) {
       return;
@@ -255,7 +255,7 @@ class Terminal implements TerminalUser {
     }
     this.#forget();
     const stream = this.#stream;
-    // Agents of the original end the command only when they are told of an error.
+    // Agents of the original end the command only after an error.
     if (!this.#isCommandOver) {
       stream?.send(TerminalStreamData.fromPartial({ requestUuid: this.#uuid, error: why }));
     }
@@ -268,7 +268,7 @@ class Terminal implements TerminalUser {
   }
 }
 
-/** What the agent is asked for. Who names no stream at all gets all of them, as in the original. */
+/** The request to the agent. A viewer that names no stream gets all of them, as in the original. */
 function requestOf({ namespace, name }: ResourcePath, query: URLSearchParams): object {
   const isTrue = (key: string) => /^(1|t|true)$/i.test(query.get(key) ?? '');
   const streams = { stdin: isTrue('stdin'), stdout: isTrue('stdout'), stderr: isTrue('stderr'), tty: isTrue('tty') };

@@ -12,7 +12,7 @@ const webSockets = new WebSocketServer({
   maxPayload: 1024 * 1024,
   handleProtocols: (offered) => chosenProtocol(offered) ?? false,
   ...{
-    /** How long, in ms, a viewer may take to read what it was sent and to close. */
+    /** Time limit, in ms, for the viewer to read the sent data and to close. */
     closeTimeout: 10_000,
   },
 });
@@ -23,7 +23,7 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * What is wrong with a request for a terminal, as in the original: HTTP status and words. Undefined for one that can become a
+ * The fault of a request for a terminal, as in the original: HTTP status and message. Undefined for one that can become a
  * WebSocket; then the rest of the handshake is checked by {@link upgrade}.
  */
 export function handshakeFault(request: IncomingMessage): [code: number, message: string] | undefined {

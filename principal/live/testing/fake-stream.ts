@@ -1,12 +1,12 @@
 import { grpcStatus, type LogStreamResponse, type ServerLiveStream } from '../../../lib/wire/index.ts';
 
-/** An agent's stream, of which is remembered what the principal did with it. */
+/** An agent's stream that records the principal's calls. */
 export class FakeLiveStream<Out> implements ServerLiveStream<Out> {
   readonly agent: string;
   readonly sent: Out[] = [];
   code: number | undefined;
   isPaused = false;
-  /** Whether there is room after what is sent. */
+  /** Whether there is room after each message. */
   hasRoom = true;
   drained: () => void = () => undefined;
 
