@@ -7,7 +7,7 @@ import type { AgentFlags } from './flags.ts';
 /** Argo CD's ConfigMap of settings. */
 const settingsName = 'argocd-cm';
 
-/** What the agent watches on its cluster, by the name that operators know it by. */
+/** The agent's caches of its cluster, by the names that operators know. */
 export type AgentCaches = ReturnType<typeof agentCaches>;
 
 /** Starts all informers. */
@@ -43,8 +43,8 @@ export function agentCaches(
 }
 
 /**
- * Waits until everything is listed; `waiting` hears what is missing.
- * @throws FatalError that names what could not be listed in time; the agent is then started anew
+ * Waits until all caches are synced; `waiting` gets the names of the missing ones.
+ * @throws FatalError that names what could not be listed in time; the agent's pod then restarts
  */
 export function agentCachesSynced(
   caches: AgentCaches,

@@ -43,7 +43,7 @@ export function agentCredentials(
   const caFile = flags['root-ca-path'];
   const trust = new Reloadable({
     origin: caFile === '' ? secretOrigin(flags['root-ca-secret-name']) : `File ${caFile}`,
-    // The original wants every field to be a certificate; a private key beside it is no reason to refuse.
+    // The original requires every field to be a certificate; here a private key beside it is accepted.
     parse: (fields) =>
       parseTrust(
         fields,

@@ -113,7 +113,7 @@ afterAll(async () => {
   await stand?.stop();
 });
 
-// After every attack: the agent lives, does what is right, and touched nothing that is not a principal's to touch.
+// After every attack the agent runs, follows correct events, and has changed only objects that a principal may change.
 afterEach(async () => {
   expect(agent.pid, `the agent died:\n${details()}`).toBeDefined();
   await obeys();
@@ -146,7 +146,7 @@ async function sendAll(events: readonly WireEvent[]): Promise<void> {
   }
 }
 
-/** Says things on the stream that there is, and again on one that takes its place: a busy agent may have to come again. */
+/** Sends events on the current stream, and again on its successor: a busy agent may have to reconnect. */
 function onEachStream(what: () => readonly WireEvent[]): () => void {
   let said: EventStream | undefined;
   return () => {
@@ -160,7 +160,7 @@ function onEachStream(what: () => readonly WireEvent[]): () => void {
   };
 }
 
-/** What an honest principal asks for is done. */
+/** The agent follows a regular principal's events. */
 async function obeys(): Promise<void> {
   const name = `honest-${randomUUID().slice(0, 8)}`;
   const object = {
@@ -169,7 +169,7 @@ async function obeys(): Promise<void> {
   };
   const send = onEachStream(() => [objectEvent(targets.application, eventTypes.create, object, origin)]);
   await until(
-    'the agent does what is right',
+    'the agent follows regular events',
     () => {
       send();
       return stand.hub.client.get(pairApplications, { name, namespace });
@@ -178,7 +178,7 @@ async function obeys(): Promise<void> {
   );
 }
 
-/** Versions of everything that is none of a principal's business. */
+/** Resource versions of all objects that a principal may not change. */
 async function others(): Promise<Map<string, string>> {
   const { client } = stand.hub;
   const versions = async (type: ResourceType<KubeObject>, within: string, pick = (_: KubeObject) => true) =>
@@ -257,7 +257,7 @@ test('what is nobody’s message harms nobody', async () => {
     { metadata: { name: 'x'.repeat(10_000) }, spec: {} },
     { metadata: { name: 'deep' }, spec: nested(900) },
     { metadata: { name: 'listed', uid: 'u' }, spec: [] },
-    // Of nobody, and so never as it should be.
+    // It belongs to no source, and so is never correct.
     { metadata: { name: 'unidentified' }, spec: { project: 'default' } },
     { metadata: { name: 'unidentified', uid: '' }, spec: { project: 'default' } },
     {
@@ -313,7 +313,7 @@ test(`${spoilt} spoilt messages of a principal (SEED=${seed})`, async () => {
     try {
       stream?.send(decodeEvent(Event.decode(mutated(messages, words, random)).event));
     } catch {
-      // What is no event does not get through our own codec; the agent's is the same.
+      // An invalid event does not pass our own codec, which the agent uses too.
     }
   }
 });
@@ -326,7 +326,7 @@ test('a principal that ends and opens streams, and answers nothing', async () =>
   }
 });
 
-test('a flood of things that it asks to be told of', async () => {
+test('a flood of requests', async () => {
   for (let index = 0; index < 20_000; index++) {
     const told = { kind: 'Application', name: `made-up-${index}`, namespace, uid: `u${index}` };
     stream?.send(said(targets.resourceResync, eventTypes.responseSyncedResource, told));

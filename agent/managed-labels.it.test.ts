@@ -3,7 +3,7 @@ import { application, namespace, type Pair, pairApplications, startPair } from '
 import { until } from '../lib/base/testing.ts';
 import { namespaces } from '../lib/kube/index.ts';
 
-// What a label does to a watch with a selector only a real API server can tell.
+// The effect of a label on a watch with a selector needs a real API server.
 
 const ignored = 'argocd-agent.argoproj-labs.io/ignore-sync';
 const resources = 'resources-finalizer.argocd.argoproj.io';
@@ -72,7 +72,7 @@ test('a label on the copy leaves it alone, which the hub shows, until the label 
   await until('the hub shows nothing any more', async () => (await conditions('alone')) === '', logs());
 });
 
-test('a deletion that waits for an agent that is away says so, and is released', async () => {
+test('a deletion that waits for an absent agent reports it, and is released', async () => {
   await deployed('kept', [resources]);
   await deployed('released', [resources]);
   await pair.agent.stop('SIGKILL');
@@ -91,13 +91,13 @@ test('a deletion that waits for an agent that is away says so, and is released',
   pair.agent.start();
   for (const name of ['kept', 'released']) {
     await until(`the agent deletes ${name}`, async () => (await onManaged(name))?.metadata.deletionTimestamp, logs());
-    // There is no Argo CD that would do it.
+    // No Argo CD runs here that would do it.
     await editManaged(name, { metadata: { finalizers: null } });
   }
   await until('it is gone', async () => (await onHub('kept')) === undefined, logs());
 });
 
-test('a deletion that nobody gets on with is brought to the notice of Argo CD', async () => {
+test('a stalled deletion is brought to the notice of Argo CD', async () => {
   await deployed('stuck', [resources]);
   await pair.hub.client.delete(pairApplications, hubKey('stuck'));
   await until(

@@ -258,7 +258,7 @@ describe('after a kill', () => {
   });
 });
 
-test('health says whether the agent is connected', async () => {
+test('health reports whether the agent is connected', async () => {
   const health = async () => (await fetch(`http://127.0.0.1:${pair.agentHealthPort}/healthz`)).status;
   await until('it is well', async () => (await health()) === 200, logs());
   await pair.principal.stop('SIGKILL');

@@ -148,7 +148,7 @@ test('a project of an autonomous agent is mirrored, protected, and never the hub
   );
   const after = pair.principal.output.length;
   pair.principal.start();
-  // What it finds may have been changed while it was away, so only what happens from now on is put back.
+  // Changes while the agent was away are not known to be foreign, so only later changes are reverted.
   const found = (await mirror('tools'))?.spec;
   await pair.principal.says(/principal serves agents/, { after });
   await pair.hub.client.mergePatch(

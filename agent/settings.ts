@@ -11,7 +11,7 @@ export interface LoginCredentials {
   readonly credentials: Readonly<Record<string, string>>;
 }
 
-/** What the flags mean together. */
+/** The settings that follow from the flags. */
 export interface AgentSettings {
   readonly flags: AgentFlags;
   readonly mode: AgentMode;

@@ -65,7 +65,7 @@ const payload = (applicationsCount: number) => ({
 });
 const count = (sent: unknown[], length: number) => until(() => sent.length === length);
 
-test('what could not be read once is read again, also when nobody says that it has changed', async () => {
+test('a failed read is repeated, also without a notification', async () => {
   const { statistics, state, sent, send, put } = start({ notified: true });
   statistics.connected(send);
   state.failure = new Error('no answer in time');

@@ -2,12 +2,12 @@ import { type Logger, onAbort, sleep } from '../../lib/base/index.ts';
 import { clusterInfoKey, decodeClusterInfo, type RedisLink } from '../../lib/redis/index.ts';
 import { agentSource, eventTypes, messageEvent, targets, type WireEvent } from '../../lib/wire/index.ts';
 
-/** What Argo CD calls the cluster that it runs on. */
+/** Argo CD's URL of the cluster that it runs on. */
 const server = 'https://kubernetes.default.svc';
-/** Also without a notification it is looked now and then. */
+/** Longest time between two reads without a notification. */
 const longestMs = 5 * 60_000;
 
-/** What the principal is told about this cluster. The first three are the originals', which ignore the others. */
+/** The statistics that the principal gets. The first three are the originals', which ignore the others. */
 interface Statistics {
   readonly applicationsCount: number;
   readonly apisCount: number;
@@ -17,8 +17,8 @@ interface Statistics {
 }
 
 /**
- * What the local Argo CD says about its cluster in its Redis, passed on to the principal: once per connection, since a
- * principal forgets it with the connection, and when it has changed.
+ * Passes the local Argo CD's statistics of its cluster, from its Redis, on to the principal: once per connection, because a
+ * principal drops them with the connection, and after each change.
  */
 export class ClusterStatistics {
   readonly #link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
@@ -31,7 +31,7 @@ export class ClusterStatistics {
   #isDue = true;
   #problem: string | undefined;
 
-  /** `intervalMs`: Redis is asked at most so often. */
+  /** `intervalMs`: shortest time between two reads from Redis. */
   constructor(options: {
     link: Pick<RedisLink, 'get' | 'onReady' | 'onChanged' | 'isNotified' | 'problem'>;
     intervalMs: number;
@@ -42,7 +42,7 @@ export class ClusterStatistics {
     this.#logger = options.logger;
   }
 
-  /** There is a connection to the principal. */
+  /** Called when the agent is connected to the principal. */
   connected(send: (event: WireEvent) => void): void {
     this.#send = send;
     this.#sent = undefined;
@@ -73,7 +73,7 @@ export class ClusterStatistics {
     }
   }
 
-  /** Waits for a notification, or its absence to have lasted long; without notifications it is always time to look. */
+  /** Waits for a notification or the longest interval; returns at once if Redis sends no notifications. */
   async #due(signal: AbortSignal): Promise<void> {
     if (this.#isDue || (this.#link.problem === undefined && !this.#link.isNotified)) {
       return;
@@ -95,7 +95,7 @@ export class ClusterStatistics {
     try {
       const info =
         (await this.#decoded('gzip')) ??
-        // Argo CD may have been told not to compress.
+        // Argo CD may be configured not to compress.
         (await this.#decoded('none'));
       this.#problem = undefined;
       if (info === undefined) {
@@ -111,7 +111,7 @@ export class ClusterStatistics {
       };
       this.#tell();
     } catch (error) {
-      // Of what was not read no change would be told.
+      // Redis notifies only about keys that were read: the read must be repeated.
       this.#isDue = true;
       const { message } = error as Error;
       if (message === this.#problem) {

@@ -27,7 +27,7 @@ import type { AgentSettings } from '../settings.ts';
 import type { ClusterStatistics } from './cluster-statistics.ts';
 import { ReportPace } from './report-pace.ts';
 
-/** What the agent's connection works with. */
+/** Options of the agent's connection. */
 export interface ConnectionContext {
   readonly settings: AgentSettings;
   readonly credentials: AgentCredentials;
@@ -43,7 +43,7 @@ export interface ConnectionContext {
   /** For reports that are delayed. */
   readonly bufferLogger: Logger;
   readonly signal: AbortSignal;
-  /** Called with the reason why there is no connection, and with undefined when there is one. */
+  /** Called with the reason of a missing connection, and with undefined once there is one. */
   state(problem: string | undefined): void;
 }
 

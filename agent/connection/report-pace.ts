@@ -7,9 +7,9 @@ interface Ids {
 }
 
 /**
- * Keeps reports about one Application apart (`--buffer-informer-event-interval`): the engine sends the next one, with the
- * state of then, when the one before is acknowledged, so the acknowledgement is passed on when the time has come. The first
- * report after a quiet time leaves at once; that an Application is there or gone is never held back.
+ * Spaces reports about one Application (`--buffer-informer-event-interval`): the engine sends the next one, with the
+ * current state, after the acknowledgement of the one before, so this passes the acknowledgement on with a delay. The first
+ * report after a quiet time is sent at once; creations and deletions are never delayed.
  */
 export class ReportPace {
   readonly #intervalMs: number;
@@ -58,7 +58,7 @@ export class ReportPace {
     this.#waiting.add(timer);
   }
 
-  /** The connection is gone: what was not passed on is unsaid. */
+  /** The connection has ended: pending acknowledgements are dropped. */
   close(): void {
     for (const timer of this.#waiting) {
       clearTimeout(timer);

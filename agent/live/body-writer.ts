@@ -7,7 +7,7 @@ import type { RequestContext } from './requests.ts';
 /** Frames are no longer than this, so that other streams of the connection get their turn. */
 const frameBytes = 128 * 1024;
 
-/** Nobody reads the stream any more. */
+/** The reader of the stream has gone. */
 export class ReaderGoneError extends Error {
   override readonly name = 'ReaderGoneError';
 }
@@ -43,7 +43,7 @@ export class BodyWriter {
     writer.#stream = stream;
     stream.onDrain(() => writer.#events.emit('moved'));
     onAbort(signal, () => stream.cancel());
-    // Tells the principal what the stream is about, before there is anything to send.
+    // The first message identifies the stream to the principal, before any data exists.
     stream.send(LogStreamData.fromPartial({ requestUuid: uuid }));
     return writer;
   }
@@ -63,7 +63,7 @@ export class BodyWriter {
     }
   }
 
-  /** Says that all has been sent, or why there is no more. */
+  /** Ends the stream, complete or with an error. */
   end(error = ''): void {
     this.#stream?.send(LogStreamData.fromPartial({ requestUuid: this.#uuid, eof: true, error }));
     this.#stream?.halfClose();

@@ -67,7 +67,7 @@ export function serveLive(options: {
           refuse(event, context, 501, 'live resources are switched off on this agent (--enable-resource-proxy)');
         }
       },
-      // As in the original, logs are served whatever --enable-resource-proxy says.
+      // As in the original, logs are served whatever --enable-resource-proxy is.
       [targets.containerLog]: (event, context) => logs.handle(event, context),
       [targets.terminal]: (event, context) => terminals.handle(event, context),
       [targets.redis]: (event, context) => redis.handle(event, context),

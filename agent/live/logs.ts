@@ -17,7 +17,7 @@ export interface LogsOptions {
   readonly logger: Logger;
 }
 
-/** The kubelet may be slow to open a log; a log that is followed may be silent for ever. */
+/** The kubelet may be slow to open a log; a followed log may be silent without limit. */
 const openTimeoutMs = 30_000;
 
 /**

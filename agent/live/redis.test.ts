@@ -48,7 +48,7 @@ function start() {
   };
 }
 
-test('the principal hears that a channel is followed when Redis has confirmed it, not earlier', async () => {
+test('the principal gets the confirmation of a subscription after Redis has confirmed it, not earlier', async () => {
   const { followed, subscribe, said, listeners } = start();
   const first = subscribe(channel, 'one');
   const second = subscribe(channel, 'two');
@@ -75,7 +75,7 @@ test('a channel that Redis refuses is not followed, and can be asked for again',
   expect(said()[1]).toEqual({ subscribeResponse: { error: '' } });
 });
 
-test('whoever connects anew follows anew, also when Redis had not confirmed yet', async () => {
+test('a new connection subscribes again, also when Redis had not confirmed yet', async () => {
   const { requests, followed, subscribe, ended } = start();
   const late = subscribe(channel);
   requests.disconnected();
@@ -89,7 +89,7 @@ test('whoever connects anew follows anew, also when Redis had not confirmed yet'
   expect(followed).toHaveLength(2);
 });
 
-test('what is no channel of an Application is refused', async () => {
+test('a channel of anything but an Application is refused', async () => {
   const { subscribe, said, followed } = start();
   await subscribe('new-revoked-token');
   expect(said()).toEqual([

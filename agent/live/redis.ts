@@ -16,7 +16,7 @@ export interface RedisRequestsOptions {
 
 /** Channels that one principal may follow at the same time: those of Applications that are looked at. */
 const mostSubscriptions = 10_000;
-/** A connection to the principal of which nothing was heard for so long has ended, as in the original. */
+/** A client's connection without a sign for this time counts as ended, as in the original. */
 const forgottenAfterMs = 10 * 60_000;
 
 interface Followed {
@@ -25,8 +25,8 @@ interface Followed {
 }
 
 /**
- * Reads the cache of this cluster's Argo CD for the principal: resource trees and managed resources of Applications, and news of
- * them.
+ * Reads the cache of this cluster's Argo CD for the principal: resource trees and managed resources of Applications, and their
+ * change notifications.
  */
 export class RedisRequests {
   readonly #options: RedisRequestsOptions;
@@ -37,7 +37,7 @@ export class RedisRequests {
     this.#options = options;
   }
 
-  /** The connection to the principal has ended: it subscribes anew. */
+  /** The connection to the principal has ended; the principal will subscribe again. */
   disconnected(): void {
     for (const { subscription } of this.#subscriptions.values()) {
       subscription.end();
@@ -88,7 +88,7 @@ export class RedisRequests {
         followed = { subscription, heardAt: performance.now() };
         this.#subscriptions.set(id, followed);
       }
-      // Only then nothing that is said after the answer can be missed.
+      // Only then no message after the answer can be missed.
       await followed.subscription.followed;
       return { error: '' };
     } catch (error) {
@@ -115,7 +115,7 @@ export class RedisRequests {
   }
 
   /**
-   * The key under which this cluster's Argo CD keeps what the hub's Argo CD looks for: there the Application is in the namespace
+   * This cluster's key for a key of the hub's Argo CD: on the hub the Application is in the namespace
    * of its agent, here in Argo CD's own.
    * @throws Error for a key that is none of these
    */
@@ -124,7 +124,7 @@ export class RedisRequests {
     const [prefix = '', kind = '', instance = ''] = fields;
     const isKnown =
       prefix === 'app' && (kind === 'resources-tree' || kind === 'managed-resources') && fields.length >= 4;
-    // Whatever else Argo CD keeps there, sessions above all, is nobody's business on the hub.
+    // The hub may not read other keys of Argo CD, above all sessions.
     if (!isKnown) {
       throw new Error(`no key that may be read: ${key.slice(0, 100)}`);
     }

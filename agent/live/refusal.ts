@@ -2,7 +2,7 @@ import { ApiError, ConnectionError } from '../../lib/kube/index.ts';
 import { statusText } from '../../lib/live/index.ts';
 import { WireError } from '../../lib/wire/index.ts';
 
-/** A request that is not carried out, and the HTTP status that says so. */
+/** A refused request, with its HTTP status. */
 export class RequestRefusedError extends Error {
   readonly code: number;
 
@@ -12,7 +12,7 @@ export class RequestRefusedError extends Error {
   }
 }
 
-/** What a failed request is answered with: HTTP status and the JSON of a `Status`. */
+/** The answer to a failed request: HTTP status and the JSON of a `Status`. */
 export function statusOf(error: unknown): [code: number, text: string] {
   if (error instanceof RequestRefusedError) {
     return [error.code, statusText(error.code, error.message)];

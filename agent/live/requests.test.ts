@@ -67,7 +67,7 @@ test('the end of the connection ends all, and nothing is answered on another one
   expect([sent, lines]).toEqual([[], []]);
 });
 
-test('more than can be carried out at once are refused, a failure is told', async () => {
+test('requests over the limit are refused, a failure is logged', async () => {
   const { promise, reject } = Promise.withResolvers<void>();
   const { requests, refused, lines } = start(() => promise);
   for (let index = 0; index < 1_044; index++) {

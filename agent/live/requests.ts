@@ -1,23 +1,23 @@
 import { BoundedSet, type Logger } from '../../lib/base/index.ts';
 import type { LiveCalls, WireEvent } from '../../lib/wire/index.ts';
 
-/** What a request for live data is answered with, and how long its asker waits. */
+/** The means to answer a request for live data, and the signal that ends it. */
 export interface RequestContext {
-  /** Sends an event to who asked; nothing happens once the connection has ended. */
+  /** Sends an event to the principal; does nothing once the connection has ended. */
   answer(event: WireEvent): void;
   readonly live: LiveCalls;
-  /** Aborts when the connection ends, or nobody wants the answer any more. */
+  /** Aborts when the connection ends or the request is cancelled. */
   readonly signal: AbortSignal;
-  /** Nobody wants the answer any more: aborts the signal. */
+  /** Cancels the request: aborts the signal. */
   abandon(): void;
 }
 
-/** Carries out one kind of request. What it throws is logged; an answer is its own business. */
+/** Executes one kind of request and answers it. Its errors are logged. */
 export type RequestHandler = (event: WireEvent, context: RequestContext) => Promise<void>;
 
-/** Requests that are carried out at the same time; who asks for more is refused by `overloaded`. */
+/** Most requests at the same time; `overloaded` refuses others. */
 const mostAtOnce = 1_000;
-/** Requests that are remembered: a principal of the original repeats what it finds unacknowledged. */
+/** Remembered requests: a principal of the original repeats unacknowledged ones. */
 const mostRemembered = 10_000;
 
 /** One connection to the principal, as live requests need it. */
@@ -27,8 +27,8 @@ export interface LiveConnection {
 }
 
 /**
- * Requests of the principal for live data. Each runs by itself: a slow one holds up neither others nor the resources that are kept
- * in step. A request that comes twice is carried out once.
+ * Requests of the principal for live data. Each runs by itself: a slow one delays neither others nor
+ * synchronisation. A repeated request is executed once.
  */
 export class LiveRequests {
   readonly #handlers: Readonly<Record<string, RequestHandler>>;
@@ -39,11 +39,11 @@ export class LiveRequests {
   readonly #running = new Map<string, AbortController>();
   #connection: LiveConnection | undefined;
 
-  /** @param handlers by target. `overloaded` answers what cannot be carried out now */
+  /** @param handlers by target. `overloaded` answers requests over the limit */
   constructor(options: {
     handlers: Readonly<Record<string, RequestHandler>>;
     overloaded: (event: WireEvent, context: RequestContext) => void;
-    /** Hears that the connection has ended. */
+    /** Called when the connection has ended. */
     ended?: () => void;
     logger: Logger;
   }) {
@@ -53,7 +53,7 @@ export class LiveRequests {
     this.#logger = options.logger;
   }
 
-  /** Requests that are being carried out. */
+  /** The number of running requests. */
   get running(): number {
     return this.#running.size;
   }
@@ -62,7 +62,7 @@ export class LiveRequests {
     this.#connection = connection;
   }
 
-  /** The connection has ended, and with it everything that was asked for on it. */
+  /** The connection has ended, and with it the requests on it. */
   disconnected(): void {
     this.#connection = undefined;
     this.#ended();
@@ -71,7 +71,7 @@ export class LiveRequests {
     }
   }
 
-  /** Takes an event; false when it is no request for live data. The event is to be acknowledged at once. */
+  /** Takes an event; false when it is not a request for live data. The event is to be acknowledged at once. */
   take(event: WireEvent): boolean {
     const handler = this.#handlers[event.target];
     const connection = this.#connection;
@@ -101,7 +101,7 @@ export class LiveRequests {
     return true;
   }
 
-  /** Nobody wants the answer to this request any more. */
+  /** Cancels a request. */
   cancel(eventId: string): void {
     this.#running.get(eventId)?.abort(new Error('nobody waits for the answer any more'));
   }

@@ -18,7 +18,7 @@ export class ExpiringCache<T> {
       try {
         return await known.value;
       } catch {
-        // The other caller may have been aborted, which is no result for this one.
+        // The other caller may have been aborted, which must not affect this one.
         signal.throwIfAborted();
         return compute();
       }

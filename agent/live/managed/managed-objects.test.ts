@@ -85,7 +85,7 @@ const deployment = object('Deployment', 'web', tracked);
 const replicaSet = object('ReplicaSet', 'web-1', ownedBy(deployment));
 const pod = object('Pod', 'web-1-x', ownedBy(replicaSet));
 
-test('what is marked, and what it owns over any number of levels', async () => {
+test('marked objects, and the objects that they own over any number of levels', async () => {
   const { isManaged } = start([deployment, replicaSet], [application('web')]);
   expect(await Promise.all([deployment, replicaSet, pod, object('Pod', 'other')].map(isManaged))).toEqual([
     true,
@@ -202,7 +202,7 @@ test('owners that only Argo CD knows', async () => {
   expect(await isManaged({ kind: 'Status' } as KubeObject)).toBe(false);
 });
 
-test('an Event belongs to its object; one of what is gone or may not be read to its namespace', async () => {
+test('an Event belongs to its object; an Event about a missing or unreadable object to its namespace', async () => {
   const event = (about: KubeObject, rest: Partial<KubeObject> = {}) => {
     const { apiVersion, kind, metadata } = about;
     return object('Event', `${metadata.name}.1`, {}, { involvedObject: { apiVersion, kind, ...metadata }, ...rest });

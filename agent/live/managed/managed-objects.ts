@@ -4,7 +4,7 @@ import { instanceOf, type Tracking } from '../../../lib/live/index.ts';
 import { CountedSet } from './counted-set.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 
-/** An Application of this cluster, as far as it says what belongs to it. */
+/** The fields of an Application of this cluster that determine its objects. */
 export interface OwningApplication extends KubeObject {
   spec?: { destination?: { namespace?: string } };
   status?: { resources?: readonly { group?: string; kind?: string; namespace?: string; name?: string }[] };
@@ -115,8 +115,8 @@ export class ManagedObjects {
   }
 
   /**
-   * Whether an object may be seen: what belongs to an Application, the namespaces that Applications deploy into, and Events about
-   * any of these. An Event about what is gone, or may not be read, is shown with its namespace. Of most objects it is known at once.
+   * Whether an object may be seen: objects of Applications, the namespaces that Applications deploy into, and Events about
+   * any of these. An Event about a missing or unreadable object is shown with its namespace. Most verdicts need no request.
    * @throws as {@link verdictOn}
    */
   visibilityOf(object: KubeObject, signal: AbortSignal): ManagedVerdict | Promise<ManagedVerdict> {
@@ -176,9 +176,9 @@ export class ManagedObjects {
     return hindrance === undefined ? no : { isManaged: false, hindrance };
   }
 
-  /** What the object itself says. */
+  /** The verdict from the object itself. */
   #knownOf(object: KubeObject): ManagedVerdict | undefined {
-    // What the API server computes has no metadata, sometimes.
+    // Objects that the API server computes may have no metadata.
     if (object.metadata === undefined) {
       return no;
     }
@@ -221,7 +221,7 @@ export class ManagedObjects {
       }
       return this.#verdictOn(found.object, [...above, id], signal);
     };
-    // Within a circle of owners whoever waits for a remembered verdict could wait for itself.
+    // In a cycle of owners, a caller that waits for a cached verdict could wait for itself.
     return above.length === 0 ? this.#verdicts.get(id, signal, look) : look();
   }
 
@@ -313,7 +313,7 @@ export class ManagedObjects {
         isNews = true;
       }
     }
-    // What was found out about owners may be true no longer.
+    // Cached verdicts about owners may be outdated.
     if (isNews) {
       this.#verdicts.clear();
     }
@@ -328,7 +328,7 @@ interface Subject {
   readonly uid: string;
 }
 
-/** What an Event (of either API) is about; undefined for other objects. */
+/** The object that an Event (of either API) refers to; undefined for other objects. */
 function subjectOf(object: KubeObject): Subject | undefined {
   if (object.kind !== 'Event') {
     return undefined;

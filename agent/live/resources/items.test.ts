@@ -53,7 +53,7 @@ test('a list whose kind comes after its items, and lists without any', async () 
   }
 });
 
-test('items are told what they are by their list', async () => {
+test('items get apiVersion and kind from their list', async () => {
   const seen: unknown[] = [];
   const all: Shows = async ({ kind, apiVersion }) => seen.push({ kind, apiVersion }) > 0;
   await listed(JSON.stringify({ ...list, items: [item('a'), item('b', { kind: 'Own', apiVersion: 'x/v1' })] }), {
@@ -65,7 +65,7 @@ test('items are told what they are by their list', async () => {
   ]);
 });
 
-test('what is no list shows nothing', async () => {
+test('a response that is not a list shows nothing', async () => {
   const everything: Shows = async () => true;
   for (const text of [
     '{"kind":"Secret","data":{"a":"b"},"items":{}}',

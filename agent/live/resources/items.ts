@@ -21,10 +21,10 @@ interface Table {
 const frameFields: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'metadata', 'columnDefinitions']);
 
 /**
- * What may be shown of an answer to a list: a list of any kind, or a Table, whose rows must come with their objects. Comes in pieces
- * as the answer does; items are passed on as they are. The number of items that are left for later pages is taken out: it would tell
- * of others.
- * @throws RangeError for an answer that is no list
+ * The visible part of a list response: a list of any kind, or a Table, whose rows must include their objects. It is streamed
+ * like the response; items are passed on unchanged. The number of items on later pages is removed: it would count
+ * invisible items.
+ * @throws RangeError for a response that is not a list
  */
 export async function* shownList(
   body: AsyncIterable<Uint8Array>,
@@ -79,7 +79,7 @@ class ShownItems {
     this.#rowObjects = rowObjects;
   }
 
-  /** What comes before the items. */
+  /** The text before the items. */
   begin(head: string): Buffer {
     const frame = frameOf(`${head}[]}`);
     const { apiVersion, kind } = frame as { apiVersion?: string; kind?: string };
@@ -138,7 +138,7 @@ class ShownItems {
 export async function shownLine(line: string, shows: Shows, rowObjects: RowObjects): Promise<string | undefined> {
   const event = JSON.parse(line) as { type?: string; object?: KubeObject & Table };
   const { type = '', object } = event;
-  // Bookmarks and errors are about nobody's object.
+  // Bookmarks and errors contain no objects.
   if (type === 'BOOKMARK' || type === 'ERROR') {
     return line;
   }

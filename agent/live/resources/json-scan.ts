@@ -1,9 +1,9 @@
-/** What scanning says when the text ends before what is scanned does. */
+/** The result of a scan whose text ends too early. */
 export const incomplete = -1;
 
 const [quote, backslash, colon, comma] = [34, 92, 58, 44];
 const [openObject, closeObject] = [123, 125];
-/** Objects and arrays differ in one bit, by which both brackets of a kind can be told at once. */
+/** The brackets of objects and of arrays differ in one bit, so that one comparison covers both. */
 const arrayBit = 32;
 /** By these bits the two brackets of a kind differ. */
 const pairBits = openObject ^ closeObject;
@@ -23,12 +23,12 @@ export class NoJsonError extends RangeError {
 }
 
 /**
- * Finds where values of JSON end, in UTF-8, without reading them: an order of magnitude cheaper than parsing. Strings and brackets
- * have to be right, so that what lies behind an end belongs to something else for whoever parses it; what stands between them is not
- * looked at.
+ * Finds the ends of JSON values in UTF-8 without parsing them, which is ten times cheaper. Strings and brackets
+ * must be valid, so that a parser finds the same ends; the text between them is not
+ * checked.
  */
 export class JsonScan {
-  /** The brackets that are open. What does not fit is not written, and found missing when it is to be closed. */
+  /** The open brackets. One below the depth limit is not stored, which is detected at its closing bracket. */
   readonly #open = new Uint8Array(deepest);
 
   /** Where the object ends that begins here; `member` is asked where each value ends, see {@link value}. @throws NoJsonError */
@@ -97,7 +97,7 @@ export class JsonScan {
       if ((byte | arrayBit) === openObject) {
         open[depth++] = byte;
       } else if ((byte | arrayBit) === closeObject) {
-        // The end of what surrounds a number or a word.
+        // The end of the value that contains a number or a literal.
         if (depth === 0) {
           break;
         }
@@ -148,7 +148,7 @@ function hasEscape(bytes: Uint8Array, start: number, end: number): boolean {
   return false;
 }
 
-/** The first byte from here on that is no space. */
+/** The first byte from here on that is not white space. */
 export function afterSpace(bytes: Uint8Array, start: number): number {
   let at = start;
   while (at < bytes.length && isSpace(bytes[at] as number)) {

@@ -6,7 +6,7 @@ import { readObject, readRow } from './object-digest.ts';
 
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-/** What a list is cut into, when it comes in pieces that end at these places. */
+/** The items of a list that arrives in pieces with these ends. */
 function cut(text: Buffer, borders: readonly number[], blockBytes: number) {
   const splitter = new ListSplitter(
     (scan, block, start, name) => (name === 'items' ? readObject : readRow)(scan, block, start),
@@ -111,7 +111,7 @@ function object(): string {
 
 const key = (name: string) => (random() < 0.05 ? `"${escaped(name)}"` : JSON.stringify(name));
 
-/** What is looked at of an object, by way of a parser. */
+/** The digest of an object by means of a parser. */
 function lookedAt(text: string): object {
   const { metadata, ...rest } = JSON.parse(text) as { metadata?: object };
   const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => fieldsLookedAt.has(name)));
@@ -185,7 +185,7 @@ test('a list is cut the same at every byte', () => {
   expect(cut(text, every, 1).items.map((item) => item.text)).toEqual(items);
 });
 
-test('of an item only what is looked at is told', () => {
+test('the digest of an item has only the relevant fields', () => {
   const { items } = cut(
     Buffer.from('{"items":[{"kind":"K","data":{"a":"b"},"metadata":{"managedFields":[1],"name":"n","uid":"u"}}]}'),
     [],
@@ -209,7 +209,7 @@ test.each([
   `{"items":[{"a":"${'x'.repeat(16 * 1024 * 1024)}"}]}`,
   `{"a":"${'x'.repeat(1024 * 1024)}","items":[]}`,
   `{"items":[],"a":"${'x'.repeat(1024 * 1024)}"}`,
-])('what is no list, or too long, is refused: %#', (text) => {
+])('a text that is not a list, or too long, is refused: %#', (text) => {
   const borders = Array.from({ length: Math.floor(text.length / 4096) }, (_, at) => (at + 1) * 4096);
   expect(() => cut(Buffer.from(text), borders, 1)).toThrow(RangeError);
 });

@@ -1,10 +1,10 @@
 import { afterSpace, incomplete, type JsonMember, JsonScan } from './json-scan.ts';
 
-/** What stands around the items of a list: kind, version, columns. More than this is no list of Kubernetes. */
+/** Longest text around the items of a list: kind, version, columns. Kubernetes needs less. */
 const longestFrame = 1024 * 1024;
 /** An object of etcd's largest size, and what surrounds it. */
 const longestItem = 16 * 1024 * 1024;
-/** So much is scanned at a time: few items are cut in two, and each step is short. */
+/** Bytes that are scanned at a time: few items are cut in two, and each step is short. */
 const usualBlockBytes = 64 * 1024;
 
 const [openObject, openArray, closeArray, comma] = [123, 91, 93, 44];
@@ -16,11 +16,11 @@ export interface ListItem {
   readonly from: number;
   readonly start: number;
   readonly end: number;
-  /** The item without the fields that nobody looks at, as JSON. */
+  /** The relevant fields of the item, as JSON. */
   readonly digest: string;
 }
 
-/** Reads an item: finds its end, and says what is to be known of it. */
+/** Reads an item: finds its end and its digest. */
 export type ReadItem = (
   scan: JsonScan,
   block: Buffer,
@@ -29,16 +29,16 @@ export type ReadItem = (
 ) => { readonly end: number; readonly digest: string };
 
 /**
- * Cuts the JSON of a list, or of a Table, into its items as the bytes come, so that nobody needs the whole of it: neither the memory
- * nor the time at a stretch. Items are parts of the bytes that came, and follow each other there.
+ * Splits the JSON of a list, or of a Table, into its items as the bytes arrive. This saves the memory of the whole text
+ * and long blocking steps. Items are consecutive parts of the received bytes.
  */
 export class ListSplitter {
   readonly #scan = new JsonScan();
   readonly #read: ReadItem;
-  /** What came and is not put anywhere yet. */
+  /** Received bytes that are not assigned yet. */
   #pieces: Buffer[] = [];
   #held = 0;
-  /** Scanning begins anew when there is so much: what is cut in two is not scanned again for every few bytes. */
+  /** Bytes at which scanning restarts: an incomplete item is not scanned again for every few bytes. */
   #wanted: number;
   readonly #blockBytes: number;
   #place: 'before' | 'items' | 'after' = 'before';
@@ -57,12 +57,12 @@ export class ListSplitter {
     return this.#head;
   }
 
-  /** What the field of the items is called. */
+  /** The name of the field with the items. */
   get name(): 'items' | 'rows' {
     return this.#name;
   }
 
-  /** The items that are found with these bytes, in their order. @throws RangeError for what is no list */
+  /** The items that these bytes complete, in order. @throws RangeError for a text that is not a list */
   push(bytes: Uint8Array): ListItem[] {
     this.#pieces.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     this.#held += bytes.length;
@@ -72,7 +72,7 @@ export class ListSplitter {
     return this.#place === 'after' || this.#held < this.#wanted ? [] : this.#split();
   }
 
-  /** Nothing more comes: the items that were not found yet. @throws RangeError for what is no list, or has broken off */
+  /** The end of the text: the remaining items. @throws RangeError for a text that is not a complete list */
   end(): ListItem[] {
     const items = this.#place === 'after' ? [] : this.#split();
     if (this.#place === 'items') {

@@ -1,7 +1,7 @@
 import { fieldsLookedAt } from '../managed/managed-objects.ts';
 import { incomplete, type JsonMember, type JsonScan } from './json-scan.ts';
 
-/** What an object, or a row of a Table, says of itself. */
+/** The relevant fields of an object or of a row of a Table. */
 export interface Digest {
   /** Where it ends; `incomplete` when it is not all there. */
   readonly end: number;
@@ -10,13 +10,13 @@ export interface Digest {
 }
 
 const openObject = 123;
-/** Who wrote which field: often the longest part of the metadata, and nobody's business here. */
+/** The field owners: often the longest part of the metadata, and irrelevant here. */
 const managedFields = 'managedFields';
 const longestName = Math.max(...[...fieldsLookedAt].map((name) => name.length));
 
 /**
- * Reads an object to its end, and of it what says whose it is. It is as if it had been parsed whole: of a field that occurs twice the
- * last counts, and where a name is written with escapes all is kept.
+ * Reads an object to its end and extracts the fields that determine its owner. The result equals that of a parser: of a repeated field the
+ * last counts, and an object with escaped names is kept whole.
  */
 export function readObject(scan: JsonScan, bytes: Buffer, start: number): Digest {
   const kept: string[] = [];
@@ -42,7 +42,7 @@ export function readObject(scan: JsonScan, bytes: Buffer, start: number): Digest
   return { end, digest: isOdd ? bytes.toString('utf8', start, end) : `{${kept.join(',')}}` };
 }
 
-/** The same for a row of a Table, of which the object is looked at. */
+/** The same for the object of a row of a Table. */
 export function readRow(scan: JsonScan, bytes: Buffer, start: number): Digest {
   let object = 'null';
   let isOdd = false;

@@ -120,7 +120,7 @@ export class Resources {
     return this.#pass(call, request, context, false);
   }
 
-  /** What the API server offers: nobody's objects. */
+  /** Discovery: responses without objects. */
   async #discover(request: ResourceRequest, context: RequestContext): Promise<void> {
     const { document, group, version } = request;
     const call = callOf('GET', request);
@@ -194,7 +194,7 @@ export class Resources {
   async #passShown(call: Call, request: ResourceRequest, context: RequestContext, isWatch: boolean): Promise<void> {
     const asked = { ...call, accept: jsonOnly(call.accept), query: new URLSearchParams(call.query) };
     let rowObjects: RowObjects = 'Metadata';
-    // The rows of a Table say whose they are only with their objects.
+    // The owner of a Table's row is known only from its object.
     if (/as=Table/.test(asked.accept)) {
       const wanted = asked.query.get('includeObject');
       if (wanted === 'None' || wanted === 'Object') {
@@ -312,7 +312,7 @@ function answer(
   );
 }
 
-/** The call without its path, from what the principal sent: all of it when it is one of ours. */
+/** The request without its path. Only principals of this project send all parts of it. */
 function callOf(method: Call['method'], { query, params, headers, body }: ResourceRequest): Omit<Call, 'path'> {
   const search = new URLSearchParams(query ?? params);
   const isPatch = method === 'PATCH';
@@ -339,7 +339,7 @@ function pathOf(path: ResourcePath): string {
   }
 }
 
-/** What `GET /api` and `GET /apis` say, as one list of groups: argocd-agent's agents answer both with it. */
+/** The results of `GET /api` and `GET /apis` as one list of groups, with which argocd-agent's agents answer both. */
 function mergedGroups(groups: { groups?: object[] }, core: { versions?: string[] }): object {
   const versions = (core.versions ?? []).map((version) => ({ groupVersion: version, version }));
   const own = { name: '', versions, preferredVersion: versions[0] ?? { groupVersion: '', version: '' } };

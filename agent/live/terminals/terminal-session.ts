@@ -18,12 +18,12 @@ const frameBytes = 64 * 1024;
 const mostWaitingBytes = 256 * 1024;
 /** How long the principal may take to end a stream that we have ended. */
 const partingMs = 5_000;
-/** Terminals have a size before their viewer says one, as in the original. */
+/** The size of a terminal before its viewer sends one, as in the original. */
 const initialSize: TerminalSize = { rows: 24, cols: 80 };
 
 /**
  * A terminal between its two ends: the stream to the principal, and the WebSocket to the API server on which the command is executed.
- * Each end waits for the other one; what the viewer sends before the command runs is kept for it.
+ * Each end waits for the other one; input before the start of the command is kept for it.
  */
 export class TerminalSession {
   readonly #uuid: string;
@@ -65,12 +65,12 @@ export class TerminalSession {
         session.end(statusText(504, `the terminal was closed: nothing happened for ${formatDuration(idleMs)}`));
       }, idleMs);
     }
-    // Tells the principal what the stream is about.
+    // The first message identifies the stream to the principal.
     session.#say({});
     return session;
   }
 
-  /** Aborts when nobody needs the terminal any more. */
+  /** Aborts when the terminal is no longer needed. */
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
@@ -98,7 +98,7 @@ export class TerminalSession {
     await this.#ended.promise;
   }
 
-  /** Tells the viewer how the terminal ended, with a `Status`, and ends both sides. */
+  /** Reports the end of the terminal to the viewer, as a `Status`, and ends both sides. */
   end(status: string): void {
     if (this.#isOver) {
       return;
@@ -188,7 +188,7 @@ export class TerminalSession {
     }
   }
 
-  /** Kubelets of before v5 cannot be told. */
+  /** Kubelets before protocol v5 have no message for it. */
   #closeInput(): void {
     if (this.#exec?.protocol === 'v5.channel.k8s.io') {
       this.#exec.send(stdinClosed);
@@ -225,7 +225,7 @@ export class TerminalSession {
     if (stream === undefined) {
       return false;
     }
-    // What is over takes nothing, and nobody waits for it.
+    // A terminal that has ended accepts nothing.
     return stream.send(TerminalStreamData.fromPartial({ requestUuid: this.#uuid, ...fields })) || stream.ended;
   }
 }

@@ -67,7 +67,7 @@ class Principal implements ClientLiveStream<TerminalStreamData> {
   type(text: string) {
     this.say({ data: Buffer.from(text), streamType: 'stdin' });
   }
-  /** What the viewer was shown, and how it ended. */
+  /** The viewer's output and the end of the terminal. */
   get shown() {
     const texts = this.sent
       .filter(({ data }) => data.length > 0)
@@ -179,7 +179,7 @@ const input = (text: string) => ({ kind: 'stdin', data: Buffer.from(text) });
 const size = (rows: number, cols: number) => ({ kind: 'resize', size: { rows, cols } });
 const failure = (code: number) => expect.stringMatching(new RegExp(`^error .*"status":"Failure".*"code":${code}`));
 
-test('a command is executed, and what is typed before it runs is not lost', async () => {
+test('a command is executed, and input before its start is not lost', async () => {
   const held = Promise.withResolvers<void>();
   const { principal, joined, print, paths, handled, hears, heard, counts, lines } = await start({ held: held.promise });
   await until(() => paths.length === 2);
@@ -211,7 +211,7 @@ test('a command is executed, and what is typed before it runs is not lost', asyn
   expect([counts.open, lines.join('').match(/shown|early|"sh"/)]).toEqual([0, null]);
 });
 
-test('kubelets that know no end of the input are not told of it', async () => {
+test('kubelets without a message for the end of input do not get one', async () => {
   const { principal, joined, over, heard } = await start({ protocol: 'v4.channel.k8s.io', request: { tty: false } });
   await joined();
   principal.say({ eof: true });
@@ -225,7 +225,7 @@ test('kubelets that know no end of the input are not told of it', async () => {
 test.each([
   [1000, /^error .*Success/],
   [1011, /^error .*"code":502/],
-])('a command whose outcome is not told, with the connection closed by %d', async (code, expected) => {
+])('a command without a reported outcome, with the connection closed by %d', async (code, expected) => {
   const { principal, joined, handled } = await start();
   (await joined()).close(code);
   await handled;

@@ -14,9 +14,9 @@ export interface TerminalsOptions {
   readonly client: KubeClient;
   readonly managed: Pick<ManagedObjects, 'verdictOn'>;
   readonly access: 'managed' | 'all';
-  /** Whether any terminal is opened. argocd-agent says that its switch is about terminals too, and does not look at it. */
+  /** Whether terminals are served. argocd-agent documents its switch for terminals too, but ignores it. */
   readonly isEnabled: boolean;
-  /** A terminal that nothing comes from or goes to for so long is closed; 0 for never. */
+  /** A terminal without input and output for this time is closed; 0 for never. */
   readonly idleMs: number;
   readonly metrics: TerminalMetrics;
   readonly logger: Logger;
@@ -48,7 +48,7 @@ export class Terminals {
     const request = dataOf(event, terminalRequest);
     const { uuid, namespace, podName, containerName, tty } = request;
     const session = await TerminalSession.open(live, { uuid, isTty: tty, idleMs, signal });
-    // Of what was typed, and of the command, nothing is told.
+    // Neither the input nor the command is logged.
     const about = { namespace, pod: podName, container: containerName, session: uuid };
     const began = performance.now();
     this.#open++;
