@@ -19,7 +19,7 @@ import {
   replicateGpgKeys,
   replicateRepositories,
 } from './index.ts';
-import { joinParts } from './testing/join.ts';
+import { joinPeers } from './testing/join.ts';
 import { Lab, LabCluster } from './testing/lab.ts';
 
 /** Both sides, joined, with stores of every kind. */
@@ -80,8 +80,8 @@ async function world(mode: 'managed' | 'autonomous') {
   );
   principal.start(stop.signal);
   agent.start(stop.signal);
-  const side = () => ({ said: [], acknowledged: [] });
-  joinParts(time, { ...side(), sync: principal }, { ...side(), sync: agent }, { name: 'a', mode });
+  const side = () => ({ sent: [], acknowledged: [] });
+  joinPeers(time, { ...side(), sync: principal }, { ...side(), sync: agent }, { name: 'a', mode });
   await lab.run(5_000);
   return { lab, hub, cluster, principal, agent };
 }

@@ -67,10 +67,10 @@ test('defect 37: an agent that comes and goes leaves nothing behind', async () =
   lab.join(principal, agent);
   await lab.run(10_000);
   expect(agent.copy()).toBeDefined();
-  principal.said.length = 0;
-  agent.said.length = 0;
+  principal.sent.length = 0;
+  agent.sent.length = 0;
   await lab.run(600_000);
-  expect([...principal.said, ...agent.said], 'nothing is still at work on connections that are gone').toEqual([]);
+  expect([...principal.sent, ...agent.sent], 'nothing is still at work on connections that are gone').toEqual([]);
 });
 
 test('defect 46: agents that connect at once are served side by side, and one that does not answer holds up nobody', async () => {

@@ -94,11 +94,11 @@ test('a peer that answers nothing is not told ever more, and everything in the e
   for (let index = 0; index < 100; index++) {
     f.set(`app-${index}`, 'u', 1);
   }
-  const told = () => new Set(f.sent.map(({ eventId }) => eventId)).size;
+  const sentIds = () => new Set(f.sent.map(({ eventId }) => eventId)).size;
   await f.time.runUntil(21_000, 1_000);
-  expect(told()).toBeLessThan(40);
+  expect(sentIds()).toBeLessThan(40);
   await f.time.runUntil(300_000, 10_000);
-  expect(told()).toBe(100);
+  expect(sentIds()).toBe(100);
 });
 
 test('what later ones have overtaken at the peer is sent again, and takes no place', async () => {

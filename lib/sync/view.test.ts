@@ -3,7 +3,7 @@ import { type Clock, type StoreChange, type StoredObject, View } from './index.t
 
 /** A view of a cache that says what it is told to, with timers that run when they are told to. */
 function setUp() {
-  let tell: (change: StoreChange<StoredObject>) => void = () => undefined;
+  let notify: (change: StoreChange<StoredObject>) => void = () => undefined;
   const timers: { ms: number; run: () => void }[] = [];
   const clock: Clock = {
     now: () => 0,
@@ -12,22 +12,22 @@ function setUp() {
       return () => undefined;
     },
   };
-  const heard: string[] = [];
+  const changes: string[] = [];
   const doubted: string[] = [];
   const view = new View<StoredObject>({
     clock,
-    changed: (_, { now }) => heard.push(now?.metadata.resourceVersion ?? 'gone'),
+    changed: (_, { now }) => changes.push(now?.metadata.resourceVersion ?? 'gone'),
     doubted: ({ name }) => doubted.push(name),
   });
   view.follow({
     subscribe: (listener) => {
-      tell = listener;
+      notify = listener;
       return () => undefined;
     },
   });
-  const says = (now: StoredObject) => tell({ old: undefined, now });
-  const lost = (old: StoredObject) => tell({ old, now: undefined });
-  return { view, heard, doubted, timers, says, lost };
+  const show = (now: StoredObject) => notify({ old: undefined, now });
+  const lost = (old: StoredObject) => notify({ old, now: undefined });
+  return { view, changes, doubted, timers, show, lost };
 }
 
 const at = (resourceVersion: string, uid = 'u'): StoredObject => ({
@@ -35,20 +35,20 @@ const at = (resourceVersion: string, uid = 'u'): StoredObject => ({
 });
 
 test('what the cache says late does not hide what a write returned', () => {
-  const { view, heard, says } = setUp();
-  says(at('9'));
+  const { view, changes, show } = setUp();
+  show(at('9'));
   view.learn(at('10'));
-  says(at('9'));
+  show(at('9'));
   expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('10'));
-  expect(heard).toEqual(['9', '10']);
+  expect(changes).toEqual(['9', '10']);
 });
 
 test('where resource versions are no numbers, what is told last counts', () => {
-  const { view, says } = setUp();
-  says(at('b'));
+  const { view, show } = setUp();
+  show(at('b'));
   view.learn(at('a'));
   expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('a'));
-  says(at('b'));
+  show(at('b'));
   expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('b'));
   view.learn(at('b'));
   view.learn(at('12'));
@@ -56,35 +56,35 @@ test('where resource versions are no numbers, what is told last counts', () => {
 });
 
 test('an old answer does not bring back what is gone', () => {
-  const { view, heard, says, lost } = setUp();
-  says(at('5'));
+  const { view, changes, show, lost } = setUp();
+  show(at('5'));
   lost(at('8'));
   view.learn(at('7'));
-  says(at('6'));
-  expect(heard).toEqual(['5', 'gone']);
+  show(at('6'));
+  expect(changes).toEqual(['5', 'gone']);
 });
 
 test('what the API server said is gone is not brought back by a cache that has not heard yet', () => {
-  const { view, heard, says, lost } = setUp();
-  says(at('5'));
+  const { view, changes, show, lost } = setUp();
+  show(at('5'));
   view.lost(at('5'));
-  says(at('6'));
+  show(at('6'));
   lost(at('7'));
-  expect(heard).toEqual(['5', 'gone']);
+  expect(changes).toEqual(['5', 'gone']);
 });
 
 test('an object that a label took out of the selection is there again when the label goes', () => {
-  const { view, heard, says, lost } = setUp();
-  says(at('5'));
+  const { view, changes, show, lost } = setUp();
+  show(at('5'));
   lost(at('6'));
   view.learn(at('6'));
-  says(at('7'));
-  expect(heard).toEqual(['5', 'gone', '7']);
+  show(at('7'));
+  expect(changes).toEqual(['5', 'gone', '7']);
   expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('7'));
 });
 
 test('an own creation that does not show in the cache is doubted, ever more rarely', () => {
-  const { view, doubted, timers, says } = setUp();
+  const { view, doubted, timers, show } = setUp();
   view.learn(at('5'));
   for (let i = 0; i < 9; i++) {
     timers.at(-1)?.run();
@@ -92,21 +92,21 @@ test('an own creation that does not show in the cache is doubted, ever more rare
   expect(doubted).toHaveLength(9);
   expect(timers.map(({ ms }) => ms).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
   expect(Math.max(...timers.map(({ ms }) => ms))).toBe(600_000);
-  says(at('6'));
+  show(at('6'));
   timers.at(-1)?.run();
   expect(doubted).toHaveLength(9);
 });
 
 test('of what a write returned and the cache then says, one copy is kept', () => {
-  const { view, heard, says } = setUp();
+  const { view, changes, show } = setUp();
   view.learn(at('7'));
   const cached = at('7');
-  says(cached);
+  show(cached);
   expect(view.get({ namespace: 'n', name: 'x' })).toBe(cached);
   view.learn(at('7'));
   expect(view.get({ namespace: 'n', name: 'x' })).toBe(cached);
   view.learn(at('8'));
-  says(at('7'));
+  show(at('7'));
   expect(view.get({ namespace: 'n', name: 'x' })).toEqual(at('8'));
-  expect(heard).toEqual(['7', '8']);
+  expect(changes).toEqual(['7', '8']);
 });

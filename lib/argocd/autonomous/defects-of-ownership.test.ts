@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { annotations } from '../index.ts';
 import { Lab } from '../testing/lab.ts';
-import { alone, own, says } from './testing/alone.ts';
+import { alone, incoming, own } from './testing/alone.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
 
 // What must hold where argocd-agent's code is known not to hold it.
@@ -15,9 +15,9 @@ describe('what belongs to others', () => {
     lab.hub.objects.create({ metadata: hubRef, spec: { source: { path: 'own' } } });
     const principal = new StagePrincipal(lab);
     principal.connect();
-    principal.hear(says('create', own('u')));
-    principal.hear(says('spec-update', own('u', { status: { sync: { status: 'Synced' } } })));
-    principal.hear(says('delete', { ...own('v') }));
+    principal.receive(incoming('create', own('u')));
+    principal.receive(incoming('spec-update', own('u', { status: { sync: { status: 'Synced' } } })));
+    principal.receive(incoming('delete', { ...own('v') }));
     await lab.run(60_000);
     expect(principal.mirror()?.spec).toEqual({ source: { path: 'own' } });
     expect(principal.troubles).toMatchObject([
@@ -36,7 +36,7 @@ describe('what belongs to others', () => {
     lab.hub.objects.create({ metadata: hubRef, spec: { source: { path: 'own' } } });
     const principal = new StagePrincipal(lab);
     principal.connect();
-    principal.hear(says('create', own('u')));
+    principal.receive(incoming('create', own('u')));
     await lab.run();
     lab.hub.objects.patch(hubRef, { metadata: { annotations: { [annotations.adoptionPolicy]: 'always' } } });
     await lab.run();
@@ -52,10 +52,10 @@ describe('what belongs to others', () => {
     const principal = new StagePrincipal(lab);
     principal.connect();
     const elsewhere = { ...own('u'), metadata: { ...own('u').metadata, namespace: 'b' } };
-    principal.hear(says('create', elsewhere));
-    principal.hear(says('delete', elsewhere));
+    principal.receive(incoming('create', elsewhere));
+    principal.receive(incoming('delete', elsewhere));
     for (const name of ['../b/shop', 'b/shop', 'Shop', '-', '']) {
-      principal.hear(says('create', { ...elsewhere, metadata: { ...elsewhere.metadata, name } }));
+      principal.receive(incoming('create', { ...elsewhere, metadata: { ...elsewhere.metadata, name } }));
     }
     await lab.run();
     expect(lab.hub.objects.list().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)).toEqual(['b/shop']);
@@ -67,7 +67,9 @@ describe('what belongs to others', () => {
     'an autonomous agent may not send %s',
     async (type) => {
       const { lab, principal } = await alone();
-      principal.hear(says(type, own('old', { status: { health: { status: 'Degraded' } }, operation: { sync: {} } })));
+      principal.receive(
+        incoming(type, own('old', { status: { health: { status: 'Degraded' } }, operation: { sync: {} } })),
+      );
       await lab.run();
       expect(principal.mirror()?.status).toBeUndefined();
       expect(principal.mirror()?.operation).toBeUndefined();
@@ -82,8 +84,8 @@ describe('what belongs to others', () => {
     agent.connect();
     await lab.run();
     const { uid } = agent.application()?.metadata ?? {};
-    agent.hear(says(type, own(uid ?? '', { spec: { source: { path: 'hub' } } })));
-    agent.hear(says(type, { ...own('new'), metadata: { ...own('new').metadata, name: 'web' } }));
+    agent.receive(incoming(type, own(uid ?? '', { spec: { source: { path: 'hub' } } })));
+    agent.receive(incoming(type, { ...own('new'), metadata: { ...own('new').metadata, name: 'web' } }));
     await lab.run();
     expect(agent.cluster.objects.list()).toHaveLength(1);
     expect(agent.application()?.spec.source).toEqual({ path: 'p0' });
@@ -110,7 +112,7 @@ describe('what cannot be done yet', () => {
     lab.hub.objects.cluster.missing.add('a');
     const principal = new StagePrincipal(lab);
     principal.connect();
-    principal.hear(says('create', own('u')));
+    principal.receive(incoming('create', own('u')));
     await lab.run(10_000);
     expect(principal.acknowledged).toEqual([]);
     expect(principal.troubles).toMatchObject([
@@ -139,7 +141,7 @@ describe('what cannot be done yet', () => {
     };
     const principal = new StagePrincipal(lab, { ensureNamespace });
     principal.connect();
-    principal.hear(says('create', own('u')));
+    principal.receive(incoming('create', own('u')));
     await lab.run(10_000);
     expect(principal.troubles).toMatchObject([{ message: expect.stringMatching(/does not match the pattern/) }]);
     mayBe = true;
@@ -152,7 +154,7 @@ describe('what cannot be done yet', () => {
     let cluster: string | undefined;
     const principal = new StagePrincipal(lab, { clusterOf: () => cluster });
     principal.connect();
-    principal.hear(says('create', own('u')));
+    principal.receive(incoming('create', own('u')));
     await lab.run(10_000);
     expect(principal.acknowledged).toEqual([]);
     expect(principal.troubles).toMatchObject([{ message: expect.stringMatching(/no cluster for agent a/) }]);
@@ -168,13 +170,15 @@ describe('what cannot be done yet', () => {
 
   test('a project whose name would be too long is said to be, and not tried for ever', async () => {
     const { lab, principal } = await alone();
-    principal.hear(says('spec-update', own('old', { spec: { project: 'p'.repeat(252), source: { path: 'p1' } } })));
+    principal.receive(
+      incoming('spec-update', own('old', { spec: { project: 'p'.repeat(252), source: { path: 'p1' } } })),
+    );
     await lab.run(600_000);
     expect(principal.troubles).toMatchObject([
       { message: expect.stringMatching(/254 characters are more than the 253/) },
     ]);
     expect(principal.mirror()?.spec.source, 'what was there stays').toEqual({ path: 'p0' });
-    principal.hear(says('spec-update', own('old', { spec: { project: 'team', source: { path: 'p1' } } })));
+    principal.receive(incoming('spec-update', own('old', { spec: { project: 'team', source: { path: 'p1' } } })));
     await lab.run();
     expect(principal.mirror()?.spec).toMatchObject({ project: 'a-team', source: { path: 'p1' } });
     expect(principal.mirrors.troubles('a')).toEqual([]);
@@ -189,12 +193,12 @@ describe('what cannot be done yet', () => {
         throw Object.assign(new Error('spec.source is required'), { status: 422, reason: 'Invalid' });
       }
     };
-    principal.hear(says('spec-update', own('old', { spec: { project: 'default' } })));
+    principal.receive(incoming('spec-update', own('old', { spec: { project: 'default' } })));
     await lab.run(3_600_000);
     expect(calls).toBeLessThan(30);
     expect(principal.troubles).toMatchObject([{ message: 'spec.source is required' }]);
     lab.hub.intercept = () => undefined;
-    principal.hear(says('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
+    principal.receive(incoming('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
     await lab.run();
     expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
   });
@@ -228,7 +232,7 @@ describe('what cannot be done yet', () => {
     lab.hub.intercept = () => {
       throw new Error('connection refused');
     };
-    principal.hear(says('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
+    principal.receive(incoming('spec-update', own('old', { spec: { project: 'default', source: { path: 'p1' } } })));
     await lab.run(5_000);
     expect(principal.acknowledged).toHaveLength(1);
     lab.hub.intercept = () => undefined;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { annotations } from '../index.ts';
 import { Lab, sentMessages } from '../testing/lab.ts';
-import { alone, own, says } from './testing/alone.ts';
+import { alone, incoming, own } from './testing/alone.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
 
 // What must hold where argocd-agent's code is known not to hold it.
@@ -37,8 +37,8 @@ describe('requests', () => {
   test('defect 19: equal resource versions on both clusters hide nothing', async () => {
     const { lab, principal } = await alone();
     const { resourceVersion = '' } = principal.mirror()?.metadata ?? {};
-    principal.hear(
-      says('spec-update', {
+    principal.receive(
+      incoming('spec-update', {
         ...own('old'),
         metadata: { ...own('old').metadata, resourceVersion },
         spec: { source: { path: 'p1' } },
@@ -164,7 +164,7 @@ describe('requests', () => {
     const principal = new StagePrincipal(lab);
     principal.connect();
     const over = { phase: 'Terminating', operation: { sync: { revision: 'one' } }, startedAt: 's', finishedAt: 'f' };
-    principal.hear(says('create', own('u', { status: { operationState: over } })));
+    principal.receive(incoming('create', own('u', { status: { operationState: over } })));
     await lab.run();
     lab.hub.objects.patch(hubRef, { operation: { sync: { revision: 'two' } } });
     await lab.run();
@@ -189,7 +189,7 @@ describe('requests', () => {
       operation: { sync: {} },
     };
     for (const type of ['spec-update', 'set-operation', 'terminate-operation'] as const) {
-      agent.hear(says(type, mirror));
+      agent.receive(incoming(type, mirror));
     }
     await lab.run();
     expect(agent.cluster.writes).toBe(0);
@@ -211,7 +211,7 @@ describe('requests', () => {
     const { lab, principal } = await alone();
     lab.hub.objects.patch(hubRef, { metadata: { annotations: { [annotations.refresh]: 'normal' } } });
     await lab.run();
-    const asked = principal.said.filter(({ type }) => type === 'request-update');
+    const asked = principal.sent.filter(({ type }) => type === 'request-update');
     // Without a checksum it answers in any case.
     expect(asked).toMatchObject([{ payload: { kind: 'Application', name: 'shop', uid: 'old', checksum: null } }]);
   });

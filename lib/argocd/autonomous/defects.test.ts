@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { annotations, skipSyncLabel } from '../index.ts';
 import { isSkipped } from '../routing.ts';
 import { Lab, LabCluster, sentMessages } from '../testing/lab.ts';
-import { alone, own, says } from './testing/alone.ts';
+import { alone, incoming, own } from './testing/alone.ts';
 import { join, joined, ownApplication, StageAgent, StagePrincipal } from './testing/stage.ts';
 
 // What must hold where argocd-agent's code is known not to hold it.
@@ -15,9 +15,9 @@ describe('a re-created Application', () => {
   test('defect 4: takes over the name though the deletion of the one before comes later', async () => {
     const { lab, principal } = await alone();
     const before = principal.mirror()?.metadata.uid;
-    principal.hear(says('create', own('new', { spec: { project: 'default', source: { path: 'new' } } })));
+    principal.receive(incoming('create', own('new', { spec: { project: 'default', source: { path: 'new' } } })));
     await lab.run();
-    principal.hear(says('delete', own('old')));
+    principal.receive(incoming('delete', own('old')));
     await lab.run();
     expect(principal.mirror()).toMatchObject({
       metadata: { annotations: { [annotations.sourceUid]: 'new' } },
@@ -27,7 +27,7 @@ describe('a re-created Application', () => {
     lab.hub.objects.patch(hubRef, { spec: { source: { path: 'edited' } } });
     await lab.run();
     expect(principal.mirror()?.spec.source, 'not what the old one was').toEqual({ path: 'new' });
-    principal.hear(says('delete', own('new')));
+    principal.receive(incoming('delete', own('new')));
     await lab.run();
     expect(principal.mirror()).toBeUndefined();
   });
@@ -38,8 +38,8 @@ describe('a re-created Application', () => {
     lab.hub.objects.patch(hubRef, { operation: { sync: {} } });
     await lab.run();
     principal.connect();
-    principal.said.length = 0;
-    principal.hear(says('create', own('new')));
+    principal.sent.length = 0;
+    principal.receive(incoming('create', own('new')));
     await lab.run();
     expect(principal.mirror()?.operation).toBeUndefined();
   });
@@ -51,12 +51,12 @@ describe('a re-created Application', () => {
     agent.cluster.objects.create(ownApplication());
     await lab.run(5_000);
     const before = agent.application()?.metadata.uid;
-    agent.said.length = 0;
+    agent.sent.length = 0;
     agent.cluster.objects.delete(local, { propagation: 'Background' });
     agent.cluster.objects.create(ownApplication());
     await lab.run(20_000);
     const after = agent.application()?.metadata.uid;
-    const brief = agent.said.map((one) => (one.target === 'application' ? `${one.type} ${one.resourceId}` : ''));
+    const brief = agent.sent.map((one) => (one.target === 'application' ? `${one.type} ${one.resourceId}` : ''));
     // That one takes a creation for done while it still deletes.
     expect(brief).toEqual([`delete shop_${before}`, `create shop_${after}`, `create shop_${after}`]);
   });
@@ -67,7 +67,7 @@ describe('a mirror', () => {
     const lab = new Lab();
     const principal = new StagePrincipal(lab);
     principal.connect();
-    principal.hear(says('spec-update', own('u')));
+    principal.receive(incoming('spec-update', own('u')));
     await lab.run();
     expect(principal.mirror()?.metadata.annotations?.[annotations.sourceUid]).toBe('u');
   });
@@ -87,7 +87,7 @@ describe('a mirror', () => {
   test('of an Application that is gone goes, whatever its finalizers', async () => {
     const { lab, principal } = await alone();
     lab.hub.objects.patch(hubRef, { metadata: { finalizers: [resources, 'example.com/hold'] } });
-    principal.hear(says('delete', own('old')));
+    principal.receive(incoming('delete', own('old')));
     await lab.run();
     expect(principal.mirror()).toBeUndefined();
   });
@@ -124,13 +124,13 @@ describe('a mirror', () => {
     principal.stop.abort();
     lab.hub.objects.patch(hubRef, { spec: { source: { path: 'edited' } } });
     lab.hub.objects.delete({ namespace: 'a', name: 'web' }, { propagation: 'Background' });
-    agent.said.length = 0;
+    agent.sent.length = 0;
     const again = new StagePrincipal(lab);
     join(lab, again, agent);
     await lab.run(10_000);
     expect(again.mirror()?.spec.source).toEqual({ path: 'p0' });
     expect(again.mirror('web')?.spec.source).toEqual({ path: 'p0' });
-    const names = agent.said.flatMap((one) =>
+    const names = agent.sent.flatMap((one) =>
       one.target === 'application' && 'object' in one ? [one.object.metadata.name] : [],
     );
     expect(names.sort(), 'what was not touched costs nothing').toEqual(['shop', 'web']);
@@ -145,7 +145,7 @@ describe('a mirror', () => {
         metadata: { labels: { [skipSyncLabel]: 'true' } },
         spec: { source: { path: 'x' } },
       });
-      principal.hear(says('spec-update', own('old', { status: { sync: { status: 'Synced' } } })));
+      principal.receive(incoming('spec-update', own('old', { status: { sync: { status: 'Synced' } } })));
       await lab.run(60_000);
       expect(principal.mirror()?.spec.source).toEqual({ path: 'x' });
       expect(principal.acknowledged).toHaveLength(2);
@@ -159,22 +159,22 @@ describe('a mirror', () => {
     const { lab, principal } = await alone();
     const { metadata, ...rest } = own('old');
     const labels = { [skipSyncLabel]: 'true', team: 'x' };
-    principal.hear(says('spec-update', { ...rest, metadata: { ...metadata, labels } }));
+    principal.receive(incoming('spec-update', { ...rest, metadata: { ...metadata, labels } }));
     await lab.run();
     expect(principal.mirror()?.metadata.labels).toEqual({ team: 'x' });
   });
 
   test('does not become what it was when a copy of an earlier message comes late', async () => {
     const { lab, principal } = await alone();
-    const first = says('spec-update', own('old', { status: { sync: { status: 'OutOfSync' } } }));
+    const first = incoming('spec-update', own('old', { status: { sync: { status: 'OutOfSync' } } }));
     // The second time it is an answer: a Go agent says what it has, under the id that it has.
     for (const message of [
       first,
       first,
-      says('spec-update', own('old', { status: { sync: { status: 'Synced' } } })),
+      incoming('spec-update', own('old', { status: { sync: { status: 'Synced' } } })),
       first,
     ]) {
-      principal.hear(message);
+      principal.receive(message);
       await lab.run();
     }
     expect(principal.mirror()?.status).toEqual({ sync: { status: 'Synced' } });
@@ -184,7 +184,7 @@ describe('a mirror', () => {
   test('is not written to when its agent says what it shows already', async () => {
     const { lab, principal } = await alone();
     const { writes } = lab.hub;
-    principal.hear(says('spec-update', own('old')));
+    principal.receive(incoming('spec-update', own('old')));
     await lab.run();
     expect(lab.hub.writes).toBe(writes);
   });
@@ -196,7 +196,7 @@ describe('a mirror', () => {
       await patch(ref, change);
       return lab.hub.objects.patch(ref, { spec: { source: { path: 'of-the-hub' } } });
     };
-    principal.hear(says('spec-update', own('old', { spec: { ...own('old').spec, source: { path: 'p1' } } })));
+    principal.receive(incoming('spec-update', own('old', { spec: { ...own('old').spec, source: { path: 'p1' } } })));
     await lab.run(60_000);
     expect(lab.hub.writes).toBe(2);
     expect(principal.acknowledged).toHaveLength(2);

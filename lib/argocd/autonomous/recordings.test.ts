@@ -12,7 +12,7 @@ import { Lab, LabCluster, sentMessages } from '../testing/lab.ts';
 import { hubSpecOf } from './mirror.ts';
 import { StageAgent, StagePrincipal } from './testing/stage.ts';
 
-// What a Go principal and a Go autonomous agent said to each other about Applications.
+// What a Go principal and a Go autonomous agent sent to each other about Applications.
 const agentName = 'agent-autonomous';
 
 interface Recorded {
@@ -90,7 +90,7 @@ describe('recordings of Go peers', () => {
         const { name, deletionTimestamp } = message.object.metadata;
         const ref = { namespace: agentName, name };
         if (isFromAgent) {
-          principal.hear(message);
+          principal.receive(message);
           await lab.run();
           expect(principal.acknowledged.at(-1), `line ${seq}`).toBe(
             `${message.type} ${message.resourceId} ${message.eventId}`,
@@ -108,7 +108,7 @@ describe('recordings of Go peers', () => {
       async function askAsRecorded({ type, object }: ApplicationMessage, mirror: Application) {
         const refresh = object.metadata.annotations?.[annotations.refresh];
         const ref = { namespace: agentName, name: mirror.metadata.name };
-        const before = principal.said.length;
+        const before = principal.sent.length;
         if (type === 'set-operation') {
           hub.patch(ref, { operation: object.operation });
         } else if (type === 'terminate-operation') {
@@ -122,9 +122,9 @@ describe('recordings of Go peers', () => {
           return;
         }
         await lab.run();
-        const said = principal.said.slice(before).filter((one) => one.target === 'application');
-        expect(said).toMatchObject([{ type, object: { metadata: { name: mirror.metadata.name } } }]);
-        expect(decided((said[0] as ApplicationMessage).object)).toEqual(decided(object));
+        const sent = principal.sent.slice(before).filter((one) => one.target === 'application');
+        expect(sent).toMatchObject([{ type, object: { metadata: { name: mirror.metadata.name } } }]);
+        expect(decided((sent[0] as ApplicationMessage).object)).toEqual(decided(object));
       }
     },
   );
@@ -150,14 +150,14 @@ describe('recordings of Go peers', () => {
           continue;
         }
         version = object.metadata.resourceVersion ?? '';
-        const [said, ...more] = sentMessages(agent, type).slice(before);
+        const [sent, ...more] = sentMessages(agent, type).slice(before);
         expect(more, `line ${seq}`).toEqual([]);
-        expect(said?.resourceId, `line ${seq}`).toBe(message.resourceId);
+        expect(sent?.resourceId, `line ${seq}`).toBe(message.resourceId);
         if (type === 'delete') {
           const { uid, name, namespace } = object.metadata;
-          expect(said?.object.metadata).toMatchObject({ uid, name, namespace });
+          expect(sent?.object.metadata).toMatchObject({ uid, name, namespace });
         } else {
-          expect({ eventId: said?.eventId, object: said?.object }, `line ${seq}`).toEqual({
+          expect({ eventId: sent?.eventId, object: sent?.object }, `line ${seq}`).toEqual({
             eventId: message.eventId,
             object,
           });
@@ -191,8 +191,8 @@ describe('recordings of Go peers', () => {
     const object = { ...request.message.object, metadata: { ...request.message.object.metadata, annotations: marks } };
     agent.connect();
     const writes = agent.cluster.writes;
-    agent.hear({ ...request.message, object });
-    agent.hear({ ...request.message, object });
+    agent.receive({ ...request.message, object });
+    agent.receive({ ...request.message, object });
     await lab.run();
     const local = agent.cluster.objects.get({ namespace: 'argocd-autonomous', name: metadata.name });
     expect(agent.cluster.writes - writes).toBe(1);

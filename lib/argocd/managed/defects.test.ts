@@ -22,7 +22,7 @@ class Refusal extends Error {
 
 let events = 0;
 /** What a principal says of an Application. */
-function says(type: 'create' | 'spec-update' | 'delete' | 'set-operation', object: Application): Message {
+function incoming(type: 'create' | 'spec-update' | 'delete' | 'set-operation', object: Application): Message {
   const { name, uid, resourceVersion } = object.metadata;
   const resourceId = `${name}_${uid}`;
   const eventId = `${resourceId}_${resourceVersion}_${++events}`;
@@ -51,7 +51,7 @@ async function joined(lab: Lab, hub = hubApplication()): Promise<{ principal: La
   lab.join(principal, agent);
   lab.hub.objects.create(hub);
   await lab.run(5_000);
-  principal.said.length = 0;
+  principal.sent.length = 0;
   return { principal, agent };
 }
 
@@ -65,7 +65,7 @@ test('defect 1: an agent cannot write the status of another agent, nor end its d
   principal.connect('b');
   await lab.run(5_000);
   principal.sync.receive('a', reports(copyOf(hub, { status: { health: { status: 'Healthy' } } })));
-  principal.sync.receive('a', says('delete', copyOf(hub)));
+  principal.sync.receive('a', incoming('delete', copyOf(hub)));
   principal.sync.receive('a', {
     target: 'application',
     type: 'error',
@@ -76,7 +76,7 @@ test('defect 1: an agent cannot write the status of another agent, nor end its d
   await lab.run(5_000);
   expect(lab.hub.objects.get(ref)).toEqual(before);
   expect(principal.acknowledged, 'refused, not to be repeated').toHaveLength(3);
-  principal.sync.receive('b', says('delete', copyOf(hub)));
+  principal.sync.receive('b', incoming('delete', copyOf(hub)));
   await lab.run(5_000);
   expect(lab.hub.objects.get(ref), 'its own agent may').toBeUndefined();
 });
@@ -130,11 +130,11 @@ test('defect 19: versions of two clusters are not compared: an update counts wha
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
-  agent.sync.receive(says('create', hubApplication({ uid: 'u', resourceVersion: '7' })));
+  agent.sync.receive(incoming('create', hubApplication({ uid: 'u', resourceVersion: '7' })));
   await lab.run();
   const resourceVersion = agent.copy()?.metadata.resourceVersion ?? '';
   const update = hubApplication({ uid: 'u', resourceVersion }, { spec: { source: { path: 'p1' } } });
-  agent.sync.receive(says('spec-update', update));
+  agent.sync.receive(incoming('spec-update', update));
   await lab.run();
   expect(agent.copy()?.spec.source).toEqual({ path: 'p1' });
 });
@@ -357,9 +357,9 @@ test('defect 42: a deletion that found nothing does not let a later one pass', a
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
-  agent.sync.receive(says('delete', hubApplication({ uid: 'u' })));
+  agent.sync.receive(incoming('delete', hubApplication({ uid: 'u' })));
   await lab.run();
-  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(incoming('create', hubApplication({ uid: 'u' })));
   await lab.run();
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run(5_000);

@@ -121,11 +121,11 @@ test('a deletion waits for an agent that left the fleet, or is known from before
     lab.hub.objects.delete({ namespace, name: 'shop' }, { propagation: 'Background' });
   }
   await lab.run(60_000);
-  const said = (namespace: string) =>
+  const sent = (namespace: string) =>
     lab.hub.objects.get({ namespace, name: 'shop' })?.status?.conditions?.[0]?.message;
-  expect(said('a')).toMatch(/^waiting for agent a, which has left the fleet since 2026/);
-  expect(said('b')).toMatch(/^waiting for agent b, which is not connected since 2025-12-24T18/);
-  expect(said('c'), 'it is no Application of an agent').toBeUndefined();
+  expect(sent('a')).toMatch(/^waiting for agent a, which has left the fleet since 2026/);
+  expect(sent('b')).toMatch(/^waiting for agent b, which is not connected since 2025-12-24T18/);
+  expect(sent('c'), 'it is no Application of an agent').toBeUndefined();
   const mirror = lab.hub.objects.get({ namespace: 'a', name: 'mirror' });
   expect(mirror?.status, 'nor is this one, of a managed agent').toBeUndefined();
 });
@@ -338,10 +338,10 @@ test('what an agent said to have is known to be there, also when it was selected
   // A label selector leaves it out.
   lab.hub.isHidden = () => true;
   const principal = lab.principal();
-  const send = (message: Message) => principal.said.push(message) > 0;
+  const send = (message: Message) => principal.sent.push(message) > 0;
   principal.sync.connected('a', 'managed', { send, acknowledge: () => undefined });
   const uid = lab.hub.objects.get(ref)?.metadata.uid ?? '';
-  const says = (type: 'request-update' | 'request-synced-resource-list', payload: object) =>
+  const incoming = (type: 'request-update' | 'request-synced-resource-list', payload: object) =>
     principal.sync.receive('a', {
       target: 'resourceResync',
       type,
@@ -349,13 +349,20 @@ test('what an agent said to have is known to be there, also when it was selected
       eventId: type,
       payload,
     } as Message);
-  says('request-update', { kind: 'Application', name: 'shop', namespace: 'argocd', uid, checksum: null, digest: 'x' });
+  incoming('request-update', {
+    kind: 'Application',
+    name: 'shop',
+    namespace: 'argocd',
+    uid,
+    checksum: null,
+    digest: 'x',
+  });
   lab.hub.isHidden = () => false;
   lab.hub.objects.patch(ref, { metadata: { labels: { team: 'a' } } });
   await lab.run(10);
-  says('request-synced-resource-list', { checksum: 'another', complete: true });
+  incoming('request-synced-resource-list', { checksum: 'another', complete: true });
   lab.hub.objects.delete(ref, { propagation: 'Background' });
-  const question = principal.said.find(({ type }) => type === 'request-resource-resync');
+  const question = principal.sent.find(({ type }) => type === 'request-resource-resync');
   if (question !== undefined) {
     principal.sync.acknowledged('a', question);
   }
@@ -366,7 +373,7 @@ test('what an agent said to have is known to be there, also when it was selected
 test('an agent that names things without end, and deletes none, is remembered with a bounded part of them', async () => {
   const lab = new Lab();
   const principal = lab.principal();
-  const send = (message: Message) => principal.said.push(message) > 0;
+  const send = (message: Message) => principal.sent.push(message) > 0;
   const connection = { send, acknowledge: () => undefined };
   principal.sync.connected('a', 'managed', connection);
   const name = (i: number, uid: string) =>
@@ -393,9 +400,9 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   lab.hub.objects.create(hubApplication({ name: 'first' }));
   const { metadata } = lab.hub.objects.create(hubApplication());
   const principal = lab.principal({ tuning: { maxInFlight: 1 } });
-  const send = (message: Message) => principal.said.push(message) > 0;
+  const send = (message: Message) => principal.sent.push(message) > 0;
   principal.sync.connected('a', 'managed', { send, acknowledge: () => undefined });
-  for (const introduction of principal.said.splice(0)) {
+  for (const introduction of principal.sent.splice(0)) {
     principal.sync.acknowledged('a', introduction);
   }
   await lab.run(3_000);
@@ -408,7 +415,7 @@ test('what an agent made of the word of an earlier principal is deleted, though 
   await lab.run();
   lab.hub.objects.delete({ namespace: 'a', name: 'shop' }, { propagation: 'Background' });
   await lab.run();
-  for (const message of principal.said.splice(0)) {
+  for (const message of principal.sent.splice(0)) {
     principal.sync.acknowledged('a', message);
   }
   await lab.run();

@@ -106,9 +106,9 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
   const stop = new AbortController();
   const sync = new AgentSync({ mode: 'managed', kinds: [applications], runtime });
   sync.start(stop.signal);
-  const said: Message[] = [];
+  const sent: Message[] = [];
   sync.connected(
-    { send: (message) => said.push(message) > 0, acknowledge: nothing },
+    { send: (message) => sent.push(message) > 0, acknowledge: nothing },
     { agent: 'a', principalNamespace },
   );
   const receive = async (message: Message) => {
@@ -125,10 +125,10 @@ function startAgent(principalNamespace: string, ensures = false, found: Applicat
       eventId: `${type}${++events}`,
       object,
     });
-  return { cluster, sync, said, made, tell, receive };
+  return { cluster, sync, sent, made, tell, receive };
 }
 
-const about = (said: Message[], type: string) => said.find((message) => message.type === type);
+const about = (sent: Message[], type: string) => sent.find((message) => message.type === type);
 
 test.each([
   ['hub', 'hub', 'argocd', 'true'],
@@ -136,27 +136,27 @@ test.each([
   ['argocd', 'argocd', 'argocd', undefined],
   ['', 'team', 'team', undefined],
 ])('principal in "%s": what is in %s there is in %s here', async (principal, hub, local, remapped) => {
-  const { cluster, said, tell, receive } = startAgent(principal);
+  const { cluster, sent, tell, receive } = startAgent(principal);
   await tell(hubObject(hub));
   expect(cluster.objects.get(`${local}/x`)?.metadata.annotations?.[mark]).toBe(remapped);
   expect([...cluster.objects.keys()]).toEqual([`${local}/x`]);
 
-  const report = about(said, 'status-update');
+  const report = about(sent, 'status-update');
   expect(report).toMatchObject({ object: { metadata: { namespace: local, name: 'x' } } });
   expect((report as { object: Application }).object.metadata.annotations?.[mark]).toBe(remapped);
 
   const payload = { kind: 'Application', name: 'x', namespace: hub, uid: '' } as const;
   await receive({ target: 'resourceResync', type: 'response-synced-resource', resourceId: 'r', eventId: 'e', payload });
-  expect(about(said, 'request-update')).toMatchObject({ payload: { namespace: hub, name: 'x', uid: `hub-${hub}-x` } });
+  expect(about(sent, 'request-update')).toMatchObject({ payload: { namespace: hub, name: 'x', uid: `hub-${hub}-x` } });
 
   await tell(hubObject(hub), 'delete');
   expect(cluster.objects.size).toBe(0);
 });
 
 test('a report names its Application also when somebody took the mark away', async () => {
-  const { cluster, said, tell } = startAgent('hub');
+  const { cluster, sent, tell } = startAgent('hub');
   await tell(hubObject('hub'));
-  said.length = 0;
+  sent.length = 0;
   const copy = cluster.objects.get('argocd/x') as Application;
   const { [mark]: _, ...others } = copy.metadata.annotations ?? {};
   const started = startAgent('hub', false, [{ ...copy, metadata: { ...copy.metadata, annotations: others } }]);
@@ -167,7 +167,7 @@ test('a report names its Application also when somebody took the mark away', asy
     eventId: 'e',
     payload: {},
   });
-  expect(about(started.said, 'status-update')).toMatchObject({
+  expect(about(started.sent, 'status-update')).toMatchObject({
     object: { metadata: { annotations: { [mark]: 'true' } } },
   });
 });
@@ -180,22 +180,22 @@ test('a missing namespace is made when it may be, and told else', async () => {
 
   const unable = startAgent('hub');
   await unable.tell(hubObject('new'));
-  expect(about(unable.said, 'error')).toMatchObject({ error: { resourceNamespace: 'new', message: 'status 404' } });
+  expect(about(unable.sent, 'error')).toMatchObject({ error: { resourceNamespace: 'new', message: 'status 404' } });
 });
 
 test.each([
   ['secret', "namespace secret is not among the agent's --allowed-namespaces"],
   ['argocd', /stands for the principal's/],
 ])('an Application of hub namespace %s has no place, and its user hears why', async (namespace, text) => {
-  const { cluster, said, tell } = startAgent('hub', true);
+  const { cluster, sent, tell } = startAgent('hub', true);
   await tell(hubObject(namespace));
   expect(cluster.objects.size).toBe(0);
-  expect(about(said, 'error')).toMatchObject({ error: { resourceNamespace: namespace, resourceName: 'x' } });
-  expect((about(said, 'error') as { error: { message: string } }).error.message).toMatch(text);
+  expect(about(sent, 'error')).toMatchObject({ error: { resourceNamespace: namespace, resourceName: 'x' } });
+  expect((about(sent, 'error') as { error: { message: string } }).error.message).toMatch(text);
   const leaving = hubObject(namespace);
   leaving.metadata.deletionTimestamp = 'now';
   await tell(leaving);
-  expect(about(said, 'delete')).toMatchObject({ object: { metadata: { namespace, name: 'x' } } });
+  expect(about(sent, 'delete')).toMatchObject({ object: { metadata: { namespace, name: 'x' } } });
 });
 
 test('what is in namespaces that are not allowed does not exist to the agent', async () => {
@@ -203,10 +203,10 @@ test('what is in namespaces that are not allowed does not exist to the agent', a
     ...hubObject('secret'),
     metadata: { ...hubObject('secret').metadata, annotations: { [annotations.sourceUid]: 'u' } },
   };
-  const { cluster, said, tell } = startAgent('hub', false, [copy]);
+  const { cluster, sent, tell } = startAgent('hub', false, [copy]);
   await tell({ ...copy, metadata: { ...copy.metadata, uid: 'u' } }, 'delete');
   expect(cluster.objects.size).toBe(1);
-  expect(about(said, 'request-update')).toBeUndefined();
+  expect(about(sent, 'request-update')).toBeUndefined();
 });
 
 /** The principal with one agent `a`, whose namespace is `argocd`. */

@@ -192,7 +192,7 @@ const hub = (operation?: object, more: Partial<Application> = {}): Application =
 });
 
 /** A message of argocd-agent's principal, which waits for the acknowledgement with all else. */
-function says(type: 'create' | 'set-operation', object: Application): Message {
+function incoming(type: 'create' | 'set-operation', object: Application): Message {
   return { target: 'application', type, principalUid: 'p', resourceId: 'shop_u', eventId: 'shop_u_5', object };
 }
 
@@ -201,11 +201,11 @@ async function withPrincipalOfArgocdAgent() {
   const lab = new Lab();
   const agent = lab.agent();
   agent.connect();
-  agent.sync.receive(says('create', hub(first)));
+  agent.sync.receive(incoming('create', hub(first)));
   await lab.run();
   expect(agent.copy()?.operation, 'it sends one along with a creation').toEqual(first);
   begins(agent, 't1');
-  agent.sync.receive(says('set-operation', hub(second)));
+  agent.sync.receive(incoming('set-operation', hub(second)));
   await lab.run();
   expect(agent.acknowledged).toEqual(['create shop_u shop_u_5', 'set-operation shop_u shop_u_5']);
   expect(agent.copy()?.operation).toEqual(first);
@@ -228,7 +228,10 @@ test('what was acknowledged at once is done although the agent starts anew, and 
   const next = lab.agent({}, agent.cluster);
   next.connect();
   // An update of the hub leaves alone what the agent noted.
-  next.sync.receive({ ...says('create', hub(undefined, { spec: { source: { path: 'p1' } } })), eventId: 'shop_u_6' });
+  next.sync.receive({
+    ...incoming('create', hub(undefined, { spec: { source: { path: 'p1' } } })),
+    eventId: 'shop_u_6',
+  });
   await lab.run(5_000);
   expect(next.copy()?.spec.source).toEqual({ path: 'p1' });
   expect(next.copy()?.operation).toEqual(first);
@@ -272,7 +275,7 @@ test.each([
 test('an operation that is too long for a note is done all the same', async () => {
   const { lab, agent } = await withPrincipalOfArgocdAgent();
   const long = { sync: { manifests: ['x'.repeat(100_000)] } };
-  const message = says('set-operation', { ...hub(long), metadata: { ...hub().metadata, resourceVersion: '6' } });
+  const message = incoming('set-operation', { ...hub(long), metadata: { ...hub().metadata, resourceVersion: '6' } });
   agent.sync.receive({ ...message, eventId: 'shop_u_6' });
   await lab.run();
   expect(note(agent), 'what was asked for before is out of date').toBeUndefined();

@@ -10,7 +10,7 @@ const resources = 'resources-finalizer.argocd.argoproj.io';
 const source = annotations.sourceUid;
 
 let events = 0;
-function says(type: 'create' | 'spec-update' | 'set-operation', object: Application): Message {
+function incoming(type: 'create' | 'spec-update' | 'set-operation', object: Application): Message {
   const resourceId = `shop_${object.metadata.uid}`;
   return {
     target: 'application',
@@ -42,12 +42,12 @@ async function agentThatFinds(
 }
 
 const errors = (agent: LabAgent) =>
-  agent.said.flatMap((message) => (message.type === 'error' ? [message.error.message] : []));
+  agent.sent.flatMap((message) => (message.type === 'error' ? [message.error.message] : []));
 
 test('adoption refused: the hub hears it, and the Application is taken over when its owner lets it', async () => {
   const lab = new Lab();
   const agent = await agentThatFinds(lab, found(), { adoptionPolicy: 'never' });
-  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(incoming('create', hubApplication({ uid: 'u' })));
   await lab.run(60_000);
   expect(agent.copy()?.spec.source).toEqual({ path: 'own' });
   expect(errors(agent)).toEqual(['an Application named argocd/shop exists and may not be adopted']);
@@ -68,7 +68,7 @@ test('adoption refused: the hub hears it, and the Application is taken over when
 test('adoption refused: a copy is made when the other one goes', async () => {
   const lab = new Lab();
   const agent = await agentThatFinds(lab, found(), { adoptionPolicy: 'never' });
-  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(incoming('create', hubApplication({ uid: 'u' })));
   await lab.run();
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run();
@@ -85,8 +85,8 @@ test('what is on the cluster alone is not told of, not changed and not missed', 
   agent.cluster.objects.delete(local, { propagation: 'Background' });
   await lab.run(60_000);
   expect(agent.cluster.writes).toBe(0);
-  expect(agent.said.filter(({ target }) => target === 'application')).toEqual([]);
-  expect(agent.said.filter(({ type }) => type === 'request-update')).toEqual([]);
+  expect(agent.sent.filter(({ target }) => target === 'application')).toEqual([]);
+  expect(agent.sent.filter(({ type }) => type === 'request-update')).toEqual([]);
 });
 
 test.each([
@@ -98,7 +98,7 @@ test.each([
   async (policy, status, operation) => {
     const lab = new Lab();
     const agent = await agentThatFinds(lab, undefined, { onRecreate: policy });
-    agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
+    agent.sync.receive(incoming('create', hubApplication({ uid: 'u' })));
     await lab.run();
     agent.cluster.objects.patch(local, {
       status: { sync: { status: 'Synced' }, operationState: { phase: 'Succeeded' }, reconciledAt: 't' },
@@ -123,7 +123,7 @@ test.each([
   const marks = own === undefined ? {} : { annotations: { [annotations.mismatchPolicy]: own } };
   const hub = hubApplication({ uid: 'new', ...marks });
   agent.cluster.objects.patch(local, { metadata: { annotations: { [annotations.principalUid]: 'p' } } });
-  agent.sync.receive(says('create', hub));
+  agent.sync.receive(incoming('create', hub));
   await lab.run();
   expect(agent.copy()?.metadata.annotations?.[source]).toBe('new');
   expect(agent.copy()?.metadata.uid === uid).toBe(isKept);
@@ -133,12 +133,12 @@ test('a copy labelled out of synchronisation is left alone, said to be, and in s
   const lab = new Lab();
   const agent = await agentThatFinds(lab, undefined);
   agent.cluster.isHidden = isSkipped;
-  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(incoming('create', hubApplication({ uid: 'u' })));
   await lab.run();
   agent.cluster.objects.patch(local, { metadata: { labels: { [skipSyncLabel]: 'true' } } });
   await lab.run(60_000);
   agent.cluster.objects.patch(local, { spec: { source: { path: 'mine' } } });
-  agent.sync.receive(says('spec-update', hubApplication({ uid: 'u' }, { spec: { source: { path: 'p1' } } })));
+  agent.sync.receive(incoming('spec-update', hubApplication({ uid: 'u' }, { spec: { source: { path: 'p1' } } })));
   await lab.run(60_000);
   expect(agent.copy()).toMatchObject({
     spec: { source: { path: 'mine' } },
@@ -162,7 +162,7 @@ test('an Application of the cluster that is labelled out of synchronisation is n
   cluster.objects.create(found({ labels }));
   const agent = lab.agent({}, cluster);
   agent.connect();
-  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(incoming('create', hubApplication({ uid: 'u' })));
   await lab.run(60_000);
   expect(agent.copy()).toMatchObject({ spec: { source: { path: 'own' } }, metadata: { labels } });
   expect(errors(agent)).toHaveLength(1);
@@ -196,7 +196,7 @@ test('a spec that was changed here is put back, and Argo CD asked to look, which
   const agent = lab.agent();
   lab.join(lab.principal(), agent);
   await lab.run(5_000);
-  agent.said.length = 0;
+  agent.sent.length = 0;
   agent.cluster.objects.patch(local, { spec: { project: 'gone' }, status: { health: { status: 'Unknown' } } });
   await lab.run(5_000);
   expect(agent.copy()?.spec.project).toBe('default');
@@ -256,8 +256,8 @@ test('an operation waits for a copy that cannot be made yet, and is done once, i
     }
   };
   const operation = { sync: { revision: 'r1' } };
-  agent.sync.receive(says('create', hubApplication({ uid: 'u' })));
-  agent.sync.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
+  agent.sync.receive(incoming('create', hubApplication({ uid: 'u' })));
+  agent.sync.receive(incoming('set-operation', hubApplication({ uid: 'u' }, { operation })));
   await lab.run(10_000);
   expect(agent.acknowledged, 'only the state').toHaveLength(1);
   isRefused = false;
@@ -272,7 +272,7 @@ test('an operation waits for a copy that cannot be made yet, and is done once, i
 
   isRefused = true;
   agent.cluster.objects.delete(local, { propagation: 'Background' });
-  agent.sync.receive(says('set-operation', hubApplication({ uid: 'u' }, { operation })));
+  agent.sync.receive(incoming('set-operation', hubApplication({ uid: 'u' }, { operation })));
   await lab.run(700_000);
   expect(agent.acknowledged, 'given up').toHaveLength(3);
   isRefused = false;
@@ -287,20 +287,20 @@ test('an operation that ended while the principal was away is not done again whe
   const operation = { sync: { revision: 'r1' } };
   const hub = (version: string, more: Partial<Application> = {}) =>
     hubApplication({ uid: 'u', resourceVersion: version, creationTimestamp: '2026-01-01T00:00:00Z' }, more);
-  agent.sync.receive(says('create', hub('1')));
-  agent.sync.receive(says('set-operation', hub('2', { operation })));
+  agent.sync.receive(incoming('create', hub('1')));
+  agent.sync.receive(incoming('set-operation', hub('2', { operation })));
   await lab.run();
   const operationState = { phase: 'Succeeded', operation, startedAt: '2026-01-02T00:00:00Z' };
   agent.cluster.objects.patch(local, { operation: null, status: { operationState } });
   await lab.run();
   const writes = agent.cluster.writes;
   // The principal has started anew, its object has changed since, and it has not heard of the end.
-  agent.sync.receive(says('set-operation', hub('3', { operation })));
+  agent.sync.receive(incoming('set-operation', hub('3', { operation })));
   await lab.run();
   expect(agent.cluster.writes).toBe(writes);
   expect(sentMessages(agent, 'status-update').at(-1)?.object.status).toEqual({ operationState });
   // The same, asked for by somebody who knows that it was done.
-  agent.sync.receive(says('set-operation', hub('4', { operation, status: { operationState } })));
+  agent.sync.receive(incoming('set-operation', hub('4', { operation, status: { operationState } })));
   await lab.run();
   expect(agent.copy()?.operation).toEqual(operation);
 });
@@ -314,7 +314,7 @@ test.each([
   lab.hub.objects.create(hubApplication());
   const hub = lab.hub.objects.patch(ref, { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' }, operation });
   const principal = lab.principal();
-  const send = (message: Message) => principal.said.push(message) > 0;
+  const send = (message: Message) => principal.sent.push(message) > 0;
   principal.sync.connected('a', 'managed', { send, acknowledge: () => undefined });
   principal.sync.receive('a', {
     target: 'application',
@@ -327,7 +327,7 @@ test.each([
     },
   });
   await lab.run();
-  const [introduction] = principal.said;
+  const [introduction] = principal.sent;
   if (introduction !== undefined) {
     principal.sync.acknowledged('a', introduction);
   }

@@ -51,14 +51,14 @@ export function planReport(hub: Application, report: Application, context: Repor
  * Whether the operation of the hub's object was begun on the copy after what the hub knows of began last: what is asked for
  * was done, and the hub has not heard.
  */
-export function ranUnheard(hub: Application, local: Application): boolean {
+export function ranUnreported(hub: Application, local: Application): boolean {
   const state = local.status?.operationState;
-  const heard = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
+  const reportedAt = hub.status?.operationState?.startedAt ?? hub.metadata.creationTimestamp;
   return (
     hub.operation !== undefined &&
     typeof state?.startedAt === 'string' &&
-    typeof heard === 'string' &&
-    state.startedAt > heard &&
+    typeof reportedAt === 'string' &&
+    state.startedAt > reportedAt &&
     isEqual(state.operation, hub.operation)
   );
 }

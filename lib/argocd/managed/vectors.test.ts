@@ -5,7 +5,7 @@ import type { ObjectRef, Store, StoreChange } from '../../sync/index.ts';
 import { type Application, type ApplicationMessage, annotations, applicationSchema, type Message } from '../index.ts';
 import { Lab, type LabAgent } from '../testing/lab.ts';
 
-// What a Go principal and a Go agent said to each other about managed Applications, each side's part played by ours: it must
+// What a Go principal and a Go agent sent to each other about managed Applications, each side's part played by ours: it must
 // come to what the Go side came to.
 
 const agentName = 'agent-managed';
@@ -131,8 +131,8 @@ describe('recorded between Go peers', () => {
         expect(copy.metadata.labels ?? {}).toEqual(report.metadata.labels ?? {});
         expect(copy.metadata.finalizers ?? []).toEqual(expect.arrayContaining(hub.metadata.finalizers ?? []));
         expect(copy.metadata.ownerReferences).toBeUndefined();
-        const said = agent.said.findLast((one) => one.type === 'status-update');
-        const ours = said !== undefined && 'object' in said ? (said.object as Application) : undefined;
+        const sent = agent.sent.findLast((one) => one.type === 'status-update');
+        const ours = sent !== undefined && 'object' in sent ? (sent.object as Application) : undefined;
         expect(ours?.metadata).toMatchObject({ name: report.metadata.name, namespace: report.metadata.namespace });
         expect({ status: ours?.status, operation: ours?.operation }).toEqual({
           status: report.status,
@@ -144,9 +144,9 @@ describe('recorded between Go peers', () => {
           objects.patch(refOf(message.object), { metadata: { finalizers: null } });
         }
         await lab.run();
-        const said = agent.said.findLast((one) => one.type === 'delete');
+        const sent = agent.sent.findLast((one) => one.type === 'delete');
         if (file === 'delete') {
-          expect(said).toMatchObject({ object: { metadata: { name: message.object.metadata.name } } });
+          expect(sent).toMatchObject({ object: { metadata: { name: message.object.metadata.name } } });
         }
       }
     }
@@ -167,8 +167,8 @@ describe('recorded between Go peers', () => {
     agent.connect('argocd');
     agent.sync.receive(create);
     await lab.run(5_000);
-    const said = agent.said.find(({ type }) => type === 'error');
-    expect(said?.type === 'error' && said.error).toMatchObject({ resourceName: error.error.resourceName });
+    const sent = agent.sent.find(({ type }) => type === 'error');
+    expect(sent?.type === 'error' && sent.error).toMatchObject({ resourceName: error.error.resourceName });
     expect(agent.acknowledged).toHaveLength(1);
   });
 
@@ -194,33 +194,33 @@ describe('recorded between Go peers', () => {
     for (const { toAgent, message } of recorded(file)) {
       if (toAgent && message.target === 'application' && 'object' in message) {
         const before = hub.get(refOf(message.object));
-        const count = principal.said.length;
+        const count = principal.sent.length;
         hub.imitate(message.type, message.object);
         await lab.run();
-        const said = principal.said.slice(count).map(({ type }) => type as string);
+        const sent = principal.sent.slice(count).map(({ type }) => type as string);
         // A Go principal also sends back, as if a user had asked, what the agent itself had begun.
         const isEcho = message.type === 'set-operation' && isEqual(before?.operation, message.object.operation);
         if ((message.type === 'set-operation' && !isEcho) || message.type === 'terminate-operation') {
-          expect(said).toContain(message.type);
+          expect(sent).toContain(message.type);
         }
         if (isEcho) {
-          expect(said).toEqual([]);
+          expect(sent).toEqual([]);
         }
         if (message.type === 'create' && before === undefined) {
-          expect(said).toContain('create');
+          expect(sent).toContain('create');
         }
         if (message.type === 'delete' && before !== undefined) {
-          expect(said).toContain('delete');
+          expect(sent).toContain('delete');
         }
       } else if (!toAgent && message.target === 'resourceResync' && message.type === 'request-update') {
         const { namespace = '', name, uid } = message.payload;
         const ref = { namespace: file === 'dest-mapping' ? namespace : agentName, name };
-        const count = principal.said.length;
+        const count = principal.sent.length;
         principal.sync.receive(agentName, message);
         await lab.run();
-        const said = principal.said.slice(count).map(({ type }) => type as string);
+        const sent = principal.sent.slice(count).map(({ type }) => type as string);
         if (hub.get(ref) === undefined && uid !== '') {
-          expect(said, 'an orphan goes').toEqual(['delete']);
+          expect(sent, 'an orphan goes').toEqual(['delete']);
         }
       } else if (!toAgent && message.target === 'application') {
         principal.sync.receive(agentName, message);
@@ -251,7 +251,7 @@ describe('recorded between Go peers', () => {
   });
 });
 
-/** The hub of a recording: users do on it what they must have done for the Go principal to say what it said. */
+/** The hub of a recording: users do on it what they must have done for the Go principal to say what it sent. */
 class RecordedHub implements Store<Application> {
   readonly #objects = new Map<string, Application>();
   #listener: (change: StoreChange<Application>) => void = () => undefined;

@@ -57,9 +57,9 @@ export interface SourceSync extends KindSync {
    * The peer said what it holds of an object (protocol: `request-update`); an empty uid: nothing. Gives the id of the object
    * that it means, undefined when it should not have any such and nothing is remembered of that.
    */
-  holds(update: RequestUpdate): string | undefined;
+  peerReported(update: RequestUpdate): string | undefined;
   /** The peer reported everything that it holds, and this object was not among it. */
-  lacks(id: string): void;
+  peerLacks(id: string): void;
   /** Everything that the peer should have. */
   list(): Iterable<Listed>;
   /** Stops all timers; the part is not used any more. */

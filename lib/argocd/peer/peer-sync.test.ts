@@ -26,27 +26,27 @@ function logOf(warnings: object[]) {
 }
 
 /** A kind that takes part and notes what it hears. */
-function sourcePart(kind: ResyncKind, heard: string[], listed: Listed[] = []): SourceSync {
+function sourceSync(kind: ResyncKind, calls: string[], listed: Listed[] = []): SourceSync {
   return {
     kind,
-    connected: () => void heard.push(`${kind} connected`),
-    disconnected: () => void heard.push(`${kind} disconnected`),
-    open: () => void heard.push(`${kind} open`),
+    connected: () => void calls.push(`${kind} connected`),
+    disconnected: () => void calls.push(`${kind} disconnected`),
+    open: () => void calls.push(`${kind} open`),
     writable: nothing,
     acknowledged: ({ resourceId }) => resourceId.startsWith(kind),
-    receive: (message: ObjectMessage) => message.type === 'status-update' && heard.push(`${kind} report`) > 0,
-    holds: ({ name, uid }) => {
-      heard.push(`${kind} holds ${name} ${uid}`);
+    receive: (message: ObjectMessage) => message.type === 'status-update' && calls.push(`${kind} report`) > 0,
+    peerReported: ({ name, uid }) => {
+      calls.push(`${kind} holds ${name} ${uid}`);
       return listed.find((one) => one.name === name)?.id;
     },
-    lacks: (id) => void heard.push(`${kind} lacks ${id}`),
+    peerLacks: (id) => void calls.push(`${kind} lacks ${id}`),
     list: () => listed,
     stats: () => quiet,
-    close: () => void heard.push(`${kind} closed`),
+    close: () => void calls.push(`${kind} closed`),
   };
 }
 
-function mirrorPart(kind: ResyncKind, heard: string[], copies: Copy[] = []): CopySync {
+function copySync(kind: ResyncKind, calls: string[], copies: Copy[] = []): CopySync {
   const holding = ({ name, namespace }: { name: string; namespace: string }): RequestUpdate => ({
     kind,
     name,
@@ -61,11 +61,11 @@ function mirrorPart(kind: ResyncKind, heard: string[], copies: Copy[] = []): Cop
     disconnected: nothing,
     writable: nothing,
     acknowledged: () => false,
-    receive: (message) => message.type === 'create' && heard.push(`${kind} create`) > 0,
+    receive: (message) => message.type === 'create' && calls.push(`${kind} create`) > 0,
     copies: () => copies,
     holding,
     localRef: ({ name }) => ({ namespace: 'here', name }),
-    sourceRestarted: () => void heard.push(`${kind} source restarted`),
+    sourceRestarted: () => void calls.push(`${kind} source restarted`),
     stats: () => quiet,
     close: nothing,
   };
@@ -75,16 +75,16 @@ function mirrorPart(kind: ResyncKind, heard: string[], copies: Copy[] = []): Cop
 function startPrincipal(
   options: { projects?: Listed[]; applications?: Listed[]; acknowledges?: boolean; clock?: Clock } = {},
 ) {
-  const heard: string[] = [];
+  const calls: string[] = [];
   const sent: Message[] = [];
   const acknowledged: string[] = [];
   const warnings: object[] = [];
   const kindOf = (kind: ResyncKind, listed: Listed[] = []) => ({
     start: nothing,
-    syncFor: () => sourcePart(kind, heard, listed),
-    forgetAgent: () => void heard.push(`${kind} forgotten`),
+    syncFor: () => sourceSync(kind, calls, listed),
+    forgetAgent: () => void calls.push(`${kind} forgotten`),
   });
-  const mirrors = { start: nothing, syncFor: () => mirrorPart('Application', heard), forgetAgent: nothing };
+  const mirrors = { start: nothing, syncFor: () => copySync('Application', calls), forgetAgent: nothing };
   const principal = new HubSync({
     managed: [kindOf('AppProject', options.projects), kindOf('Application', options.applications)],
     autonomous: [mirrors],
@@ -105,7 +105,7 @@ function startPrincipal(
     },
     acknowledge: ({ eventId }: Message) => void acknowledged.push(eventId),
   };
-  return { principal, connection, heard, sent, acknowledged, warnings };
+  return { principal, connection, calls, sent, acknowledged, warnings };
 }
 
 let events = 0;
@@ -118,24 +118,24 @@ const list = (payload: { checksum: string | null; complete?: boolean }) =>
 const listed = (name: string): Listed => ({ id: `id-${name}`, name, namespace: 'hub', uid: `uid-${name}` });
 
 test('an agent that is new is asked once what it holds, and told nothing before it has answered, projects first', async () => {
-  const { principal, connection, heard, sent } = startPrincipal();
+  const { principal, connection, calls, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);
-  expect(heard).toEqual(['AppProject connected', 'Application connected']);
+  expect(calls).toEqual(['AppProject connected', 'Application connected']);
   principal.receive('a', update('Application', 'x', 'u'));
   await vi.advanceTimersByTimeAsync(10);
   expect(sent.map(({ type }) => type)).toEqual(['request-resource-resync']);
-  expect(heard.slice(2)).toEqual(['Application holds x u', 'AppProject open', 'Application open']);
+  expect(calls.slice(2)).toEqual(['Application holds x u', 'AppProject open', 'Application open']);
 });
 
 test('one that does not answer is told everything after 2 s of silence', async () => {
-  const { principal, connection, heard } = startPrincipal({ acknowledges: false });
+  const { principal, connection, calls } = startPrincipal({ acknowledges: false });
   principal.connected('a', 'managed', connection);
   await vi.advanceTimersByTimeAsync(1_500);
   principal.receive('a', update('Application', 'x', 'u'));
   await vi.advanceTimersByTimeAsync(1_500);
-  expect(heard).not.toContain('Application open');
+  expect(calls).not.toContain('Application open');
   await vi.advanceTimersByTimeAsync(600);
-  expect(heard).toContain('Application open');
+  expect(calls).toContain('Application open');
 });
 
 test('a principal that is too busy to have read the answer waits for it again, but not for ever', () => {
@@ -148,65 +148,72 @@ test('a principal that is too busy to have read the answer waits for it again, b
       return () => void timers.delete(run);
     },
   };
-  const { principal, connection, heard } = startPrincipal({ acknowledges: false, clock });
+  const { principal, connection, calls } = startPrincipal({ acknowledges: false, clock });
   principal.connected('a', 'managed', connection);
-  const fires = () => {
+  const fireTimers = () => {
     now += 3_000;
     for (const run of [...timers]) {
       if (timers.delete(run)) {
         run();
       }
     }
-    return heard.includes('Application open');
+    return calls.includes('Application open');
   };
-  expect([fires(), fires(), fires(), fires(), fires(), fires()]).toEqual([false, false, false, false, false, true]);
+  expect([fireTimers(), fireTimers(), fireTimers(), fireTimers(), fireTimers(), fireTimers()]).toEqual([
+    false,
+    false,
+    false,
+    false,
+    false,
+    true,
+  ]);
 });
 
 test('one that is cut off before it answered is asked once on the next connection', async () => {
-  const { principal, connection, sent, heard } = startPrincipal({ acknowledges: false });
+  const { principal, connection, sent, calls } = startPrincipal({ acknowledges: false });
   principal.connected('a', 'managed', connection);
   principal.disconnected('a', connection);
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(heard).not.toContain('Application open');
+  expect(calls).not.toContain('Application open');
   principal.connected('a', 'managed', connection);
   principal.acknowledged('a', sent[1] as Message);
   expect(sent.map(({ type }) => type)).toEqual(['request-resource-resync', 'request-resource-resync']);
 });
 
 test('one that comes back is not asked again; a newer connection takes the place of the older', async () => {
-  const { principal, connection, heard, sent } = startPrincipal();
+  const { principal, connection, calls, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);
   await vi.advanceTimersByTimeAsync(3_000);
   const second = { ...connection };
-  heard.length = 0;
+  calls.length = 0;
   principal.connected('a', 'managed', second);
   principal.disconnected('a', connection);
-  expect(heard.filter((line) => line.startsWith('Application'))).toEqual([
+  expect(calls.filter((line) => line.startsWith('Application'))).toEqual([
     'Application disconnected',
     'Application connected',
   ]);
   principal.disconnected('a', second);
-  expect(heard.at(-1)).toBe('Application disconnected');
+  expect(calls.at(-1)).toBe('Application disconnected');
   await vi.advanceTimersByTimeAsync(10_000);
   expect(sent).toHaveLength(1);
 });
 
 test('a repeated message is acknowledged and not listened to again, a lost one is on the next connection', () => {
-  const { principal, connection, heard, acknowledged } = startPrincipal();
+  const { principal, connection, calls, acknowledged } = startPrincipal();
   principal.connected('a', 'managed', connection);
   const message = update('AppProject', 'x', 'u');
   principal.receive('a', message);
   principal.receive('a', message);
-  const holds = () => heard.filter((line) => line === 'AppProject holds x u').length;
-  expect(holds()).toBe(1);
+  const reports = () => calls.filter((line) => line === 'AppProject holds x u').length;
+  expect(reports()).toBe(1);
   expect(acknowledged).toEqual([message.eventId, message.eventId]);
   principal.connected('a', 'managed', connection);
   principal.receive('a', message);
-  expect(holds()).toBe(2);
+  expect(reports()).toBe(2);
 });
 
 test('a list that is the same over all kinds costs nothing', () => {
-  const { principal, connection, heard, sent } = startPrincipal({
+  const { principal, connection, calls, sent } = startPrincipal({
     projects: [listed('p')],
     applications: [listed('x')],
   });
@@ -215,42 +222,42 @@ test('a list that is the same over all kinds costs nothing', () => {
     { kind: 'Application', name: 'x', uid: 'uid-x' },
     { kind: 'AppProject', name: 'p', uid: 'uid-p' },
   ]);
-  heard.length = sent.length = 0;
+  calls.length = sent.length = 0;
   principal.receive('a', list({ checksum, complete: true }));
   principal.receive('a', list({ checksum }));
-  expect([...heard, ...sent]).toEqual([]);
+  expect([...calls, ...sent]).toEqual([]);
 });
 
 test('an agent that told everything lacks the rest', () => {
-  const { principal, connection, heard } = startPrincipal({
+  const { principal, connection, calls } = startPrincipal({
     projects: [listed('p'), listed('q')],
     applications: [listed('p')],
   });
   principal.connected('a', 'managed', connection);
   principal.receive('a', update('AppProject', 'p', 'uid-p'));
-  heard.length = 0;
+  calls.length = 0;
   principal.receive('a', list({ checksum: 'other', complete: true }));
-  expect(heard).toEqual(['AppProject lacks id-q', 'Application lacks id-p']);
+  expect(calls).toEqual(['AppProject lacks id-q', 'Application lacks id-p']);
 });
 
 test('an agent that may yet tell more is asked about the rest, as by the original', async () => {
-  const { principal, connection, heard, sent } = startPrincipal({
+  const { principal, connection, calls, sent } = startPrincipal({
     projects: [listed('p')],
     applications: [listed('x')],
   });
   principal.connected('a', 'managed', connection);
   await vi.advanceTimersByTimeAsync(3_000);
   principal.receive('a', update('AppProject', 'p', 'uid-p'));
-  heard.length = sent.length = 0;
+  calls.length = sent.length = 0;
   principal.receive('a', list({ checksum: 'other' }));
-  expect(heard).toEqual([]);
+  expect(calls).toEqual([]);
   expect(sent).toMatchObject([
     { type: 'response-synced-resource', payload: { kind: 'Application', name: 'x', namespace: 'hub', uid: 'uid-x' } },
   ]);
 });
 
 test('an agent that acknowledges before it has told all is given time; one that says that it was all is not', async () => {
-  const { principal, connection, heard } = startPrincipal();
+  const { principal, connection, calls } = startPrincipal();
   principal.connected('a', 'managed', connection);
   await vi.advanceTimersByTimeAsync(200);
   principal.receive(
@@ -258,18 +265,18 @@ test('an agent that acknowledges before it has told all is given time; one that 
     resync({ type: 'request-update', payload: { kind: 'Application', name: 'x', uid: 'u', checksum: 's' } }),
   );
   await vi.advanceTimersByTimeAsync(200);
-  expect(heard).not.toContain('Application open');
+  expect(calls).not.toContain('Application open');
   principal.receive('a', list({ checksum: null, complete: true }));
-  expect(heard).toContain('Application open');
+  expect(calls).toContain('Application open');
 });
 
 test('an empty hub answers an empty agent nothing, whether it says null or nothing', () => {
-  const { principal, connection, heard, sent } = startPrincipal();
+  const { principal, connection, calls, sent } = startPrincipal();
   principal.connected('a', 'managed', connection);
-  heard.length = sent.length = 0;
+  calls.length = sent.length = 0;
   principal.receive('a', list({ checksum: null }));
   principal.receive('a', list({ checksum: '' }));
-  expect([...heard, ...sent]).toEqual([]);
+  expect([...calls, ...sent]).toEqual([]);
 });
 
 test('what an agent may not send is acknowledged, said, and not said without end', async () => {
@@ -300,32 +307,32 @@ test('acknowledgements find their part', () => {
 });
 
 test('an agent that comes in another mode is another agent', () => {
-  const { principal, connection, heard } = startPrincipal();
+  const { principal, connection, calls } = startPrincipal();
   principal.connected('a', 'managed', connection);
   principal.connected('a', 'autonomous', connection);
-  expect(heard).toContain('Application closed');
-  expect(heard).toContain('Application forgotten');
+  expect(calls).toContain('Application closed');
+  expect(calls).toContain('Application forgotten');
   principal.receive('a', resync({ type: 'request-resource-resync', payload: {} }));
-  expect(heard.at(-1)).toBe('Application source restarted');
+  expect(calls.at(-1)).toBe('Application source restarted');
 });
 
 test('what is said to a principal that does not know the agent is nothing', () => {
-  const { principal, heard } = startPrincipal();
+  const { principal, calls } = startPrincipal();
   principal.receive('nobody', update('Application', 'x', 'u'));
   principal.writable('nobody');
   principal.acknowledged('nobody', { resourceId: 'r', eventId: 'e' });
-  expect(heard).toEqual([]);
+  expect(calls).toEqual([]);
   expect(principal.stats('nobody')).toEqual(quiet);
 });
 
 /** A managed agent with a project and two Applications, and a principal that acknowledges when it is told to. */
 function startAgent() {
-  const heard: string[] = [];
+  const calls: string[] = [];
   const waiting: Message[] = [];
   const sent: Message[] = [];
   const acknowledged: string[] = [];
   const copy = (name: string): Copy => ({ ref: { namespace: 'here', name }, name, uid: `uid-${name}` });
-  const kindOf = (kind: ResyncKind, copies: Copy[]) => ({ ...mirrorPart(kind, heard, copies), start: nothing });
+  const kindOf = (kind: ResyncKind, copies: Copy[]) => ({ ...copySync(kind, calls, copies), start: nothing });
   const agent = new AgentSync({
     mode: 'managed',
     kinds: [kindOf('AppProject', [copy('p')]), kindOf('Application', [copy('x'), copy('y')])],
@@ -342,10 +349,10 @@ function startAgent() {
     }
   };
   const connect = () => agent.connected(connection, { agent: 'a', principalNamespace: '' });
-  return { agent, connection, connect, answer, heard, sent, acknowledged };
+  return { agent, connection, connect, answer, calls, sent, acknowledged };
 }
 
-const told = (sent: Message[]) =>
+const reported = (sent: Message[]) =>
   sent.map((message) =>
     message.type === 'request-update' ? `${message.payload.kind} ${message.payload.name}` : message.type,
   );
@@ -353,7 +360,7 @@ const told = (sent: Message[]) =>
 test('an agent that starts tells what it holds, and when that is heard, that it was all', () => {
   const { connect, answer, sent } = startAgent();
   connect();
-  expect(told(sent)).toEqual(['AppProject p', 'Application x', 'Application y']);
+  expect(reported(sent)).toEqual(['AppProject p', 'Application x', 'Application y']);
   answer();
   expect(sent.at(-1)).toMatchObject({
     type: 'request-synced-resource-list',
@@ -379,13 +386,13 @@ test('an agent that is cut off before all was heard tells everything again on th
   agent.disconnected(connection);
   sent.length = 0;
   connect();
-  expect(told(sent)).toEqual(['AppProject p', 'Application x', 'Application y']);
+  expect(reported(sent)).toEqual(['AppProject p', 'Application x', 'Application y']);
   answer();
-  expect(told(sent).at(-1)).toBe('request-synced-resource-list');
+  expect(reported(sent).at(-1)).toBe('request-synced-resource-list');
 });
 
 test('a principal that asks is answered by every kind, and its question is acknowledged once, when it has heard all', () => {
-  const { agent, connect, answer, sent, heard, acknowledged } = startAgent();
+  const { agent, connect, answer, sent, calls, acknowledged } = startAgent();
   connect();
   answer();
   answer();
@@ -394,14 +401,14 @@ test('a principal that asks is answered by every kind, and its question is ackno
   const question = resync({ type: 'request-resource-resync', payload: {} });
   agent.receive(question);
   agent.receive(question);
-  expect(told(sent)).toEqual(['AppProject p', 'Application x', 'Application y']);
-  expect(heard).toEqual(['AppProject source restarted', 'Application source restarted']);
+  expect(reported(sent)).toEqual(['AppProject p', 'Application x', 'Application y']);
+  expect(calls).toEqual(['AppProject source restarted', 'Application source restarted']);
   expect(acknowledged).toEqual([]);
   answer();
   expect(acknowledged).toEqual([question.eventId]);
   agent.receive(question);
   expect(acknowledged).toHaveLength(2);
-  expect(heard).toHaveLength(2);
+  expect(calls).toHaveLength(2);
 });
 
 test('asked about one, an agent says what it holds of it, or that it has none', () => {

@@ -55,7 +55,7 @@ export class PeerSync<P extends SourceSync | CopySync> {
   readonly #peer: object;
   readonly #refused: ((message: Message) => void) | undefined;
   /** Resync messages of this connection: a repeated one would speak of what was, not of what is. */
-  readonly #heard = new Set<string>();
+  readonly #received = new Set<string>();
   /** Those that are acknowledged later: a copy is acknowledged with the first. */
   readonly #later = new Set<string>();
   #connection: PeerConnection | undefined;
@@ -84,7 +84,7 @@ export class PeerSync<P extends SourceSync | CopySync> {
       this.disconnected(this.#connection);
     }
     this.#connection = connection;
-    this.#heard.clear();
+    this.#received.clear();
     this.#later.clear();
     this.#messages.connected(connection);
     for (const sync of this.#kinds) {
@@ -161,7 +161,7 @@ export class PeerSync<P extends SourceSync | CopySync> {
     if (this.#later.has(eventId)) {
       return;
     }
-    if (this.#heard.has(eventId)) {
+    if (this.#received.has(eventId)) {
       this.#connection?.acknowledge(message);
       return;
     }
@@ -193,10 +193,10 @@ export class PeerSync<P extends SourceSync | CopySync> {
   }
 
   #remember(eventId: string): void {
-    this.#heard.add(eventId);
-    if (this.#heard.size > remembered) {
-      for (const oldest of this.#heard) {
-        this.#heard.delete(oldest);
+    this.#received.add(eventId);
+    if (this.#received.size > remembered) {
+      for (const oldest of this.#received) {
+        this.#received.delete(oldest);
         break;
       }
     }

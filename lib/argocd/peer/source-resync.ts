@@ -96,7 +96,7 @@ export class SourceResync implements Resync {
     if (!this.#introduced) {
       this.#waitForIntroduction();
     }
-    const id = this.#context.kinds.find(({ kind }) => kind === update.kind)?.holds(update);
+    const id = this.#context.kinds.find(({ kind }) => kind === update.kind)?.peerReported(update);
     if (id !== undefined && this.#reported.size < mostReported) {
       this.#reported.add(across(update.kind, id));
     }
@@ -114,7 +114,7 @@ export class SourceResync implements Resync {
         continue;
       }
       if (complete) {
-        sync.lacks(id);
+        sync.peerLacks(id);
       } else {
         this.#context.messages.post(`synced-${kind}-${id}`, () => ({
           target: 'resourceResync',

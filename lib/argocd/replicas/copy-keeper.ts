@@ -26,7 +26,7 @@ export interface CopyKeeperOptions<T extends ReplicaObject> {
   /** Hears what cannot be had here and why, once per reason. */
   readonly onFailure?: ((name: string, message: string) => void) | undefined;
   /** Has an object looked at again. */
-  readonly look: (name: string) => void;
+  readonly reconcile: (name: string) => void;
 }
 
 /** What the source said last, and what the API server made of it. */
@@ -132,7 +132,7 @@ export class CopyKeeper<T extends ReplicaObject> {
   localChange(name: string, now: T | undefined): void {
     const desired = this.#desired.get(name);
     if (desired !== undefined && (now === undefined || this.#state(now) !== desired.settled)) {
-      this.#conflicts.whenDue(this.refOf(name), () => this.#options.look(name));
+      this.#conflicts.whenDue(this.refOf(name), () => this.#options.reconcile(name));
     }
   }
 
@@ -207,7 +207,7 @@ export class CopyKeeper<T extends ReplicaObject> {
     );
     if (result.is === 'rejected') {
       // It may be taken later: rights are given, policies change, another version of the source is accepted.
-      this.#fail(name, (result.error as Error).message, () => this.#options.look(name));
+      this.#fail(name, (result.error as Error).message, () => this.#options.reconcile(name));
     }
     return result.is === 'unsettled' ? 'retry' : 'done';
   }

@@ -285,8 +285,8 @@ test('defect 14: what a Go agent would compare with its own project is the check
   const spec = { sourceRepos: ['*'], destinations: [{ server: 'https://kubernetes.default.svc', namespace: '*' }] };
   cluster.put(project('team', spec));
   await settled();
-  const said: unknown[] = [];
-  principal.connected('one', 'autonomous', { send: (message) => said.push(message) > 0, acknowledge: () => undefined });
+  const sent: unknown[] = [];
+  principal.connected('one', 'autonomous', { send: (message) => sent.push(message) > 0, acknowledge: () => undefined });
   principal.receive('one', {
     target: 'resourceResync',
     type: 'request-resource-resync',
@@ -294,7 +294,7 @@ test('defect 14: what a Go agent would compare with its own project is the check
     eventId: 'another',
     payload: {},
   });
-  expect(said).toMatchObject([
+  expect(sent).toMatchObject([
     { payload: { kind: 'AppProject', name: 'one-team', uid: 'uid-team', checksum: specChecksum(spec) } },
   ]);
   expect(hub.writes).toEqual(['create']);

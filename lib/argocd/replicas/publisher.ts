@@ -42,7 +42,7 @@ export interface PublisherOptions<T extends ReplicaObject> {
 
 interface Peer<T> {
   readonly outbox: Outbox<T>;
-  readonly part: SourceSync;
+  readonly sync: SourceSync;
   /** What was found out about an object; null: the peer should not have it. */
   snapshots: WeakMap<object, Snapshot<T> | null>;
   /**
@@ -82,7 +82,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
   }
 
   syncFor(agent: string): SourceSync {
-    return this.#peer(agent).part;
+    return this.#peer(agent).sync;
   }
 
   forgetAgent(agent: string): void {
@@ -166,7 +166,7 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
         },
       }),
     );
-    const part: SourceSync = {
+    const sync: SourceSync = {
       kind: kind.kind,
       connected: (to: PeerConnection, info: ConnectedPrincipal) => {
         if (info.agent !== '' && info.agent !== agent) {
@@ -180,14 +180,14 @@ export class Publisher<T extends ReplicaObject> implements HubKind<SourceSync> {
       writable: () => outbox.writable(),
       acknowledged: ({ resourceId, eventId }) => outbox.acknowledged(resourceId, eventId),
       receive: () => false,
-      holds: (update) =>
+      peerReported: (update) =>
         this.#holds(update, this.#keyOf(ownName?.(update.name, agent) ?? update.name), outbox, read, agent),
-      lacks: (id) => outbox.peerHolds(this.#keyOf(id), undefined),
+      peerLacks: (id) => outbox.peerHolds(this.#keyOf(id), undefined),
       list: () => this.#list(read),
       stats: () => ({ pending: outbox.pending, inFlight: outbox.inFlight, queued: 0, retrying: 0 }),
       close: () => outbox.close(),
     };
-    const peer: Peer<T> = { outbox, part, snapshots: new WeakMap(), withdrawals: new Map() };
+    const peer: Peer<T> = { outbox, sync, snapshots: new WeakMap(), withdrawals: new Map() };
     return peer;
   }
 

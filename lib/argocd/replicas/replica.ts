@@ -35,7 +35,7 @@ export interface ReplicaOptions<T extends ReplicaObject> {
 
 type Work =
   | { readonly is: 'message'; readonly name: string; readonly message: ReplicaMessage; readonly connection: number }
-  | { readonly is: 'look'; readonly name: string; readonly id: string; readonly doubtful: boolean };
+  | { readonly is: 'reconcile'; readonly name: string; readonly id: string; readonly doubtful: boolean };
 
 /**
  * Copies of one source's objects: made what the source says, put back when others change them, taken away when the source
@@ -57,7 +57,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
     this.#options = options;
     const { kind, peer } = options;
     const { log } = options.runtime;
-    this.#keeper = new CopyKeeper({ ...options, look: (name) => this.look(name) });
+    this.#keeper = new CopyKeeper({ ...options, reconcile: (name) => this.reconcile(name) });
     this.#inbox = new Inbox<Work>(
       {
         apply: (work, aborted) => this.#apply(work, aborted),
@@ -68,7 +68,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
         },
         laneOf: ({ name }) => name,
         idOf: (work) =>
-          work.is === 'look' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
+          work.is === 'reconcile' ? work.id : `${work.message.type}/${work.message.resourceId}/${work.message.eventId}`,
         supersedes,
         onError: (error, { name }, attempt) =>
           log.warn({ ...peer, [kind.field]: name, attempt, err: error }, `${kind.noun} not written, will retry`),
@@ -118,8 +118,8 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   }
 
   /** Something may be out of step. `doubtful`: the cache may be wrong about it. */
-  look(name: string, doubtful = false): void {
-    this.#inbox.receive({ is: 'look', name, id: this.#options.runtime.newId(), doubtful });
+  reconcile(name: string, doubtful = false): void {
+    this.#inbox.receive({ is: 'reconcile', name, id: this.#options.runtime.newId(), doubtful });
   }
 
   copies(): Iterable<Copy> {
@@ -157,7 +157,7 @@ export class Replica<T extends ReplicaObject> implements CopySync {
   }
 
   async #apply(work: Work, signal: AbortSignal): Promise<'done' | 'retry'> {
-    if (work.is === 'look') {
+    if (work.is === 'reconcile') {
       if (work.doubtful) {
         await this.#keeper.read(work.name, signal);
       }
@@ -179,8 +179,10 @@ export class Replica<T extends ReplicaObject> implements CopySync {
 
 /** Whether the older work need not be done when the newer one is. */
 function supersedes(newer: Work, older: Work): boolean {
-  if (older.is === 'look') {
-    return newer.is === 'look' ? newer.doubtful || !older.doubtful : newer.message.type !== 'delete' && !older.doubtful;
+  if (older.is === 'reconcile') {
+    return newer.is === 'reconcile'
+      ? newer.doubtful || !older.doubtful
+      : newer.message.type !== 'delete' && !older.doubtful;
   }
   return newer.is === 'message' && newer.message.type !== 'delete' && older.message.type !== 'delete';
 }

@@ -1,16 +1,16 @@
 import type { VirtualTime } from '../../sync/testing.ts';
 import type { AgentSync, HubSync, Message, PeerConnection } from '../index.ts';
 
-/** What one side said over a connection, and the means to answer it. */
+/** What one side of a connection sent and acknowledged. */
 export interface RecordedSide {
   /** Everything sent, acknowledgements apart. */
-  readonly said: Message[];
+  readonly sent: Message[];
   /** `type resourceId eventId` of everything acknowledged. */
   readonly acknowledged: string[];
 }
 
 /** Joins a principal and an agent by a connection that loses nothing, until the returned function is called. */
-export function joinParts(
+export function joinPeers(
   time: Pick<VirtualTime, 'after'>,
   principal: RecordedSide & { readonly sync: HubSync },
   agent: RecordedSide & { readonly sync: AgentSync },
@@ -20,7 +20,7 @@ export function joinParts(
   const later = (run: () => void) => time.after(0, () => (isOpen ? run() : undefined));
   const down: PeerConnection = {
     send: (message) => {
-      principal.said.push(message);
+      principal.sent.push(message);
       later(() => agent.sync.receive(message));
       return true;
     },
@@ -31,7 +31,7 @@ export function joinParts(
   };
   const up: PeerConnection = {
     send: (message) => {
-      agent.said.push(message);
+      agent.sent.push(message);
       later(() => principal.sync.receive(name, message));
       return true;
     },
@@ -49,7 +49,7 @@ export function joinParts(
   };
 }
 
-/** A message in a word: its type and ids. */
+/** A short form of a message: its type and ids. */
 export function messageName(message: Message): string {
   return `${message.type} ${message.resourceId} ${message.eventId}`;
 }

@@ -12,9 +12,9 @@ import {
   type Message,
   type PeerConnection,
 } from '../index.ts';
-import { joinParts, messageName, type RecordedSide } from './join.ts';
+import { joinPeers, messageName, type RecordedSide } from './join.ts';
 
-/** When everything in a laboratory happens, so that condition times can be foretold. */
+/** The wall-clock time of a lab, so that tests know condition times. */
 export const today = new Date('2026-01-02T03:04:05Z');
 
 /**
@@ -31,7 +31,7 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
   /** Objects that the cache does not show, as those that a label selector leaves out. */
   isHidden: (object: Kinds[K]) => boolean = () => false;
 
-  /** How late the cache hears of a change. */
+  /** How late a change reaches the cache, in milliseconds. */
   lagMs = 0;
 
   constructor(name: string, time: VirtualTime, kind: K = 'Application' as K) {
@@ -47,14 +47,14 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
       const last = before && { ...before, metadata: { ...before.metadata, resourceVersion } };
       const change = frozen({ old: after === undefined ? last : before, now: after });
       if (this.lagMs > 0) {
-        time.after(this.lagMs, () => this.#tell(change));
+        time.after(this.lagMs, () => this.#notify(change));
       } else {
-        this.#tell(change);
+        this.#notify(change);
       }
     });
   }
 
-  #tell(change: StoreChange<Kinds[K]>): void {
+  #notify(change: StoreChange<Kinds[K]>): void {
     for (const listener of this.#listeners) {
       listener(change);
     }
@@ -94,14 +94,14 @@ export class LabCluster<K extends keyof Kinds = 'Application'> implements Store<
   }
 }
 
-/** One hub, clusters and virtual time; nothing fails and nothing takes time unless a test says so. */
+/** One hub, clusters and virtual time; nothing fails and nothing takes time unless a test makes it so. */
 export class Lab {
   readonly time = new VirtualTime();
   readonly hub = new LabCluster('hub', this.time);
   /** What was logged. */
   readonly log: { readonly level: string; readonly fields: object; readonly message: string }[] = [];
 
-  /** Lets what is due happen, and then so much time pass. */
+  /** Runs what is due, then lets `ms` milliseconds pass. */
   async run(ms = 0): Promise<void> {
     this.time.after(0, () => undefined);
     await this.time.runUntil(this.time.now() + ms, 100_000);
@@ -122,15 +122,16 @@ export class Lab {
 
   /** Joins the two by a connection that loses nothing, until the returned function is called. */
   join(principal: LabPrincipal, agent: LabAgent, name = 'a'): () => void {
-    return joinParts(this.time, principal, agent, { name, mode: 'managed' });
+    return joinPeers(this.time, principal, agent, { name, mode: 'managed' });
   }
 
   /** What both kinds of programs need. */
   common(who: string) {
-    const say = (level: string) => (fields: object, message: string) => void this.log.push({ level, fields, message });
+    const record = (level: string) => (fields: object, message: string) =>
+      void this.log.push({ level, fields, message });
     let ids = 0;
     const runtime: Runtime = {
-      log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
+      log: { debug: record('debug'), info: record('info'), warn: record('warn'), error: record('error') },
       clock: this.time,
       random: () => 0.5,
       newId: () => `${who}${++ids}`,
@@ -142,7 +143,7 @@ export class Lab {
 
 /** A principal, alone or joined with agents. */
 export class LabPrincipal implements RecordedSide {
-  readonly said: Message[] = [];
+  readonly sent: Message[] = [];
   readonly acknowledged: string[] = [];
   readonly applications: HubApplications;
   readonly sync: HubSync;
@@ -156,11 +157,11 @@ export class LabPrincipal implements RecordedSide {
     this.sync.start(this.stop.signal);
   }
 
-  /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
+  /** A peer that acknowledges everything at once and sends only what the test sends. */
   connect(agent: string): PeerConnection {
     const connection: PeerConnection = {
       send: (message) => {
-        this.said.push(message);
+        this.sent.push(message);
         this.sync.acknowledged(agent, message);
         return true;
       },
@@ -173,7 +174,7 @@ export class LabPrincipal implements RecordedSide {
 
 /** An agent, alone or joined with a principal. */
 export class LabAgent implements RecordedSide {
-  readonly said: Message[] = [];
+  readonly sent: Message[] = [];
   readonly acknowledged: string[] = [];
   readonly cluster: LabCluster;
   readonly applications: ApplicationCopies;
@@ -196,11 +197,11 @@ export class LabAgent implements RecordedSide {
     this.sync.start(this.stop.signal);
   }
 
-  /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
+  /** A peer that acknowledges everything at once and sends only what the test sends. */
   connect(principalNamespace = 'argocd'): PeerConnection {
     const connection: PeerConnection = {
       send: (message) => {
-        this.said.push(message);
+        this.sent.push(message);
         this.sync.acknowledged(message);
         return true;
       },
@@ -230,12 +231,12 @@ export function hubApplication(
 
 /** The messages about Applications of a type. */
 export function sentMessages(talk: RecordedSide, type: ApplicationMessage['type']): ApplicationMessage[] {
-  return talk.said.filter(
+  return talk.sent.filter(
     (message): message is ApplicationMessage => message.target === 'application' && message.type === type,
   );
 }
 
-/** Objects of a cache belong to it: whoever changes one fails. */
+/** Objects of a cache belong to it: a write to one throws. */
 function frozen<T>(value: T): T {
   if (value !== null && typeof value === 'object' && !Object.isFrozen(value)) {
     Object.freeze(value);

@@ -59,15 +59,15 @@ const mutants: Mutant[] = [
   {
     invariant: 'an operation asked for on a mirror is kept until the agent has it',
     file: requests,
-    from: 'operationDelivered: heard.operation === operationMark(mirror),',
-    to: 'operationDelivered: heard !== undefined,',
+    from: 'operationDelivered: received.operation === operationMark(mirror),',
+    to: 'operationDelivered: received !== undefined,',
     seed: 1_300,
   },
   {
     invariant: 'a refresh asked for on a mirror is kept until the agent has it',
     file: requests,
-    from: 'triggersDelivered: heard.triggers === triggerMark(mirror),',
-    to: 'triggersDelivered: heard !== undefined,',
+    from: 'triggersDelivered: received.triggers === triggerMark(mirror),',
+    to: 'triggersDelivered: received !== undefined,',
     seed: 2_870,
   },
   {
@@ -109,8 +109,8 @@ const mutants: Mutant[] = [
   {
     invariant: 'what a principal does not show is told anew',
     file: agent,
-    from: 'lacks(id: string): void {\n    this.#outbox.peerHolds(this.#key(id), undefined);',
-    to: 'lacks(id: string): void {\n    void id;',
+    from: 'peerLacks(id: string): void {\n    this.#outbox.peerHolds(this.#key(id), undefined);',
+    to: 'peerLacks(id: string): void {\n    void id;',
     seed: 1_340,
   },
   {

@@ -179,7 +179,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     }
   }
 
-  holds({ name, uid, checksum, digest }: RequestUpdate): string | undefined {
+  peerReported({ name, uid, checksum, digest }: RequestUpdate): string | undefined {
     const key = this.#key(name);
     const local = this.#local(key);
     if (uid === '') {
@@ -198,7 +198,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
     return local === undefined && !this.#outbox.knows(key) ? undefined : name;
   }
 
-  lacks(id: string): void {
+  peerLacks(id: string): void {
     this.#outbox.peerHolds(this.#key(id), undefined);
   }
 

@@ -37,11 +37,11 @@ type Work =
       readonly name: string;
       readonly id: string;
       readonly message: ApplicationMessage;
-      readonly heard: ReceivedRequests;
+      readonly received: ReceivedRequests;
       /** On which it came. */
       readonly connection: PeerConnection | undefined;
     }
-  | { readonly is: 'look'; readonly name: string; readonly id: string }
+  | { readonly is: 'reconcile'; readonly name: string; readonly id: string }
   | { readonly is: 'doubt'; readonly name: string; readonly id: string };
 
 /** The mirrors of one autonomous agent. They are kept as it said last, also while it is away. */
@@ -69,7 +69,7 @@ export class AgentMirrors implements CopySync {
     this.#keeper = new MirrorKeeper({
       ...options,
       requests: this.#requests,
-      look: (name) => this.#inbox.receive({ is: 'look', name, id: options.runtime.newId() }),
+      reconcile: (name) => this.#inbox.receive({ is: 'reconcile', name, id: options.runtime.newId() }),
       isBusy: (name) => this.#inbox.isBusy(name),
       ask: (name) => this.#ask(name),
     });
@@ -143,9 +143,9 @@ export class AgentMirrors implements CopySync {
       this.#connection?.acknowledge(message);
       return true;
     }
-    const heard = this.#requests.heard(name);
+    const received = this.#requests.received(name);
     const id = is === 'again' ? this.#options.runtime.newId() : messageId(message);
-    this.#inbox.receive({ is: 'message', name, id, message, heard, connection: this.#connection });
+    this.#inbox.receive({ is: 'message', name, id, message, received, connection: this.#connection });
     return true;
   }
 
@@ -261,11 +261,11 @@ export class AgentMirrors implements CopySync {
       case 'doubt':
         await this.#options.writer.read(this.#ref(name), signal);
         return 'done';
-      case 'look':
-        return this.#keeper.look(name, signal);
+      case 'reconcile':
+        return this.#keeper.reconcile(name, signal);
       case 'message':
         this.#history.said(work.message);
-        return this.#keeper.take(work.message, work.heard, signal);
+        return this.#keeper.take(work.message, work.received, signal);
     }
   }
 
@@ -275,8 +275,8 @@ export class AgentMirrors implements CopySync {
 }
 
 function supersedes(newer: Work, older: Work): boolean {
-  if (older.is === 'look') {
-    return newer.is === 'look' || (newer.is === 'message' && newer.message.type !== 'delete');
+  if (older.is === 'reconcile') {
+    return newer.is === 'reconcile' || (newer.is === 'message' && newer.message.type !== 'delete');
   }
   if (newer.is !== 'message' || older.is !== 'message' || older.message.type === 'delete') {
     return false;

@@ -4,7 +4,7 @@ import { Lab } from '../../testing/lab.ts';
 import { ownApplication, StagePrincipal } from '../testing/stage.ts';
 
 let events = 0;
-function says(name: string, rest: Partial<Application> = {}): Message {
+function incoming(name: string, rest: Partial<Application> = {}): Message {
   const object = ownApplication({ name, uid: name, resourceVersion: '1' }, rest);
   const resourceId = `${name}_${name}`;
   return { target: 'application', type: 'create', resourceId, eventId: `${resourceId}_${++events}`, object };
@@ -26,7 +26,7 @@ async function refusing() {
 test('what is refused costs bounded memory, however much an agent makes up', async () => {
   const { lab, principal } = await refusing();
   for (let index = 0; index < 1_200; index++) {
-    principal.hear(says(`made-up-${index}`));
+    principal.receive(incoming(`made-up-${index}`));
     if (index % 50 === 0) {
       await lab.run(1);
     }
@@ -41,12 +41,12 @@ test('what is refused costs bounded memory, however much an agent makes up', asy
 test('what is refused and large is not kept, and comes back with the next word of the agent', async () => {
   const { lab, principal } = await refusing();
   const large = { spec: { project: 'default', source: { path: 'x'.repeat(600_000) } } };
-  principal.hear(says('shop', large));
+  principal.receive(incoming('shop', large));
   await lab.run(1_000);
   lab.hub.intercept = () => undefined;
   await lab.run(1_000_000);
   expect(lab.hub.objects.list()).toEqual([]);
-  principal.hear(says('shop', large));
+  principal.receive(incoming('shop', large));
   await lab.run(1_000);
   expect(lab.hub.objects.list()).toHaveLength(1);
 });

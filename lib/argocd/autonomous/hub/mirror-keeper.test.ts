@@ -6,7 +6,7 @@ import { ownApplication, StagePrincipal } from '../testing/stage.ts';
 const hubRef = { namespace: 'a', name: 'shop' };
 
 let events = 0;
-function says(type: ApplicationMessage['type'], path = 'p0'): Message {
+function incoming(type: ApplicationMessage['type'], path = 'p0'): Message {
   const object = ownApplication(
     { uid: 'u', resourceVersion: '7' },
     { spec: { project: 'default', source: { path }, destination: { namespace: 'shop' } } },
@@ -18,7 +18,7 @@ async function alone() {
   const lab = new Lab();
   const principal = new StagePrincipal(lab);
   const connection = principal.connect();
-  principal.hear(says('create'));
+  principal.receive(incoming('create'));
   await lab.run();
   return { lab, principal, connection };
 }
@@ -37,7 +37,7 @@ test('a fight over a mirror is fought ever more slowly, and over with the mirror
   expect(lab.hub.writes - writes).toBeLessThan(40);
   expect(principal.sync.stats('a').retrying, 'it shows').toBe(1);
   stop();
-  principal.hear(says('delete'));
+  principal.receive(incoming('delete'));
   await lab.run();
   expect(principal.mirror()).toBeUndefined();
   expect(principal.sync.stats('a').retrying).toBe(0);
@@ -50,16 +50,16 @@ test('an agent whose word is done only on a later connection is asked whether it
       throw new Error('connection reset');
     }
   };
-  principal.hear(says('spec-update', 'p1'));
+  principal.receive(incoming('spec-update', 'p1'));
   await lab.run(100);
   principal.sync.disconnected('a', connection);
   principal.connect();
   await lab.run(100);
-  principal.said.splice(0);
+  principal.sent.splice(0);
   lab.hub.intercept = () => undefined;
   await lab.run(60_000);
   expect(principal.mirror()?.spec.source).toEqual({ path: 'p1' });
-  expect(principal.said.map(({ type }) => type)).toEqual(['request-update']);
+  expect(principal.sent.map(({ type }) => type)).toEqual(['request-update']);
   expect(principal.acknowledged, 'who said it may be gone').toHaveLength(1);
 });
 
@@ -68,7 +68,7 @@ test('a mirror that was deleted before the cache ever showed it is missed', asyn
   lab.hub.isHidden = () => true;
   const principal = new StagePrincipal(lab);
   principal.connect();
-  principal.hear(says('create'));
+  principal.receive(incoming('create'));
   await lab.run();
   const { uid } = principal.mirror()?.metadata ?? {};
   lab.hub.objects.patch(hubRef, { metadata: { finalizers: [] } });

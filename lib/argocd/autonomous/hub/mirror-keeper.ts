@@ -34,8 +34,8 @@ export interface MirrorKeeperOptions {
   readonly names: () => Iterable<string>;
   readonly writer: ApplicationWriter;
   readonly requests: MirrorRequests;
-  /** Has {@link MirrorKeeper.look} called for this name, in its turn. */
-  readonly look: (name: string) => void;
+  /** Has {@link MirrorKeeper.reconcile} called for this name, in its turn. */
+  readonly reconcile: (name: string) => void;
   /** Whether something of this name waits or is in work. */
   readonly isBusy: (name: string) => boolean;
   /** Makes the agent say what it has of this name. */
@@ -47,7 +47,7 @@ export interface MirrorKeeperOptions {
 /** The agent's word on one of its Applications, with what it had got of the hub's requests by then. */
 interface Report {
   readonly source: Application;
-  readonly heard: ReceivedRequests;
+  readonly received: ReceivedRequests;
 }
 
 /**
@@ -112,18 +112,18 @@ export class MirrorKeeper {
   }
 
   /** Does what the agent says. */
-  async take(message: ApplicationMessage, heard: ReceivedRequests, signal: AbortSignal): Promise<InboxOutcome> {
+  async take(message: ApplicationMessage, received: ReceivedRequests, signal: AbortSignal): Promise<InboxOutcome> {
     const { type, object } = message;
     const { name, uid = '' } = object.metadata;
     if (type === 'delete') {
       return this.#remove(name, uid, signal);
     }
     this.#desired.set(name, desiredMirrorAfter(object, this.#desired.get(name)));
-    return this.#bringInStep(name, { source: object, heard }, signal);
+    return this.#bringInStep(name, { source: object, received }, signal);
   }
 
   /** Puts right what somebody changed. */
-  look(name: string, signal: AbortSignal): Promise<InboxOutcome> {
+  reconcile(name: string, signal: AbortSignal): Promise<InboxOutcome> {
     return this.#bringInStep(name, undefined, signal);
   }
 
@@ -149,14 +149,14 @@ export class MirrorKeeper {
     const place = this.#place();
     if (desired === undefined) {
       if (mirror !== undefined && !this.#options.isBusy(name)) {
-        this.#options.look(name);
+        this.#options.reconcile(name);
       }
     } else if (
       now === undefined ||
       this.#failures.has(name) ||
       (place !== undefined && hasMirrorDrifted(now, desired, place))
     ) {
-      this.#conflicts.whenDue(this.#ref(name), () => this.#options.look(name));
+      this.#conflicts.whenDue(this.#ref(name), () => this.#options.reconcile(name));
     }
   }
 
@@ -182,7 +182,7 @@ export class MirrorKeeper {
         this.#failures.has(name) ||
         (place !== undefined && hasMirrorDrifted(mirror, desired, place))
       ) {
-        this.#options.look(name);
+        this.#options.reconcile(name);
       }
     }
   }
@@ -211,7 +211,7 @@ export class MirrorKeeper {
         adoptionPolicy,
         now,
         report: mirror &&
-          report && { source: report.source, context: this.#options.requests.context(mirror, report.heard) },
+          report && { source: report.source, context: this.#options.requests.context(mirror, report.received) },
       });
       if (mirror !== undefined && report !== undefined && next.action === 'update') {
         this.#options.requests.expect(name, mirror, report.source, next.patch);
@@ -259,7 +259,7 @@ export class MirrorKeeper {
       return 'retry';
     }
     // What the agent said is remembered, and tried again when something changes.
-    this.#fail(name, message, rejected ? () => this.#options.look(name) : undefined);
+    this.#fail(name, message, rejected ? () => this.#options.reconcile(name) : undefined);
     const size = JSON.stringify(this.#desired.get(name)?.fields ?? null).length;
     if (this.#failures.size > mostTroubles || size > largestTrouble) {
       this.#giveUp(name);
@@ -292,7 +292,7 @@ export class MirrorKeeper {
       return;
     }
     if (now === undefined || hasMirrorDrifted(now, desired, place)) {
-      this.#conflicts.whenDue(this.#ref(name), () => this.#options.look(name));
+      this.#conflicts.whenDue(this.#ref(name), () => this.#options.reconcile(name));
     }
   }
 

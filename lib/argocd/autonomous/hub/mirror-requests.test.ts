@@ -9,7 +9,7 @@ const operation = { sync: { revision: '1' } };
 const running = { phase: 'Running', operation, startedAt: 't1' };
 
 let events = 0;
-function says(type: ApplicationMessage['type'], rest: Partial<Application> = {}): Message {
+function incoming(type: ApplicationMessage['type'], rest: Partial<Application> = {}): Message {
   const object = ownApplication({ uid: 'u', resourceVersion: '7' }, rest);
   return { target: 'application', type, resourceId: 'shop_u', eventId: `shop_u_${++events}`, object };
 }
@@ -18,7 +18,7 @@ async function alone() {
   const lab = new Lab();
   const principal = new StagePrincipal(lab);
   const connection = principal.connect();
-  principal.hear(says('create'));
+  principal.receive(incoming('create'));
   await lab.run();
   return { lab, principal, connection };
 }
@@ -71,9 +71,11 @@ test.each([
 
 test('what an agent says of an operation, or of its end, is no request', async () => {
   const { lab, principal } = await alone();
-  principal.hear(says('spec-update', { operation }));
+  principal.receive(incoming('spec-update', { operation }));
   await lab.run(100);
-  principal.hear(says('spec-update', { operation, status: { operationState: { ...running, phase: 'Terminating' } } }));
+  principal.receive(
+    incoming('spec-update', { operation, status: { operationState: { ...running, phase: 'Terminating' } } }),
+  );
   await lab.run(60_000);
   expect(principal.mirror()?.status?.operationState).toMatchObject({ phase: 'Terminating' });
   expect([sentMessages(principal, 'set-operation'), sentMessages(principal, 'terminate-operation')]).toEqual([[], []]);
@@ -81,7 +83,7 @@ test('what an agent says of an operation, or of its end, is no request', async (
 
 test('an operation that the hub sees in progress is not asked for again by a principal that starts', async () => {
   const { lab, principal } = await alone();
-  principal.hear(says('spec-update', { operation, status: { operationState: running } }));
+  principal.receive(incoming('spec-update', { operation, status: { operationState: running } }));
   await lab.run(100);
   principal.stop.abort();
   const next = new StagePrincipal(lab);
@@ -98,7 +100,7 @@ test('what was asked for on a mirror that is gone is not asked for any more', as
   await lab.run(100);
   expect(principal.sync.stats('a').pending).toBeGreaterThan(0);
   principal.sync.connected('a', 'autonomous', { send: () => false, acknowledge: () => undefined });
-  principal.hear(says('delete'));
+  principal.receive(incoming('delete'));
   await lab.run(100);
   expect(principal.mirror()).toBeUndefined();
   principal.connect();

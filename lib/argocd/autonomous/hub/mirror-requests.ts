@@ -118,7 +118,7 @@ export class MirrorRequests {
   }
 
   /** What the agent has got at this moment. */
-  heard(name: string): ReceivedRequests {
+  received(name: string): ReceivedRequests {
     const mirror = this.#options.read(name);
     const key = this.#key(name);
     const { operation } = mirror ?? {};
@@ -133,11 +133,11 @@ export class MirrorRequests {
   }
 
   /** What an agent's word can be an answer to, given what it had got when it said it. */
-  context(mirror: Application, heard: ReceivedRequests): ReportContext {
+  context(mirror: Application, received: ReceivedRequests): ReportContext {
     return {
-      operationDelivered: heard.operation === operationMark(mirror),
-      triggersDelivered: heard.triggers === triggerMark(mirror),
-      terminating: heard.terminating,
+      operationDelivered: received.operation === operationMark(mirror),
+      triggersDelivered: received.triggers === triggerMark(mirror),
+      terminating: received.terminating,
     };
   }
 

@@ -4,7 +4,7 @@ import { ownApplication, StagePrincipal } from './stage.ts';
 
 let events = 0;
 /** A message of a Go agent. */
-export function says(type: ApplicationMessage['type'], object: Application): Message {
+export function incoming(type: ApplicationMessage['type'], object: Application): Message {
   const { name, uid } = object.metadata;
   const resourceId = `${name}_${uid}`;
   return { target: 'application', type, resourceId, eventId: `${resourceId}_${++events}`, object };
@@ -20,7 +20,7 @@ export async function alone(options: ConstructorParameters<typeof StagePrincipal
   const lab = new Lab();
   const principal = new StagePrincipal(lab, options);
   principal.connect();
-  principal.hear(says('create', own('old')));
+  principal.receive(incoming('create', own('old')));
   await lab.run();
   return { lab, principal };
 }

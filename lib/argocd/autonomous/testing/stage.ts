@@ -9,12 +9,12 @@ import {
   type MirrorFailure,
   type PeerConnection,
 } from '../../index.ts';
-import { joinParts, messageName, type RecordedSide } from '../../testing/join.ts';
+import { joinPeers, messageName, type RecordedSide } from '../../testing/join.ts';
 import { Lab, LabCluster } from '../../testing/lab.ts';
 
 /** A principal with the mirrors of an autonomous agent, alone or joined with it. */
 export class StagePrincipal implements RecordedSide {
-  readonly said: Message[] = [];
+  readonly sent: Message[] = [];
   readonly acknowledged: string[] = [];
   readonly troubles: MirrorFailure[] = [];
   readonly mirrors: ApplicationMirrors;
@@ -37,11 +37,11 @@ export class StagePrincipal implements RecordedSide {
     this.sync.expect(agent, 'autonomous');
   }
 
-  /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
+  /** A peer that acknowledges everything at once and sends only what the test sends. */
   connect(): PeerConnection {
     const connection: PeerConnection = {
       send: (message) => {
-        this.said.push(message);
+        this.sent.push(message);
         this.sync.acknowledged(this.#agent, message);
         return true;
       },
@@ -51,8 +51,8 @@ export class StagePrincipal implements RecordedSide {
     return connection;
   }
 
-  /** The agent says something. */
-  hear(message: Message): void {
+  /** The agent sends a message. */
+  receive(message: Message): void {
     this.sync.receive(this.#agent, message);
   }
 
@@ -63,7 +63,7 @@ export class StagePrincipal implements RecordedSide {
 
 /** An autonomous agent called `a`, alone or joined with a principal. */
 export class StageAgent implements RecordedSide {
-  readonly said: Message[] = [];
+  readonly sent: Message[] = [];
   readonly acknowledged: string[] = [];
   readonly cluster: LabCluster;
   readonly applications: ClusterApplications;
@@ -78,11 +78,11 @@ export class StageAgent implements RecordedSide {
     this.sync.start(this.stop.signal);
   }
 
-  /** A peer that acknowledges everything at once, and says nothing but what the test lets it say. */
+  /** A peer that acknowledges everything at once and sends only what the test sends. */
   connect(): PeerConnection {
     const connection: PeerConnection = {
       send: (message) => {
-        this.said.push(message);
+        this.sent.push(message);
         this.sync.acknowledged(message);
         return true;
       },
@@ -92,7 +92,7 @@ export class StageAgent implements RecordedSide {
     return connection;
   }
 
-  hear(message: Message): void {
+  receive(message: Message): void {
     this.sync.receive(message);
   }
 
@@ -103,7 +103,7 @@ export class StageAgent implements RecordedSide {
 
 /** Joins the two by a connection that loses nothing, until the returned function is called. */
 export function join(lab: Lab, principal: StagePrincipal, agent: StageAgent): () => void {
-  return joinParts(lab.time, principal, agent, { name: 'a', mode: 'autonomous' });
+  return joinPeers(lab.time, principal, agent, { name: 'a', mode: 'autonomous' });
 }
 
 /** A laboratory with both sides, joined. */

@@ -4,7 +4,7 @@ import { annotations } from '../../names.ts';
 import { withoutStaleState } from '../../operation-state.ts';
 import type { Plan } from '../../writing/plan.ts';
 import { sourceUidOf } from '../copy.ts';
-import { ranUnheard } from '../status.ts';
+import { ranUnreported } from '../status.ts';
 import { isDeleting, update } from './copy-plan.ts';
 import { withoutNote } from './queued-operation-note.ts';
 
@@ -26,7 +26,12 @@ export function planOperation(
   const state = local.status?.operationState;
   const hasStarted =
     before !== undefined && state?.startedAt !== before.startedAt && isEqual(state?.operation, hub.operation);
-  if (hub.operation === undefined || isEqual(local.operation, hub.operation) || hasStarted || ranUnheard(hub, local)) {
+  if (
+    hub.operation === undefined ||
+    isEqual(local.operation, hub.operation) ||
+    hasStarted ||
+    ranUnreported(hub, local)
+  ) {
     return planUnnoted(local);
   }
   if (local.operation !== undefined) {

@@ -195,7 +195,7 @@ export class AgentApplications implements SourceSync {
     this.#outbox.seen(key, uid);
   }
 
-  holds({ name, uid, checksum, digest, namespace = '' }: RequestUpdate): string | undefined {
+  peerReported({ name, uid, checksum, digest, namespace = '' }: RequestUpdate): string | undefined {
     const key = this.#options.hubKey({ name, namespace, remapped: false });
     if (uid === '') {
       this.#lacks(key);
@@ -208,7 +208,7 @@ export class AgentApplications implements SourceSync {
     return this.#options.read(key) === undefined && !this.#outbox.knows(key) ? undefined : placeOf(key);
   }
 
-  lacks(id: string): void {
+  peerLacks(id: string): void {
     const [namespace = '', name = ''] = id.split('/');
     this.#lacks({ kind: 'Application', namespace, name });
   }

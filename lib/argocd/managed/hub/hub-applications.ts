@@ -18,7 +18,7 @@ import type { HubKind, SourceSync } from '../../peer/kind-sync.ts';
 import { placeOf } from '../../place.ts';
 import { isSkipped } from '../../routing.ts';
 import { managedCopyDigest, sourceUidOf } from '../copy.ts';
-import { planAgentError, planReport, ranUnheard } from '../status.ts';
+import { planAgentError, planReport, ranUnreported } from '../status.ts';
 import { AgentApplications, type ReportedRef } from './agent-applications.ts';
 import type { AgentReport, DeliveredRequests } from './agent-report.ts';
 import { Assignments } from './assignments.ts';
@@ -212,7 +212,7 @@ export class HubApplications implements HubKind<SourceSync> {
       this.#peers.get(agent)?.seen(report.key, source);
     }
     // After a restart the principal asks again for what it has not heard the end of. This may be the end.
-    const isDone = ranUnheard(hub, message.object);
+    const isDone = ranUnreported(hub, message.object);
     if (isDone) {
       this.#peers.get(agent)?.withdraw(report.key, 'set-operation');
     }

@@ -26,7 +26,7 @@ export function clusterReplica<T extends ReplicaObject>(
   const view = new View<T>({
     clock: runtime.clock,
     changed: (ref, change) => replica?.localChange(ref, change),
-    doubted: ({ name }) => replica?.look(name, true),
+    doubted: ({ name }) => replica?.reconcile(name, true),
   });
   const started = (): Replica<T> => {
     if (replica === undefined) {

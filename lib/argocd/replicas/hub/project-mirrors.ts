@@ -56,7 +56,7 @@ export class ProjectMirrors implements HubKind<CopySync> {
       },
       doubted: (ref) => {
         for (const replica of this.#concerned(ref)) {
-          replica.look(ref.name, true);
+          replica.reconcile(ref.name, true);
         }
       },
     });
