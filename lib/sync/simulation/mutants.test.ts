@@ -13,7 +13,7 @@ const reportAgain = {
 
 const mutants: Mutant[] = [
   {
-    invariant: 'what was in flight on a lost link is out of step again',
+    invariant: 'events in flight on a lost link are sent again',
     file: 'sync/outbox.ts',
     from: `        this.#endFlight(entry, entry.flight);
         entry.timeouts = 0;
@@ -34,7 +34,7 @@ const mutants: Mutant[] = [
     return true;`,
   },
   {
-    invariant: 'an incarnation that was sent is deleted before it is forgotten',
+    invariant: 'an incarnation that was sent is deleted at the peer before its record is dropped',
     file: 'sync/outbox.ts',
     from: 'entry.copies.set(next.outcome.copy.uid, next.outcome.version);',
     to: '',
@@ -42,51 +42,51 @@ const mutants: Mutant[] = [
     seed: 400,
   },
   {
-    invariant: 'what is told again has an id of its own',
+    invariant: 'a repeated state has a new event id',
     file: 'sync/outbox.ts',
     from: 'entry.mark = `_$',
     to: 'entry.mark = ""; void `_$',
   },
   {
-    invariant: 'a message is acknowledged only after it was done',
+    invariant: 'a message is acknowledged only after it was applied',
     file: 'sync/inbox.ts',
     from: '    this.#known.set(id, item);\n',
     to: '    this.#known.set(id, item);\n    this.#options.acknowledge(message);\n',
     also: reportAgain,
   },
   {
-    invariant: 'what failed is tried again',
+    invariant: 'a failed message is retried',
     file: 'sync/inbox.ts',
     from: "if (outcome === 'done') {",
     to: 'if (outcome !== undefined) {',
   },
   {
-    invariant: 'a copy deleted in a gap of the watch is missed',
+    invariant: 'a copy deleted in a gap of the watch is detected',
     file: 'sync/view.ts',
     from: 'this.#options.doubted(ref);',
     to: '',
     seed: 2_734,
   },
   {
-    invariant: 'finalizers of the hub API server stay there',
+    invariant: 'finalizers of the hub API server are not copied',
     file: 'argocd/managed/copy.ts',
     from: '.filter((one) => !isOfCluster(one))',
     to: '',
   },
   {
-    invariant: 'a local change is put back',
+    invariant: 'a local change of a copy is reverted',
     file: 'argocd/managed/cluster/application-copies.ts',
     from: 'if (desired !== undefined && (now === undefined || hasCopyDrifted(now, desired))) {',
     to: 'if (desired !== undefined && now === undefined) {',
   },
   {
-    invariant: 'an operation is not done before the agent has it',
+    invariant: 'an operation does not count as done before the agent has received it',
     file: 'argocd/managed/status.ts',
     from: '!context.operationDelivered || ',
     to: '',
   },
   {
-    invariant: 'an operation that is asked for while another one runs is done after it',
+    invariant: 'an operation requested while another one runs starts after it',
     file: 'argocd/managed/cluster/operation-plan.ts',
     from: `  if (local.operation !== undefined) {
     return { action: 'later' };
@@ -100,7 +100,7 @@ const mutants: Mutant[] = [
     },
   },
   {
-    invariant: 'an agent whose Application goes to another one deletes it',
+    invariant: 'an agent deletes an Application that moved to another agent',
     file: 'argocd/managed/hub/hub-applications.ts',
     from: 'peer?.changed(key);',
     to: '',
@@ -118,32 +118,32 @@ const mutants: Mutant[] = [
     seed: 1_355,
   },
   {
-    invariant: 'what is found again after its deletion is deleted again',
+    invariant: 'a copy that reappears after its deletion is deleted again',
     file: 'sync/decision.ts',
     from: 'deletion<T>({ key, mark }: Entry, uid: string, version: string)',
     to: "deletion<T>({ key }: Entry, uid: string, version: string, mark = '')",
     seed: 555,
   },
   {
-    invariant: 'what an agent made too late is found by its report',
+    invariant: 'a copy created too late is found by its report',
     ...strayed,
     seed: 2_272,
   },
   {
-    invariant: 'what is yet to become a copy is told of, so that it can be taken back',
+    invariant: 'an object that is not yet a copy is reported, so that it can be withdrawn',
     file: 'argocd/replicas/copy-keeper.ts',
     from: '      yield copy(name, sourceUid);',
     to: '      void copy(name, sourceUid);',
   },
   {
-    invariant: 'a difference that a write did not mend is looked at again',
+    invariant: 'a difference that remains after a write is reconciled again',
     file: 'argocd/replicas/copy-keeper.ts',
     from: '              previous = state;\n              return undefined;\n',
     to: '              previous = state;\n',
     seed: 4_330,
   },
   {
-    invariant: 'what is taken away and comes back unchanged is no copy of an earlier message',
+    invariant: 'an object that is withdrawn and returns unchanged gets a new event id',
     file: 'argocd/replicas/publisher.ts',
     from: 'withdrawals.set(uid, (withdrawals.get(uid) ?? 0) + 1);',
     to: '',
@@ -156,38 +156,38 @@ const mutants: Mutant[] = [
     to: 'void (',
   },
   {
-    invariant: "the hub's own project is not an agent's to change",
+    invariant: 'an agent cannot change a project that belongs to the hub',
     file: 'argocd/replicas/hub/project-mirrors.ts',
     from: '        return owner === undefined\n',
     to: '        return undefined; return owner === undefined\n',
   },
   {
-    invariant: 'a mirror that is deleted comes back whatever its finalizers',
+    invariant: 'a deleted mirror is created again whatever its finalizers',
     file: 'argocd/replicas/hub/project-mirrors.ts',
     from: 'dropsFinalizers: true',
     to: 'dropsFinalizers: false',
     seed: 275,
   },
   {
-    invariant: 'a deletion that Argo CD does not get on with is brought to its notice',
+    invariant: 'a stuck deletion makes Argo CD reconcile the copy',
     file: 'argocd/managed/cluster/application-copies.ts',
     from: 'this.#stuckDeletions.follow(ref, isManaged(now) ? now : undefined);',
     to: '',
   },
   {
-    invariant: 'what a label took out of the selection is seen again',
+    invariant: 'an object that a label took out of the selection is observed when it returns',
     file: 'sync/view.ts',
     from: 'this.#return(now);',
     to: '',
   },
   {
-    invariant: 'what the managed cluster notes on a copy is left to it',
+    invariant: 'annotations that the managed cluster sets on a copy are kept',
     file: 'argocd/managed/copy.ts',
     from: '  annotations.notified,\n  annotations.adoptionPolicy,\n',
     to: '  annotations.adoptionPolicy,\n',
   },
   {
-    invariant: 'a request is gone on the hub when it is done',
+    invariant: 'a request is removed from the hub when it is done',
     file: 'argocd/managed/status.ts',
     from: 'context.triggersDelivered ? triggers : []',
     to: '[] as typeof triggers | []',
