@@ -12,7 +12,7 @@ export const systemClock: Clock = {
   after: (ms, run) => {
     const due = performance.now() + ms;
     let timer: NodeJS.Timeout;
-    // Node's timers know whole milliseconds only and may fire early: who then looks at the time would see nothing due.
+    // Node's timers have a resolution of 1 ms and may fire early; the caller would then find nothing due.
     const wait = () => {
       timer = setTimeout(
         () => (performance.now() < due ? wait() : run()),

@@ -1,6 +1,6 @@
 import type { OutboundEvent, ResourceKey, Snapshot } from './resource.ts';
 
-/** What a peer says it has of a resource. Without `digest` its state is unknown, only its existence. */
+/** The peer's copy of a resource. Without `digest` only its existence is known, not its state. */
 export interface PeerCopy {
   readonly uid: string;
   readonly digest?: string | undefined;
@@ -12,7 +12,7 @@ export interface Intent {
   readonly version: string;
 }
 
-/** What an acknowledgement of a flight would tell. */
+/** The meaning of a flight's acknowledgement. */
 export type FlightOutcome =
   | { readonly is: 'held'; readonly copy: PeerCopy; readonly version: string; readonly mark: string }
   | { readonly is: 'gone'; readonly uid: string }
@@ -29,16 +29,16 @@ export interface Flight {
   readonly isRepeated: boolean;
 }
 
-/** What is known of one resource at the peer. */
+/** The known state of one resource at the peer. */
 export interface Entry {
   readonly key: ResourceKey;
-  /** What the peer acknowledged, or said to have. Without digest: it has this uid, in a state that is not known. */
+  /** The state that the peer acknowledged or reported. Without digest: it has this uid, in an unknown state. */
   held: PeerCopy | undefined;
   /** Uid → last sent version of every incarnation that the peer may have. */
   readonly copies: Map<string, string>;
   /** Undefined while there are none, as most of the time. */
   intents: Map<string, Intent> | undefined;
-  /** Sets the event ids of a state that is told anew apart from those under which the peer has heard it before. */
+  /** Suffix that makes the event ids of a repeated state differ from those that the peer received before. */
   mark: string;
   flight: Flight | undefined;
   /** How often the event named by `unanswered`, first sent at `unansweredSince`, ran out of time on this link. */
@@ -47,13 +47,13 @@ export interface Entry {
   unansweredSince: number;
 }
 
-/** Something to tell the peer, and what its acknowledgement would mean. */
+/** An event to send, and the meaning of its acknowledgement. */
 export interface Next<T> {
   readonly delivery: OutboundEvent<T>;
   readonly outcome: FlightOutcome;
 }
 
-/** What the peer has to be told about incarnations that another one has taken the place of. */
+/** The deletion of an incarnation that another one replaced, or undefined when there is none. */
 export function removal<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefined {
   for (const [uid, version] of entry.copies) {
     if (now !== undefined && uid !== now.uid) {
@@ -63,7 +63,7 @@ export function removal<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> 
   return undefined;
 }
 
-/** What the peer has to be told about a resource, or undefined when the two are in step. */
+/** The next event to send about a resource, or undefined when both sides are equal. */
 export function decide<T>(entry: Entry, now: Snapshot<T> | undefined): Next<T> | undefined {
   if (now === undefined) {
     entry.intents = undefined;
@@ -117,7 +117,7 @@ function oneShot<T>(key: ResourceKey, name: string, intent: Intent, now: Snapsho
 export function settle(entry: Entry, outcome: FlightOutcome): void {
   switch (outcome.is) {
     case 'held':
-      // It was told before it was forgotten; what is to be told again is not told yet.
+      // With another mark the event was sent before the repetition was requested, so the state is still to be sent.
       if (outcome.mark === entry.mark) {
         entry.held = outcome.copy;
         entry.mark = '';

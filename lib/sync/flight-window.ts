@@ -1,49 +1,48 @@
 import type { Flight } from './decision.ts';
 
-/** How many may be under way before anything is known of a link. */
+/** Window size on a new link. */
 const beginning = 8;
-/** What waits longer than this at the peer waits there for nothing: here it could still become something newer. */
+/** Longest useful wait at the peer. An event that waits longer should wait here, where it can still become newer. */
 const leastPatienceMs = 1_000;
-/** A peer that lets wait no longer than this can take more. */
+/** A peer that answers with no more extra latency than this can take more. */
 const shortWaitMs = 250;
-/** What was not answered in time makes the window no smaller than this. */
+/** Lower bound of the window after events were not answered in time. */
 const leastAfterLoss = 4;
-/** No peer is so busy that it answers nothing at all for so long. */
+/** A peer that answers nothing for this time has forgotten the events; it is not merely busy. */
 const forgetfulAfterMs = 30_000;
 /** Share of a new latency in the running mean. */
 const gain = 1 / 8;
 
 /**
- * How many events may wait for their acknowledgements at once, and which of them are merely late. A peer with more to do
- * than it can do at once acknowledges late: what waits there gets old, and says in the end what is no longer true, while
- * what waits here is decided when it is sent. So as many are under way as the peer works off in about a second, in addition
- * to the time that an answer takes on the link itself.
+ * Bounds the events in flight, and decides which of them are merely late. An overloaded peer acknowledges late. An event
+ * that waits there becomes stale, while one that waits here is decided when it is sent. So the window covers the events that
+ * the peer processes in about a second, in addition to the latency of the link.
  *
- * The size is found as that of other protocols' windows: it grows with each answer that came soon, and is halved when one
- * came late, once for all that were under way together. At least one may be under way.
+ * The size follows additive increase, multiplicative decrease: it grows with each prompt answer and is halved when an answer
+ * is late, once for all events that were in flight together. The window is at least one.
  */
 export class FlightWindow {
   readonly #most: number;
   readonly #patienceMs: number;
   readonly #resendMs: number;
-  /** What takes a place, in the order of sending. */
+  /** Flights that count towards the window, in the order of sending. */
   readonly #counted = new Set<Flight>();
   #size: number;
   #halvedAt = Number.NEGATIVE_INFINITY;
   /** The shortest answer on this link. */
   #leastMs = Number.POSITIVE_INFINITY;
   #meanMs = 0;
-  /** When what was sent last of all that is answered was sent, and when the last answer came. */
+  /** Time of sending of the newest answered flight, and time of the last answer. */
   #reached = Number.NEGATIVE_INFINITY;
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** When the first was sent on this link. */
   #firstSentAt = Number.POSITIVE_INFINITY;
 
-  /** @param options `resendMs`: how long a peer may acknowledge nothing before it has forgotten what it was told */
+  /** @param options `resendMs`: time without acknowledgements after which unanswered events count as lost */
   constructor(options: { readonly most: number; readonly resendMs: number }) {
     this.#most = options.most;
     this.#resendMs = options.resendMs;
-    // Who has answers held back says so by resending later.
+    // A link that delays answers is configured with a later resend.
     this.#patienceMs = Math.max(leastPatienceMs, options.resendMs - 4_000);
     this.#size = Math.min(beginning, this.#most);
   }
@@ -64,11 +63,11 @@ export class FlightWindow {
     this.#firstSentAt = Math.min(this.#firstSentAt, flight.sentAt);
   }
 
-  /** A flight was answered, so long after its event was first sent. It has its place still. */
+  /** A flight was answered, `latencyMs` after its event was first sent. It still counts until {@link leave}. */
   answered(flight: Flight, latencyMs: number, now: number): void {
     this.#reached = Math.max(this.#reached, flight.sentAt);
     this.#answeredAt = now;
-    // How long it takes to do what was asked for, or to take something away, says nothing of how busy the peer is.
+    // The duration of an intent or a deletion does not measure the peer's load.
     if (flight.outcome.is === 'held') {
       this.#meanMs = this.#meanMs === 0 ? latencyMs : this.#meanMs + (latencyMs - this.#meanMs) * gain;
       this.#resize(flight, latencyMs, now);
@@ -81,14 +80,14 @@ export class FlightWindow {
     this.#counted.delete(flight);
   }
 
-  /** Whether a flight whose time is over is late, not lost: the peer goes on acknowledging, and is busy with earlier ones. */
+  /** Whether an overdue flight is late, not lost: the peer still acknowledges earlier ones. */
   isLate(flight: Flight, now: number): boolean {
     return !this.#isOvertaken(flight) && now - this.#answeredAt < Math.max(this.#resendMs, 2 * this.#meanMs);
   }
 
   /**
-   * Flights were not answered in time. Who answers nothing at all may have more to do than it can do, and must not get more;
-   * but who goes on like that has forgotten it, and must not be waited for one by one.
+   * Flights were not answered in time. A peer that answers nothing may be overloaded, so the window shrinks. After
+   * {@link forgetfulAfterMs} the peer has forgotten the events, and the window grows again to resend them sooner.
    */
   lost(flights: readonly Flight[], now: number): void {
     if (flights.every((flight) => this.#isOvertaken(flight))) {
@@ -100,7 +99,7 @@ export class FlightWindow {
       : Math.max(Math.min(this.#size, leastAfterLoss), this.#size / 2);
   }
 
-  /** A new link: how fast it is, and the peer by now, is to be found out. */
+  /** A new link: its latency and the peer's load are unknown. */
   reset(): void {
     this.#counted.clear();
     this.#size = Math.min(beginning, this.#most);
@@ -119,10 +118,10 @@ export class FlightWindow {
         this.#size = Math.min(this.#most, this.#size + (waitedMs < shortWaitMs ? 1 : 1 / this.#size));
       }
     } else if (flight.sentAt <= this.#halvedAt) {
-      // It was under way already when others came late.
+      // It was in flight already when the window was halved.
       return;
     } else if (this.#size < 2) {
-      // It was alone and had nothing to wait for: that is how long it takes now.
+      // It was alone in flight, so its latency is the link's present latency.
       this.#leastMs = latencyMs;
     } else {
       this.#size = Math.max(1, Math.min(this.#size, this.#counted.size) / 2);
@@ -130,7 +129,7 @@ export class FlightWindow {
     }
   }
 
-  /** What later ones have overtaken is held up at the peer, and must not hold up others here. */
+  /** Flights that later ones have overtaken are blocked at the peer, and must not block others here. */
   #letOvertake(): void {
     for (const flight of this.#counted) {
       if (!this.#isOvertaken(flight)) {

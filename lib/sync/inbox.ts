@@ -8,10 +8,10 @@ export type InboxOutcome = 'done' | 'retry';
 /** How an {@link Inbox} works. */
 export interface InboxOptions<M> {
   /**
-   * Does what the message says. It must be safe to repeat. A thrown error counts as `retry` and is reported to `onError`.
+   * Processes the message. It must be safe to repeat. A thrown error counts as `retry` and is reported to `onError`.
    */
   readonly apply: (message: M, signal: AbortSignal) => Promise<InboxOutcome>;
-  /** Tells the sender that the message was processed. Called at most once per received copy. */
+  /** Acknowledges a processed message. Called at most once per received copy. */
   readonly acknowledge: (message: M) => void;
   /** Messages of one lane run one after the other, in the order they came; lanes run side by side. */
   readonly laneOf: (message: M) => string;
@@ -28,7 +28,7 @@ export interface InboxOptions<M> {
   readonly runtime: Pick<Runtime, 'clock' | 'random'>;
   /** Waiting for a retry does not count as working on a message. */
   readonly tuning?: Tuning | undefined;
-  /** How many messages may wait. What comes beyond is dropped unacknowledged, so that the sender repeats it later. */
+  /** How many messages may wait. Further ones are dropped unacknowledged, so that the sender repeats them later. */
   readonly maxQueued?: number;
   /** Whether a message is this side's own, which nobody would repeat: it is never dropped. Default: none. */
   readonly isOwn?: (message: M) => boolean;
@@ -58,21 +58,21 @@ interface Lane<M> {
   cancelRetry: (() => void) | undefined;
 }
 
-/** After so many pieces of work there is a pause. */
+/** Messages started without a pause for the rest of the program. */
 const longestStreak = 1_000;
 const defaultRetry: RetryDelays = { baseMs: 100, factor: 2, capMs: 30_000, jitter: 1 };
 
 /**
- * Works off what a peer says.
+ * Processes the messages of a peer.
  *
  * Invariants:
- * 1. A message is acknowledged only after `apply` said `done` for it, or for a newer one that supersedes it.
+ * 1. A message is acknowledged only after `apply` returned `done` for it, or for a newer one that supersedes it.
  * 2. Messages of one lane never overlap and keep their order; lanes do not wait for each other beyond `concurrency`.
  * 3. A copy of a message that is waiting or in work is dropped; a copy of a processed one is acknowledged again. A copy
- *    on a later connection takes the place of the one that waits: what else was known when it came is newer.
- * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends; what this side itself has to do comes on top.
- * 5. However much there is to do, the rest of the program gets its turn in between.
- * 6. What failed is tried again by itself, ever more rarely; a newer state takes its place, in its turn.
+ *    on a later connection replaces the one that waits: it arrived with newer context.
+ * 4. Memory is bounded by `maxQueued` and `remembered`, whatever the peer sends; this side's own messages come on top.
+ * 5. The rest of the program runs in between, however many messages wait.
+ * 6. A failed message is retried with growing delays; a newer state supersedes it and keeps the delay.
  */
 export class Inbox<M> {
   readonly #options: InboxOptions<M>;
@@ -86,7 +86,7 @@ export class Inbox<M> {
 
   readonly #lanes = new Map<string, Lane<M>>();
   readonly #ready = new Set<Lane<M>>();
-  /** What is waiting or in work, superseded messages included, by id. */
+  /** Messages that wait or are in work, superseded ones included, by id. */
   readonly #known = new Map<string, Item<M>>();
   /** Ids that were processed, oldest first. */
   readonly #done = new Set<string>();
@@ -132,8 +132,8 @@ export class Inbox<M> {
   }
 
   /**
-   * A new connection: what its sender says again, it has a reason to say again, so ids of an earlier connection do not
-   * count as processed, except those of messages that are done once.
+   * A new connection: the sender has a reason to repeat a message, so ids of an earlier connection do not count as
+   * processed, except those of messages that are processed once.
    */
   reconnected(): void {
     this.#connection++;
@@ -229,7 +229,7 @@ export class Inbox<M> {
     this.#evaluating = false;
   }
 
-  /** Work that has nothing to wait for, and leads to more of its kind, would else never let anything else happen. */
+  /** Messages that complete without waiting and cause further ones would otherwise starve the rest of the program. */
   #mustPause(): boolean {
     this.#streak++;
     if (this.#streak < longestStreak) {

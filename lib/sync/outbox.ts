@@ -18,48 +18,47 @@ import type { Runtime, Tuning } from './runtime.ts';
 export interface OutboxOptions<T> {
   readonly source: Source<T>;
   readonly runtime: Pick<Runtime, 'clock' | 'random'>;
-  /** Of a peer that is slow fewer resources are in flight at once than the tuning allows. */
+  /** A slow peer has fewer resources in flight at once than the tuning allows. */
   readonly tuning?: Tuning | undefined;
-  /** Whether a resource that is gone at the source is deleted at the peer. Default true. False: nothing is said about it. */
+  /** Whether a resource that is gone at the source is deleted at the peer. Default true. False: nothing is sent about it. */
   readonly sendsDeletes?: boolean;
   /**
-   * Whether a new incarnation takes the place of the one before at the peer. Default true. False: the peer has to hear first
-   * that the one before is gone.
+   * Whether a new incarnation replaces the previous one at the peer. Default true. False: the deletion of the previous one
+   * is sent first.
    */
   readonly replaces?: boolean;
   /** Called whenever nothing is left to send or to be acknowledged. */
   readonly onIdle?: () => void;
 }
 
-/** Resources that are none of the source's and are being taken away from the peer at once. */
+/** Resources unknown to the source that are being deleted at the peer at once. */
 const mostStrays = 50_000;
-/** Incarnations of one resource that a peer may claim to have. */
+/** Incarnations of one resource that a peer may report. */
 const mostCopies = 100;
-/** What is asked for may wait at the peer for what is to be said next. */
+/** An unacknowledged intent delays a newer state for at most this time. */
 const intentPatienceMs = 1_000;
 /** As argocd-agent: 5-10 s, then four times as long, at most 2-4 min. */
 const defaultResend: RetryDelays = { baseMs: 5_000, factor: 4, capMs: 120_000, jitter: 1 };
 
 /**
- * Keeps one peer in step with a source. It holds no events, only which resources may be out of step and what the peer
- * acknowledged of each; what to send is decided from the source at the moment of sending.
+ * Keeps one peer equal to a source. It stores no events. It stores which resources may differ and which state of each the
+ * peer acknowledged. It reads the source at the moment of sending to decide what to send.
  *
  * Invariants:
- * 1. A resource that may be out of step is queued or in flight. Nothing is forgotten, also not by a lost link.
+ * 1. A resource that may differ is queued or in flight, also after a lost link.
  * 2. At most one unacknowledged event per resource. A change meanwhile is sent after the acknowledgement or, if none
  *    comes in time, instead of a resend.
- * 3. `held` is what the peer acknowledged last of what was sent last, or its own word; nothing else sets it.
- * 4. An incarnation that was sent is deleted at the peer, or replaced there by another, before its resource is
- *    forgotten: a lost acknowledgement leaves no phantom.
- * 5. The queue is first in, first out. As much is in flight as the peer works off in about a second: what waits, waits
- *    here, where it can still become something newer. What is acknowledged late, while the peer goes on acknowledging what
- *    was sent before, is not sent again. What is never acknowledged takes no place from the others, and is sent again ever
- *    more rarely.
+ * 3. `held` is the state that the peer acknowledged last or reported; nothing else sets it.
+ * 4. The record of a resource is dropped only after each incarnation that was sent is deleted or replaced at the peer. A
+ *    lost acknowledgement leaves no orphan there.
+ * 5. The queue is first in, first out. The events in flight are those that the peer processes in about a second. The rest
+ *    waits here, where it can still become newer. A late event is not resent while the peer acknowledges earlier ones. An
+ *    event that is never acknowledged does not block others, and is resent with growing delays.
  * 6. An intent is sent when the peer has acknowledged the present state of its resource, and always under the same
- *    event id, so that a peer that gets it twice does it once. A peer may take its time with it: what is to be said
- *    meanwhile does not wait for that, and a late acknowledgement counts.
+ *    event id, so that a peer that receives it twice executes it once. The peer may acknowledge it late; newer states do
+ *    not wait for that, and the late acknowledgement counts.
  * 7. Every method changes state and then calls `#evaluate`, the only place that sends. An event costs O(1).
- * 8. Memory is bounded by what the source has and had, whatever the peer claims.
+ * 8. Memory is bounded by the objects that the source has and had, whatever the peer reports.
  */
 export class Outbox<T> {
   readonly #source: Source<T>;
@@ -71,12 +70,12 @@ export class Outbox<T> {
   readonly #onIdle: (() => void) | undefined;
 
   readonly #entries = new Map<string, Entry>();
-  /** Out of step and not in flight. */
+  /** Resources that may differ and are not in flight. */
   readonly #queue = new Set<Entry>();
   /** Event → the resource that waits for its acknowledgement, in the order of sending. */
   readonly #flights = new Map<string, Entry>();
   readonly #window: FlightWindow;
-  /** Intents that something else has overtaken, by event. */
+  /** Unacknowledged intents that no longer block their resource, by event. */
   readonly #overtaken = new Map<string, { readonly entry: Entry; readonly outcome: FlightOutcome }>();
 
   #link: Link<T> | undefined;
@@ -99,17 +98,17 @@ export class Outbox<T> {
     this.#onIdle = options.onIdle;
   }
 
-  /** Resources that may be out of step, sent or not. */
+  /** Resources that may differ at the peer, sent or not. */
   get pending(): number {
     return this.#queue.size + this.#flights.size;
   }
 
-  /** Resources of which something is known, be they in step or not. */
+  /** Resources with a record, whether equal at the peer or not. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Whether anything is known of a resource: that the peer has it, may have it, or is to be told of it. */
+  /** Whether a resource has a record: the peer has it, may have it, or will receive it. */
   knows(key: ResourceKey): boolean {
     return this.#entries.has(keyString(key));
   }
@@ -126,8 +125,8 @@ export class Outbox<T> {
   }
 
   /**
-   * Tells the peer the present state once more, whatever it acknowledged: it needs to hear it at a later moment, or it may
-   * have lost it. What is in flight does not count as told.
+   * Sends the present state once more, whatever the peer acknowledged: the peer needs it at a later moment, or may have
+   * lost it. An event in flight does not count.
    */
   repeat(key: ResourceKey): void {
     this.#forget(this.#entry(key));
@@ -149,7 +148,7 @@ export class Outbox<T> {
     this.#evaluate();
   }
 
-  /** Takes back an intent that is not acknowledged yet. */
+  /** Withdraws an intent that is not acknowledged yet. */
   withdraw(key: ResourceKey, intent: string): void {
     this.#entries.get(keyString(key))?.intents?.delete(intent);
   }
@@ -159,7 +158,7 @@ export class Outbox<T> {
     return this.#entries.get(keyString(key))?.intents?.has(intent) ?? false;
   }
 
-  /** What the peer acknowledged last, or said to have; without digest while it may have another state by now. */
+  /** The state that the peer acknowledged or reported last; without digest while it may have another state by now. */
   held(key: ResourceKey): PeerCopy | undefined {
     return this.#entries.get(keyString(key))?.held;
   }
@@ -171,7 +170,7 @@ export class Outbox<T> {
     this.#evaluate();
   }
 
-  /** The link is gone. What was in flight is out of step again. */
+  /** The link is gone. Resources in flight are queued again. */
   disconnected(): void {
     this.#land();
     this.#link = undefined;
@@ -209,8 +208,8 @@ export class Outbox<T> {
   }
 
   /**
-   * The peer's own word on what it has; undefined: it has none. While a state or a deletion is in flight, only its
-   * existence counts, because the acknowledgement will be newer. What a peer claims beyond any measure is not heard.
+   * The peer reported its copy; undefined: it has none. While a state or a deletion is in flight, only the existence
+   * counts, because the acknowledgement will be newer. Reports beyond the bounds are ignored.
    */
   peerHolds(key: ResourceKey, copy: PeerCopy | undefined): void {
     const known = this.#entries.get(keyString(key));
@@ -234,8 +233,8 @@ export class Outbox<T> {
   }
 
   /**
-   * The peer was seen to have this incarnation, whatever was sent: it may have made it of something that an earlier process
-   * sent. Nothing is told because of that, but the incarnation is not forgotten before it is deleted there.
+   * The peer has this incarnation, whatever this process sent: it may come from an event of an earlier process. This sends
+   * nothing, but the record stays until the incarnation is deleted at the peer.
    */
   seen(key: ResourceKey, uid: string): void {
     const copies = this.#entries.get(keyString(key))?.copies;
@@ -346,11 +345,11 @@ export class Outbox<T> {
       return;
     }
     if (entry.flight === flight) {
-      // Else it was acknowledged on the spot, and is queued to be looked at again.
+      // Else `send` acknowledged it synchronously, and the entry is queued again.
       this.#queue.delete(entry);
     }
     if (next.outcome.is === 'held' && entry.flight === flight) {
-      // From now on the peer may have the old state or the new one, and only its word tells which.
+      // The peer may now have the old state or the new one, until it acknowledges or reports.
       entry.held = entry.held === undefined ? undefined : { uid: entry.held.uid };
       if (this.#sendsDeletes) {
         entry.copies.set(next.outcome.copy.uid, next.outcome.version);
@@ -378,7 +377,7 @@ export class Outbox<T> {
         this.#wakeAt(flight.dueAt);
       }
     } else if (flight.isRepeated) {
-      // The peer had its time with the old state. The new one may be what it can take, so it need not wait as long.
+      // The peer may accept the new state where it did not acknowledge the old one, so the wait is shorter.
       flight.dueAt = Math.min(flight.dueAt, flight.sentAt + this.#resend.baseMs + this.#usualWait());
       this.#wakeAt(flight.dueAt);
     }
@@ -390,7 +389,7 @@ export class Outbox<T> {
     entry.flight = undefined;
   }
 
-  /** What was in flight on a link that is no more goes behind what waits, so that none can starve the others. */
+  /** Resources in flight on a lost link go to the end of the queue, so that none can starve the others. */
   #land(): void {
     this.#full = false;
     this.#overtaken.clear();
@@ -435,12 +434,12 @@ export class Outbox<T> {
     this.#wakeAt(next);
   }
 
-  /** An intent may be overtaken, and what is sent again was given up before. */
+  /** Intents and resent events never count as merely late. */
   #isLate(flight: Flight, now: number): boolean {
     return flight.outcome.is !== 'intent' && !flight.isRepeated && this.#window.isLate(flight, now);
   }
 
-  /** What the peer may take for an answer, by what it took lately. */
+  /** An allowance for the peer's recent latency, in milliseconds. */
   #usualWait(): number {
     return Math.min(2 * this.#window.latencyMs, this.#resend.capMs);
   }

@@ -21,7 +21,7 @@ export interface Snapshot<T> {
   readonly object: T;
 }
 
-/** What should be at the peer, answered at once from memory. */
+/** The desired state at the peer, answered synchronously from memory. */
 export interface Source<T> {
   /** The resource as it is now, or undefined when the peer should not have it. */
   read(key: ResourceKey): Snapshot<T> | undefined;
@@ -35,7 +35,7 @@ interface Addressed {
   readonly eventId: string;
 }
 
-/** One thing to tell the peer. */
+/** One event to send to the peer. */
 export type OutboundEvent<T> =
   /** `create`: the peer is not known to have it; `update`: it has another state of the same uid. */
   | (Addressed & { readonly type: 'create' | 'update'; readonly snapshot: Snapshot<T> })

@@ -4,34 +4,35 @@ import { type RetryDelays, retryDelay } from './retry-delay.ts';
 import type { ObjectRef, Store, StoreChange, StoredObject } from './store.ts';
 
 const rememberedGone = 4_096;
-/** Whether our own creation is still not in the cache is asked ever more rarely: it may be out of the cache's selection. */
+/** Delays between checks for our own creation in the cache. They grow, because the cache's selector may exclude it. */
 const doubt: RetryDelays = { baseMs: 10_000, factor: 2, capMs: 600_000, jitter: 0 };
 
-/** What a {@link View} tells its owner. */
+/** Callbacks of a {@link View} to its owner. */
 export interface ViewOptions<T> {
   readonly clock: Clock;
-  /** Called after every change of what the view says. */
+  /** Called after every change of the view. */
   readonly changed: (ref: ObjectRef, change: StoreChange<T>) => void;
   /**
-   * Our own creation has not shown up in the cache for long. It may have been deleted in a gap of the watch, which the
-   * cache, not having seen it, would never tell: read it and call `learn` or `lost`. Called again until it shows up.
+   * Our own creation is missing from the cache for long. It may have been deleted in a gap of the watch, and the cache,
+   * which never had it, would not report that: read it and call `learn` or `lost`. Called again until the cache has it.
    */
   readonly doubted: (ref: ObjectRef) => void;
 }
 
 /**
- * The newest known state of one kind: what the store's cache says, and what our own writes returned, whichever is newer.
- * Without it a writer would take the cache's echo of an earlier state for somebody else's change.
+ * The newest known state of one kind: the store's cache or the result of our own writes, whichever is newer. Without it a
+ * writer would take the cache's echo of an earlier state for another writer's change.
  *
- * Newer is told by resource versions, as decimal numbers. Kubernetes calls them opaque but for equality up to 1.34; where
- * they are no numbers, what is told last counts, and a late answer may for a moment hide what the cache said before it.
+ * Resource versions, compared as decimal numbers, decide which is newer. Kubernetes up to 1.34 calls them opaque except for
+ * equality; where they are not numbers, the last observation counts, and a late answer may briefly hide a newer cached
+ * state.
  */
 export class View<T extends StoredObject> {
   readonly #objects = new Map<string, T>();
   /**
-   * Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. With the version at
-   * which the cache lost it: it comes back when only its labels had taken it out of the cache's selection. Undefined:
-   * the API server said so, and the cache may not have heard yet.
+   * Uids of objects that are known to be gone, oldest first: an old answer must not bring one back. The value is the
+   * version at which the cache lost it: it comes back when only its labels had taken it out of the cache's selection.
+   * Undefined: the API server reported it gone, and the cache may lag behind.
    */
   readonly #gone = new Map<string, string | undefined>();
   /** Uids in the cache. */
@@ -85,8 +86,8 @@ export class View<T extends StoredObject> {
   }
 
   /**
-   * The API server, asked after this object was known, says that there is none. One that came into being since the
-   * question is not meant.
+   * The API server, asked after this object was known, has none. An object that was created since the question is not
+   * affected.
    */
   lost(object: T): void {
     this.#forget(object, undefined);
@@ -113,7 +114,7 @@ export class View<T extends StoredObject> {
     return true;
   }
 
-  /** What our own write returned is the cache's object now: one copy of it is enough. */
+  /** The cache now has the state that our own write returned: keep only the cache's object, to save memory. */
   #share(cached: T): void {
     const ref = refOf(cached);
     const known = this.get(ref)?.metadata;
