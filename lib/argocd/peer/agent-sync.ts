@@ -6,7 +6,7 @@ import { PeerSync } from './peer-sync.ts';
 import { SourceResync } from './source-resync.ts';
 import type { SyncStats } from './stats.ts';
 
-/** What an agent keeps in step, by its mode. */
+/** The kinds that an agent synchronises, by its mode. */
 export type AgentKinds =
   | { readonly mode: 'managed'; readonly kinds: readonly AgentKind<CopySync>[] }
   | { readonly mode: 'autonomous'; readonly kinds: readonly AgentKind<SourceSync>[] };
@@ -40,7 +40,7 @@ export class AgentSync {
     signal.addEventListener('abort', () => this.#sync.close());
   }
 
-  /** The principal is there; a newer connection takes the place of an older one. */
+  /** The principal connected; a newer connection replaces an older one. */
   connected(connection: PeerConnection, principal: ConnectedPrincipal): void {
     this.#sync.connected(connection, principal);
   }

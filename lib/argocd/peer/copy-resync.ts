@@ -4,21 +4,21 @@ import type { CopySync } from './kind-sync.ts';
 import type { ResyncMessage } from './messages.ts';
 import type { Resync, ResyncContext } from './peer-sync.ts';
 
-/** Answers that wait to be acknowledged. A peer that asks for more without hearing what it asked for gets none. */
+/** Reports that wait for their acknowledgement. A peer that asks for more without acknowledging gets no answer. */
 const mostAnswers = 50_000;
 
 /**
- * The resync conversation of the side that keeps copies. At the first connection of this process it tells the source
- * of every copy (`request-update`) and then that this was all (`request-synced-resource-list`), so that the source says what
- * should be different; when the source starts anew it asks to be told again.
+ * The resync protocol on the side that keeps copies. On the first connection of this process it reports every copy
+ * (`request-update`) and then the end of the list (`request-synced-resource-list`), so that the source sends the
+ * differences. A source that restarted requests the reports again.
  */
 export class CopyResync implements Resync {
   readonly #context: ResyncContext<CopySync>;
   /** The source's `request-resource-resync`. It is acknowledged when everything is reported. */
   #asked: ResyncMessage | undefined;
   /** Every copy was reported on this connection, or is being reported. */
-  #told = false;
-  /** The `request-synced-resource-list`, which says that every copy was reported: to be sent, sent, acknowledged. */
+  #reported = false;
+  /** The `request-synced-resource-list`, which marks the end of the reports: to be sent, sent, acknowledged. */
   #list: 'due' | 'posted' | 'done' = 'due';
 
   constructor(context: ResyncContext<CopySync>) {
@@ -29,7 +29,7 @@ export class CopyResync implements Resync {
   }
 
   connected(): void {
-    this.#told = false;
+    this.#reported = false;
     if (this.#list !== 'done') {
       this.#requestAll();
       this.#advance();
@@ -81,10 +81,10 @@ export class CopyResync implements Resync {
   }
 
   #requestAll(): void {
-    if (this.#told) {
+    if (this.#reported) {
       return;
     }
-    this.#told = true;
+    this.#reported = true;
     for (const sync of this.#context.kinds) {
       for (const { ref } of sync.copies()) {
         this.#requestUpdate(sync, ref);
@@ -100,7 +100,7 @@ export class CopyResync implements Resync {
     }));
   }
 
-  /** Goes on when everything said so far is acknowledged: the source then knows of every copy. */
+  /** Continues when every report is acknowledged: the source then knows every copy. */
   #advance(): void {
     const { messages, acknowledge } = this.#context;
     if (messages.pending > 0) {

@@ -8,11 +8,11 @@ import type { SyncStats } from './stats.ts';
 
 /** How {@link HubSync} work. */
 export interface HubSyncOptions {
-  /** What managed agents get, in the order in which it is sent: Argo CD wants projects and repositories first. */
+  /** Kinds that managed agents receive, in the order of sending: Argo CD needs projects and repositories first. */
   readonly managed: readonly HubKind<SourceSync>[];
-  /** What autonomous agents have mirrored. */
+  /** Kinds that are mirrored from autonomous agents. */
   readonly autonomous?: readonly HubKind<CopySync>[];
-  /** Hears of each message that an agent may not send in its mode. */
+  /** Called for each message that an agent may not send in its mode. */
   readonly refused?: (agent: string, message: Message) => void;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
@@ -46,16 +46,16 @@ export class HubSync {
   }
 
   /**
-   * Looks after what an agent has on the hub before it connects: the mirrors of an autonomous agent are protected from then
-   * on. An agent that connects needs no such word.
+   * Prepares for an agent that has not connected yet: the mirrors of an autonomous agent are protected from now on. Not
+   * needed for an agent that connects.
    */
   expect(agent: string, mode: AgentMode): void {
     this.#agent(agent, mode);
   }
 
   /**
-   * The agent is there; a newer connection takes the place of an older one. One that comes in another mode than before is
-   * another agent: what is known of it is dropped.
+   * The agent connected; a newer connection replaces an older one. An agent that changed its mode counts as another agent,
+   * and its state here is dropped.
    */
   connected(agent: string, mode: AgentMode, connection: PeerConnection): void {
     this.#agent(agent, mode).sync.connected(connection, { agent, principalNamespace: '' });
@@ -81,7 +81,7 @@ export class HubSync {
     this.#agents.get(agent)?.sync.receive(message);
   }
 
-  /** The agent left the fleet: what is known of it is dropped; objects stay. */
+  /** The agent was detached: its state here is dropped; objects stay. */
   forgetAgent(agent: string): void {
     const { managed, autonomous = [] } = this.#options;
     this.#agents.get(agent)?.sync.close();

@@ -7,29 +7,29 @@ export type ObjectMessage = Exclude<Message, ResyncMessage>;
 
 /** Who is at the other end of an agent's connection. */
 export interface ConnectedPrincipal {
-  /** What the principal calls this agent; empty when it does not say. */
+  /** The principal's name of this agent; empty when the principal does not send it. */
   readonly agent: string;
-  /** Where the principal keeps its objects; empty when it does not say. */
+  /** The principal's namespace for its objects; empty when the principal does not send it. */
   readonly principalNamespace: string;
 }
 
 /**
- * One kind of object between this side and one peer. It has its own outbox and inbox; what concerns all kinds of a
- * connection together, the resync messages, is not its business (see {@link HubSync} and {@link AgentSync}).
+ * One kind of object between this side and one peer, with its own outbox and inbox. Resync messages concern all kinds of a
+ * connection together; {@link HubSync} and {@link AgentSync} handle them.
  */
 interface KindSync {
   readonly kind: ResyncKind;
-  /** The connection is there; it may replace another one. A mirror part sends at once, a source part after `open`. */
+  /** The peer connected; the connection may replace another one. A copy side sends at once, a source after `open`. */
   connected(connection: PeerConnection, peer: ConnectedPrincipal): void;
   /** The connection given last is gone. */
   disconnected(): void;
   /** The connection takes more after it had refused. */
   writable(): void;
-  /** The peer processed an event; false when it was none of this part's. */
+  /** The peer processed an event; false when the event is not of this kind. */
   acknowledged(event: { readonly resourceId: string; readonly eventId: string }): boolean;
   /**
-   * Takes a message about this kind, and acknowledges it on the connection when it is done. False: it is nothing that
-   * this part takes from this peer; the caller says so and acknowledges it.
+   * Takes a message about this kind, and acknowledges it on the connection when it is done. False: this side does not
+   * accept the message from this peer; the caller logs and acknowledges it.
    */
   receive(message: ObjectMessage): boolean;
   stats(): SyncStats;
@@ -37,7 +37,7 @@ interface KindSync {
 
 /** One of the objects that the peer should have. */
 export interface Listed {
-  /** Names the object within the part, whatever the two sides call it. */
+  /** Identifies the object within its kind, whatever its names on the two sides. */
   readonly id: string;
   /** Its name on the source. */
   readonly name: string;
@@ -49,28 +49,28 @@ export interface Listed {
 /** A kind on the side that owns it: the principal's for a managed agent, the agent's in autonomous mode. */
 export interface SourceSync extends KindSync {
   /**
-   * The peer has said what it holds, or had its time to: sending begins, on this connection and on every later one as soon
-   * as it is there.
+   * The peer has reported its copies, or its time for that is over: sending begins, on this connection and on every later
+   * one as soon as it is there.
    */
   open(): void;
   /**
-   * The peer said what it holds of an object (protocol: `request-update`); an empty uid: nothing. Gives the id of the object
-   * that it means, undefined when it should not have any such and nothing is remembered of that.
+   * The peer reported its copy of an object (protocol: `request-update`); an empty uid: it has none. Returns the id of the
+   * object; undefined when the peer should not have it and nothing is recorded about it.
    */
   peerReported(update: RequestUpdate): string | undefined;
-  /** The peer reported everything that it holds, and this object was not among it. */
+  /** The peer reported all its copies, and this object was not among them. */
   peerLacks(id: string): void;
   /** Everything that the peer should have. */
   list(): Iterable<Listed>;
-  /** Stops all timers; the part is not used any more. */
+  /** Stops all timers; it must not be used afterwards. */
   close(): void;
 }
 
 /** A copy of an object of the source. */
 export interface Copy {
-  /** What it is called here. */
+  /** Its place on this side. */
   readonly ref: ObjectRef;
-  /** What the source's object is called. */
+  /** Name of the source's object. */
   readonly name: string;
   /** UID of the source's object. */
   readonly uid: string;
@@ -80,10 +80,10 @@ export interface Copy {
 export interface CopySync extends KindSync {
   /** The copies here. */
   copies(): Iterable<Copy>;
-  /** The `request-update` that reports what is here under this name now; with an empty uid: nothing. */
+  /** The `request-update` that reports the copy of this name; with an empty uid when there is none. */
   holding(ref: ObjectRef): RequestUpdate;
-  /** What this side calls an object of the source. */
-  localRef(told: { readonly name: string; readonly namespace: string }): ObjectRef;
+  /** The place on this side of an object of the source. */
+  localRef(source: { readonly name: string; readonly namespace: string }): ObjectRef;
   /** Registers how to send `request-update` for an object unasked: the source may have lost its memory since it sent it. */
   onDoubt?(requestUpdate: (ref: ObjectRef) => void): void;
   /** The source restarted and has lost every report: all of them are sent again. */
@@ -95,9 +95,9 @@ export interface CopySync extends KindSync {
 export interface HubKind<P extends SourceSync | CopySync> {
   /** Follows the hub's objects until aborted. Called once, when the caches are filled. */
   start(signal: AbortSignal): void;
-  /** The agent's part, made when it is first asked for. */
+  /** The agent's synchronisation of this kind, made on first use. */
   syncFor(agent: string): P;
-  /** The agent left the fleet: its part is closed and forgotten; objects stay. */
+  /** The agent was detached: its synchronisation is closed and dropped; objects stay. */
   forgetAgent(agent: string): void;
 }
 

@@ -9,7 +9,7 @@ interface Addressed {
   readonly eventId: string;
 }
 
-/** Says something about an Application. The type is the last part of the wire's event type. */
+/** A message about an Application. The type is the last part of the wire's event type. */
 export interface ApplicationMessage extends Addressed {
   readonly target: 'application';
   readonly type: 'create' | 'spec-update' | 'delete' | 'set-operation' | 'terminate-operation' | 'status-update';
@@ -18,7 +18,7 @@ export interface ApplicationMessage extends Addressed {
   readonly object: Application;
 }
 
-/** Says something about an AppProject, from the side that owns it. */
+/** A message about an AppProject, from its source. */
 export interface AppProjectMessage extends Addressed {
   readonly target: 'appproject';
   readonly type: 'create' | 'spec-update' | 'delete';
@@ -26,7 +26,7 @@ export interface AppProjectMessage extends Addressed {
   readonly object: AppProject;
 }
 
-/** Says something about the Secret of a repository or of credentials; principal to managed agent only. */
+/** A message about the Secret of a repository or of credentials; principal to managed agent only. */
 export interface RepositoryMessage extends Addressed {
   readonly target: 'repository';
   readonly type: 'create' | 'spec-update' | 'delete';
@@ -34,7 +34,7 @@ export interface RepositoryMessage extends Addressed {
   readonly object: RepositorySecret;
 }
 
-/** Says something about the ConfigMap of GnuPG keys; principal to managed agent only. */
+/** A message about the ConfigMap of GnuPG keys; principal to managed agent only. */
 export interface GpgKeyMessage extends Addressed {
   readonly target: 'gpgkey';
   readonly type: 'create' | 'spec-update' | 'delete';
@@ -52,7 +52,7 @@ export interface ErrorMessage extends Addressed {
 /** The kinds that resync messages name. */
 export type ResyncKind = 'Application' | 'AppProject' | 'Repository' | 'GPGKey';
 
-/** "This is what I hold; tell me if it should be different." `checksum` is base64, null when the sender has no copy. */
+/** Reports the sender's copy, so that the source sends a difference. `checksum` is base64, null when there is no copy. */
 export interface RequestUpdate {
   readonly kind: ResyncKind;
   readonly name: string;
@@ -76,7 +76,7 @@ export type ResyncMessage =
       readonly type: 'request-synced-resource-list';
       readonly payload: {
         readonly checksum: string | null;
-        /** Extension that Go peers ignore: everything that the sender holds was told before this, and is acknowledged. */
+        /** Extension that Go peers ignore: all copies of the sender were reported and acknowledged before. */
         readonly complete?: boolean;
       };
     })
@@ -96,7 +96,7 @@ export type ResyncMessage =
       readonly payload: Readonly<Record<string, never>>;
     });
 
-/** Everything that principal and agent say to each other about what is to be in step. */
+/** All messages between principal and agent that synchronise objects. */
 export type Message =
   | ApplicationMessage
   | AppProjectMessage
@@ -109,6 +109,6 @@ export type Message =
 export interface PeerConnection {
   /** Sends a message that the peer acknowledges. False: nothing was taken, `writable()` will be called later. */
   send(message: Message): boolean;
-  /** Tells the peer that its message was processed. Never refused: acknowledgements are small and bounded by the inbox. */
+  /** Acknowledges a processed message of the peer. Never refused: acknowledgements are small and bounded by the inbox. */
   acknowledge(message: Message): void;
 }

@@ -5,19 +5,19 @@ import { ReliableMessages } from './reliable-messages.ts';
 import type { SyncStats } from './stats.ts';
 import { Warnings } from './warnings.ts';
 
-/** What concerns all kinds together, from one of the two sides. */
+/** The resync protocol for all kinds together, from one of the two sides. */
 export interface Resync {
-  /** The connection is there, and the parts know of it. */
+  /** The peer connected, and the kinds already know it. */
   connected(): void;
   disconnected(): void;
-  /** The peer acknowledged an errand. */
+  /** The peer acknowledged a reliable message. */
   delivered(): void;
-  /** `later`: it acknowledges the message itself. `refused`: this side takes no such message. */
+  /** `later`: this acknowledges the message itself. `refused`: this side does not accept such a message. */
   receive(message: ResyncMessage): 'done' | 'later' | 'refused';
   close(): void;
 }
 
-/** What a {@link Resync} works with. */
+/** The dependencies of a {@link Resync}. */
 export interface ResyncContext<P> {
   readonly kinds: readonly P[];
   readonly messages: ReliableMessages;
@@ -26,13 +26,13 @@ export interface ResyncContext<P> {
   readonly acknowledge: (message: ResyncMessage) => void;
 }
 
-/** What a {@link PeerSync} needs besides its parts. */
+/** The dependencies of a {@link PeerSync} besides its kinds. */
 export interface PeerSyncOptions {
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
   /** Stands in every log line about the peer. */
   readonly peer: object;
-  /** Hears of each message that the peer may not send in this mode. */
+  /** Called for each message that the peer may not send in this mode. */
   readonly refused?: ((message: Message) => void) | undefined;
 }
 
@@ -54,7 +54,7 @@ export class PeerSync<P extends SourceSync | CopySync> {
   readonly #warnings: Warnings;
   readonly #peer: object;
   readonly #refused: ((message: Message) => void) | undefined;
-  /** Resync messages of this connection: a repeated one would speak of what was, not of what is. */
+  /** Event ids of this connection's resync messages: a repeated one may describe an older state. */
   readonly #received = new Set<string>();
   /** Those that are acknowledged later: a copy is acknowledged with the first. */
   readonly #later = new Set<string>();
@@ -78,7 +78,7 @@ export class PeerSync<P extends SourceSync | CopySync> {
     });
   }
 
-  /** The peer is there; a newer connection takes the place of an older one. */
+  /** The peer connected; a newer connection replaces an older one. */
   connected(connection: PeerConnection, peer: ConnectedPrincipal): void {
     if (this.#connection !== undefined) {
       this.disconnected(this.#connection);
@@ -109,7 +109,7 @@ export class PeerSync<P extends SourceSync | CopySync> {
   /** The connection takes more after it had refused. */
   writable(): void {
     this.#messages.writable();
-    // What was withdrawn while the connection took nothing is dropped only now, without any acknowledgement.
+    // Messages withdrawn while the connection was full are dropped only now, without an acknowledgement.
     this.#resync.delivered();
     for (const sync of this.#kinds) {
       sync.writable();
@@ -146,7 +146,7 @@ export class PeerSync<P extends SourceSync | CopySync> {
     return sum;
   }
 
-  /** Stops all timers. The conversation must not be used afterwards. */
+  /** Stops all timers. It must not be used afterwards. */
   close(): void {
     this.#connection = undefined;
     this.#resync.close();

@@ -11,7 +11,7 @@ interface Ids {
   readonly eventId: string;
 }
 
-/** An errand that was sent: its name and id, the ids that the peer knows it by, and those that the outbox does. */
+/** A sent message: its name and id, its ids on the wire, and its ids in the outbox. */
 interface UnderWay {
   readonly name: string;
   readonly id: string;
@@ -20,13 +20,13 @@ interface UnderWay {
 }
 
 /**
- * Messages that are not the state of a resource: resync questions, errors, "it is gone here". Each is sent until it is
- * acknowledged, across disconnections; one posted under the name of an earlier one replaces it.
+ * Messages that do not carry the state of a resource: resync requests, errors, reports of deletion. Each is sent until it
+ * is acknowledged, across disconnections; one posted under the name of an earlier one replaces it.
  */
 export class ReliableMessages {
   readonly #posted = new Map<string, Snapshot<(id: string) => ReliableMessage>>();
   readonly #outbox: Outbox<(id: string) => ReliableMessage>;
-  /** What is under way, by its event id, and that id by the errand's name: at most one for each name. */
+  /** Messages in flight by event id, and event ids by message name: at most one for each name. */
   readonly #underWay = new Map<string, UnderWay>();
   readonly #idOf = new Map<string, string>();
   readonly #newId: () => string;
@@ -41,23 +41,23 @@ export class ReliableMessages {
     });
   }
 
-  /** Errands that are not acknowledged. */
+  /** Messages that are not acknowledged yet. */
   get pending(): number {
     return this.#outbox.pending;
   }
 
-  /** Whether the errand of this name waits for its acknowledgement. */
+  /** Whether the message of this name waits for its acknowledgement. */
   has(name: string): boolean {
     return this.#posted.has(name);
   }
 
-  /** Sends the errand, written anew each time it is sent, until the peer acknowledged it. `write` gets its id, a UUID. */
+  /** Sends a message until the peer acknowledges it. `write` is called for each attempt, with the message's id, a UUID. */
   post(name: string, write: (id: string) => ReliableMessage): void {
     this.#posted.set(name, { uid: this.#newId(), version: '', digest: '', object: write });
     this.#outbox.changed(keyOf(name));
   }
 
-  /** Takes an errand back if it is not acknowledged yet. */
+  /** Withdraws a message that is not acknowledged yet. */
   withdraw(name: string): void {
     if (this.#posted.delete(name)) {
       this.#outbox.changed(keyOf(name));
@@ -92,7 +92,7 @@ export class ReliableMessages {
     this.#outbox.writable();
   }
 
-  /** True when an errand was waiting for this acknowledgement. */
+  /** True when a message was waiting for this acknowledgement. */
   acknowledged(resourceId: string, eventId: string): boolean {
     const message = this.#underWay.get(eventId);
     if (message?.ids.resourceId !== resourceId) {
@@ -112,7 +112,7 @@ export class ReliableMessages {
   }
 }
 
-/** The ids of an errand, in argocd-agent's forms: the same UUID twice, or those of the object that it is about. */
+/** The ids of a message, in argocd-agent's forms: the same UUID twice, or those of the object that it is about. */
 function idsOf(message: ReliableMessage, id: string): Ids {
   if (!('object' in message)) {
     return { resourceId: id, eventId: id };

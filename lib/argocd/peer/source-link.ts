@@ -2,8 +2,8 @@ import type { Outbox } from '../../sync/index.ts';
 import type { PeerConnection } from './messages.ts';
 
 /**
- * The connection of a source to its peer. Sending starts when the peer is connected and has reported what it holds, and
- * again on every later connection.
+ * The connection of a source to its peer. Sending starts when the peer is connected and has reported its copies, and again
+ * on every later connection.
  */
 export class SourceLink {
   readonly #outboxes: readonly Pick<Outbox<unknown>, 'disconnected'>[];
@@ -22,7 +22,7 @@ export class SourceLink {
     return this.#connection;
   }
 
-  /** The peer is there; what was in flight on an earlier connection is sent again. */
+  /** The peer connected; events in flight on an earlier connection are sent again. */
   connected(connection: PeerConnection): void {
     this.disconnected();
     this.#connection = connection;
@@ -36,7 +36,7 @@ export class SourceLink {
     }
   }
 
-  /** The peer has reported what it holds, or had its time to. */
+  /** The peer has reported its copies, or its time for that is over. */
   open(): void {
     this.#isOpen = true;
     this.#startIfOpen();

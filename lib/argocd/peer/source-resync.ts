@@ -3,37 +3,37 @@ import type { Listed, SourceSync } from './kind-sync.ts';
 import type { RequestUpdate, ResyncMessage } from './messages.ts';
 import type { Resync, ResyncContext } from './peer-sync.ts';
 
-/** How long a peer that is new to this process may take to report what it holds, before everything is sent to it. */
+/** Time for a peer that is new to this process to report its copies, before everything is sent to it. */
 const introductionMs = 2_000;
 /**
- * How long a peer may go on telling after it has acknowledged the question. Agents of the original send what they have to
- * send in any order, 100 ms apart; ours acknowledge when they have told everything.
+ * Time for further reports after the peer has acknowledged the request. argocd-agent's agents send their messages in any
+ * order, 100 ms apart; ours acknowledge after their last report.
  */
 const shuffleMs = 250;
 /**
- * A timer that comes so much too late shows that this process has more to do than it can do at once, as when a fleet comes
- * back to a principal that was restarted: what the peer has said may not have been read yet. To tell it everything would
- * only add to that. It is waited for again, so often at most.
+ * A timer that fires later than this shows that the process is overloaded, as when a fleet reconnects to a restarted
+ * principal: the peer's reports may not have been read yet, and sending everything would add to the load. The wait is
+ * extended at most {@link mostExtensions} times.
  */
 const busyMs = 500;
 const mostExtensions = 5;
-/** Reported objects that are remembered for the comparison with the list. What comes on top is sent once more. */
+/** Reported objects that are kept for the comparison with the list. Further ones are sent once more. */
 const mostReported = 100_000;
 
 /**
- * The resync conversation of the side that owns the objects. A peer that is new to this process is asked what it holds
- * (`request-resource-resync`), and is told nothing before it has answered, so that a restart costs only the differences.
- * What the peer says it holds goes to the part of that kind; what it does not hold is told to the part when the peer has
- * said that it told everything, or asked for at the peer (`response-synced-resource`) when it has not.
+ * The resync protocol on the side that owns the objects. A peer that is new to this process is asked for its copies
+ * (`request-resource-resync`), and nothing is sent before it has answered, so that a restart costs only the differences.
+ * Each report goes to the kind's source. When the peer has marked its reports as complete, the source learns which objects
+ * were missing; otherwise the peer is asked about each of these (`response-synced-resource`).
  */
 export class SourceResync implements Resync {
   readonly #context: ResyncContext<SourceSync>;
-  /** What the peer said to hold on this connection. */
+  /** Objects that the peer reported on this connection. */
   readonly #reported = new Set<string>();
   #introduced = false;
-  /** The peer acknowledged the question what it holds. */
+  /** The peer acknowledged the request for its copies. */
   #answered = false;
-  /** The peer speaks as the originals do not: its acknowledgement comes last. */
+  /** The peer acknowledges the request after its last report, unlike argocd-agent's. */
   #acknowledgesLast = false;
   #cancelIntroduction: (() => void) | undefined;
   #extensions = 0;
@@ -73,7 +73,7 @@ export class SourceResync implements Resync {
   receive(message: ResyncMessage): 'done' | 'refused' {
     switch (message.type) {
       case 'request-update':
-        this.#hear(message.payload);
+        this.#recordReport(message.payload);
         return 'done';
       case 'request-synced-resource-list':
         this.#compare(message.payload.checksum, message.payload.complete === true);
@@ -91,7 +91,7 @@ export class SourceResync implements Resync {
     this.#cancelIntroduction?.();
   }
 
-  #hear(update: RequestUpdate): void {
+  #recordReport(update: RequestUpdate): void {
     this.#acknowledgesLast ||= update.digest !== undefined;
     if (!this.#introduced) {
       this.#waitForIntroduction();
@@ -164,7 +164,7 @@ export class SourceResync implements Resync {
   }
 }
 
-/** Names an object among those of all kinds. */
+/** A key that is unique over all kinds. */
 function across(kind: string, id: string): string {
   return `${kind}/${id}`;
 }

@@ -5,8 +5,8 @@ const windowMs = 60_000;
 const mostPerWindow = 20;
 
 /**
- * Warnings about what a peer sends. A peer could fill the log with them, so at most 20 a minute are written; the first one
- * after that says how many were not.
+ * Warnings about a peer's messages. A peer could fill the log with them, so at most 20 a minute are written; the next one
+ * has the number of suppressed warnings.
  */
 export class Warnings {
   readonly #log: Pick<Logger, 'warn'>;

@@ -110,21 +110,21 @@ export class CopyKeeper<T extends ReplicaObject> {
   holding(ref: ObjectRef, isBusy: boolean): RequestUpdate {
     const { kind, view, rules } = this.#options;
     const { name, namespace } = ref;
-    const summaries = { kind: kind.kind, name, namespace };
+    const reported = { kind: kind.kind, name, namespace };
     const desired = this.#desired.get(name);
     const local = view.get(ref);
     if (local === undefined || !this.#isCopy(local)) {
-      return { ...summaries, uid: desired?.sourceUid ?? '', checksum: null, digest: '' };
+      return { ...reported, uid: desired?.sourceUid ?? '', checksum: null, digest: '' };
     }
     const isUnderWay = isBusy || this.#failures.has(name);
     const isSettled = local.metadata.deletionTimestamp === undefined && !isUnderWay;
-    const isAsTold = desired !== undefined && desired.settled === this.#state(local);
+    const isAsSent = desired !== undefined && desired.settled === this.#state(local);
     return {
-      ...summaries,
+      ...reported,
       uid: desired?.sourceUid ?? uidOf(local),
       checksum: rules.checksum?.(local) ?? kind.checksum(local),
       // Empty, which is no digest of anything, lets the source say what it wants.
-      digest: isSettled ? replicaDigest(kind, isAsTold ? desired.object : local) : '',
+      digest: isSettled ? replicaDigest(kind, isAsSent ? desired.object : local) : '',
     };
   }
 
@@ -137,12 +137,12 @@ export class CopyKeeper<T extends ReplicaObject> {
   }
 
   /** The source wants this. False when it cannot be had here. */
-  want(name: string, summaries: T): boolean {
+  want(name: string, source: T): boolean {
     const { rules } = this.#options;
-    const { uid: sourceUid = '' } = summaries.metadata;
+    const { uid: sourceUid = '' } = source.metadata;
     try {
-      const object = rules.toLocal(summaries);
-      const marks = { ...rules.marks?.(summaries, object), [annotations.sourceUid]: sourceUid };
+      const object = rules.toLocal(source);
+      const marks = { ...rules.marks?.(source, object), [annotations.sourceUid]: sourceUid };
       const copyUid = this.#desired.get(name)?.copyUid;
       this.#desired.set(name, { object, sourceUid, marks, settled: undefined, copyUid });
       return true;

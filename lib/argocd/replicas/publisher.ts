@@ -35,7 +35,7 @@ export interface PublisherOptions<T extends ReplicaObject> {
   /** What the receiver makes of what it is sent, where that is known; it says its checksums of that. */
   readonly asHeld?: (sent: T, agent: string) => T;
   /** This side's name of what a peer speaks of. */
-  readonly ownName?: (summaries: string, agent: string) => string;
+  readonly ownName?: (sourceName: string, agent: string) => string;
   readonly runtime: Runtime;
   readonly tuning?: Tuning | undefined;
 }

@@ -1,13 +1,13 @@
 /** How copies are made on this side, and which objects here are copies. */
 export interface ReplicaRules<T> {
   /** What this side calls the source's object of that name. */
-  readonly localName: (summaries: string) => string;
+  readonly localName: (sourceName: string) => string;
   /** What the source calls this side's object of that name. */
   readonly sourceName: (local: string) => string;
   /** What becomes of the source's object here. Names are not its business. Throws {@link Unacceptable}. */
   readonly toLocal: (object: T) => T;
   /** Annotations, besides the source's UID, that tell what a copy was made of. */
-  readonly marks?: (summaries: T, desired: T) => Readonly<Record<string, string>>;
+  readonly marks?: (source: T, desired: T) => Readonly<Record<string, string>>;
   /** Annotations that every write of a copy brings along, and that are nobody's business otherwise. */
   readonly stamp?: () => Readonly<Record<string, string>>;
   /** Whether an object here is a copy of an object of this source. */

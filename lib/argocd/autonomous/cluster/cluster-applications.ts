@@ -275,7 +275,7 @@ export class ClusterApplications implements AgentKind<SourceSync> {
         uid: local.metadata.uid ?? '',
         version: local.metadata.resourceVersion ?? '',
         digest: mirrorDigest(fieldsOfSource(local), local),
-        object: asTold(local),
+        object: asSent(local),
       };
       this.#snapshots.set(local, snapshot);
     }
@@ -387,7 +387,7 @@ function messageFor(delivery: OutboundEvent<Application>): Message {
  * The object as the principal is told of it. Marks of a managed past would be taken by a Go principal for the identity of
  * the mirror.
  */
-function asTold(local: Application): Application {
+function asSent(local: Application): Application {
   const {
     [annotations.sourceUid]: sourceUid,
     [annotations.principalUid]: principalUid,

@@ -17,11 +17,11 @@ export function heldCopy(
   },
 ): RequestUpdate {
   const uid = copiedFrom(copy);
-  const sentMessages = { kind: 'Application', name: ref.name, namespace: options.hubNamespace, uid } as const;
+  const reported = { kind: 'Application', name: ref.name, namespace: options.hubNamespace, uid } as const;
   if (copy === undefined || uid === '') {
-    return { ...sentMessages, checksum: null, digest: '' };
+    return { ...reported, checksum: null, digest: '' };
   }
   // Empty, which is no digest of anything, lets the principal say what it wants.
   const settledCopy = copy.metadata.deletionTimestamp === undefined && !options.isUnderWay;
-  return { ...sentMessages, checksum: specChecksum(copy.spec), digest: settledCopy ? managedCopyDigest(copy) : '' };
+  return { ...reported, checksum: specChecksum(copy.spec), digest: settledCopy ? managedCopyDigest(copy) : '' };
 }

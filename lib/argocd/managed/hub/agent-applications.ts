@@ -43,7 +43,7 @@ export interface AgentApplicationsOptions {
   readonly delivered: (key: ResourceKey) => DeliveredRequests;
   readonly apply: (report: AgentReport, signal: AbortSignal) => Promise<InboxOutcome>;
   /** The hub's key of what the agent speaks of. */
-  readonly hubKey: (sentMessages: ReportedRef) => ResourceKey;
+  readonly hubKey: (reported: ReportedRef) => ResourceKey;
   /** The agent is there, or gone. */
   readonly presenceChanged: (isThere: boolean) => void;
   readonly runtime: Runtime;

@@ -118,7 +118,7 @@ export class HubApplications implements HubKind<SourceSync> {
       count: () => this.#assignments.count(agent),
       delivered: (key) => this.#delivered(agent, key),
       apply: (report, signal) => this.#apply(agent, report, signal),
-      hubKey: (sentMessages) => this.#hubKey(agent, sentMessages),
+      hubKey: (reported) => this.#hubKey(agent, reported),
       presenceChanged: (isThere) => this.#presenceChanged(agent, isThere),
       runtime: this.#options.runtime,
       tuning: this.#options.tuning,

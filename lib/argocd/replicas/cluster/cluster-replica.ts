@@ -50,7 +50,7 @@ export function clusterReplica<T extends ReplicaObject>(
     receive: (message: ObjectMessage) => started().receive(message),
     copies: () => started().copies(),
     holding: (ref) => started().holding(ref),
-    localRef: (summaries) => started().localRef(summaries),
+    localRef: (source) => started().localRef(source),
     onDoubt: (listener) => {
       requestUpdate = listener;
     },

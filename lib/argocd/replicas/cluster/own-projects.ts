@@ -25,7 +25,7 @@ export function publishOwnAppProjects(options: AutonomousProjectsOptions): Agent
     kind: appProjectKind,
     forAgent: (project) => (isSkipped(project) ? undefined : project),
     asHeld: projectForHub,
-    ownName: (summaries, agent) => mirroredProjectName(agent, summaries),
+    ownName: (name, agent) => mirroredProjectName(agent, name),
   });
   return { ...publisher.syncFor(''), start: (signal) => publisher.start(signal) };
 }

@@ -121,9 +121,9 @@ export class ProjectMirrors implements HubKind<CopySync> {
         }
         return projectForHub(project, agent);
       },
-      marks: (summaries, desired) => ({
+      marks: (source, desired) => ({
         [annotations.mirrorOf]: agent,
-        [annotations.mirrorChecksums]: `${specChecksum(summaries.spec)} ${specChecksum(desired.spec)}`,
+        [annotations.mirrorChecksums]: `${specChecksum(source.spec)} ${specChecksum(desired.spec)}`,
       }),
       stamp: () => ({
         [annotations.lastUpdated]: today()
