@@ -3,6 +3,7 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   realpathSync,
@@ -12,6 +13,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+
+const project = new URL('../..', import.meta.url).pathname;
 
 /** What the Dockerfile's steps call. */
 const commands = ['sh', 'rm', 'ln', 'chmod', 'mkdir', 'cp', 'ls', 'cat', 'env'];
@@ -55,7 +58,10 @@ function layOut(root: string): void {
   for (const command of commands) {
     put(`/bin/${command}`, `usr/bin/${command}`);
   }
-  for (const program of [process.execPath, ...commands.map((command) => `/bin/${command}`)]) {
+  const bundler = globSync('node_modules/@rolldown/binding-*/*.node', { cwd: project }).map((path) =>
+    join(project, path),
+  );
+  for (const program of [process.execPath, ...bundler, ...commands.map((command) => `/bin/${command}`)]) {
     for (const library of librariesOf(program)) {
       put(library, library);
     }

@@ -70,7 +70,8 @@ test('a shell answers, takes a new size and ctrl-C, and its exit code is told', 
   terminal.resize(40, 120);
   terminal.type('while [ "$(stty size)" != "40 120" ]; do sleep 0.1; done; echo re\'\'sized\n');
   await terminal.shows('resized\r\n');
-  terminal.type("echo rea''dy; sleep 100000\n");
+  // One command in the foreground says that it is ready: ctrl-C before the shell has started it would reach the shell alone.
+  terminal.type(`sh -c "echo rea''dy; exec sleep 100000"\n`);
   await terminal.shows('ready\r\n');
   terminal.type('\x03');
   terminal.type("echo al''ive\n");
