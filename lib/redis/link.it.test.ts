@@ -150,24 +150,25 @@ test("the password of Argo CD's Redis is used as soon as its Secret is there, un
   const stored = new Map<string, Secret>();
   const secrets = { get: ({ name }: { name: string }) => stored.get(name), subscribe: () => () => undefined };
   const stop = new AbortController();
-  const linkWith = (password: string) => {
+  const linkWith = (password: string, notify = false) => {
     const settings = {
       address: `127.0.0.1:${port}`,
       credentials: () => ({ username: '', password }),
       tls: 'off' as const,
     };
     const logger = createLogger({ level: 'fatal' });
-    const link = redisLink(settings, { secrets, namespace: 'argocd', notify: false, logger, signal: stop.signal });
+    const link = redisLink(settings, { secrets, namespace: 'argocd', notify, logger, signal: stop.signal });
     const running = link.run(stop.signal);
     clean.push(() => running);
     return link;
   };
-  const [link, other] = [linkWith(''), linkWith('wrong')];
+  const [link, notified, other] = [linkWith(''), linkWith('', true), linkWith('wrong')];
   clean.push(() => stop.abort());
-  await until(() => /NOAUTH/.test(link.problem ?? ''));
+  await until(() => [link, notified].every(({ problem }) => /NOAUTH/.test(problem ?? '')));
   const auth = Buffer.from('later').toString('base64');
   stored.set('argocd-redis', { metadata: { namespace: 'argocd', name: 'argocd-redis' }, data: { auth } });
-  await until(() => link.problem === undefined);
+  await until(() => link.problem === undefined && notified.problem === undefined);
+  expect(notified.isNotified).toBe(true);
   expect(other.problem).toMatch(/WRONGPASS/);
 });
 

@@ -25,6 +25,8 @@ const maxCommands = 10_000;
 /** A ping without an answer reveals a dead connection. */
 const pingIntervalMs = 30_000;
 const silentMs = 75_000;
+/** How a Redis before 6 refuses RESP3 and tracking. NOAUTH mentions HELLO too, and says only that the password is missing. */
+const lacksNotifications = /^(?!.*NOAUTH).*(unknown (sub)?command|HELLO|NOPROTO|TRACKING)/i;
 /** A connection that lasted this long resets the back-off. */
 const goodAfterMs = 5_000;
 
@@ -200,7 +202,7 @@ export class RedisLink {
       await ended.promise;
     } catch (error) {
       problem = explain(error);
-      if (this.#canNotify && /unknown (sub)?command|HELLO|NOPROTO|TRACKING/i.test(problem)) {
+      if (this.#canNotify && lacksNotifications.test(problem)) {
         this.#canNotify = false;
       }
     } finally {
